@@ -1,0 +1,350 @@
+/* The baseline's side of the benchmark: the plan that our own ranks execute, through an MPI.
+ *
+ * usage: collectives PLAN RESULTS RANKS SECONDS
+ *
+ * The method is that of src/rank/: the same checks, buffers, calibration and timing in the same
+ * order, so that a ratio compares collectives and nothing else. A change there belongs here too.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum operation { BARRIER, BROADCAST, REDUCE, ALLREDUCE };
+enum buffers { WARM, REWRITTEN, COLD };
+enum timing { STREAM, EACH };
+enum element { I32, I64, F32, F64 };
+
+static const char *const operations[] = {"barrier", "broadcast", "reduce", "allreduce", NULL};
+static const char *const buffer_modes[] = {"warm", "rewritten", "cold", NULL};
+static const char *const timings[] = {"stream", "each", NULL};
+static const char *const elements[] = {"i32", "i64", "f32", "f64", NULL};
+
+#define LINE 64
+#define PERIOD 61
+#define CHECKED_CALLS 3
+#define MOST_CALLS 1e7
+#define CALIBRATED_PART 0.25
+#define LEAST_BLOCKS 3
+#define SLEPT_FROM 200
+#define MOST_BLOCKS 4096
+
+struct measurement {
+    int operation, buffers, timing, element, root;
+    uint64_t bytes;
+    long blocks;
+    double block; /* nanoseconds */
+};
+
+static int rank, ranks;
+static uint64_t cold_bytes;
+static uint64_t late; /* microseconds by which this rank comes late */
+static FILE *sheet;
+static long current;
+
+/* The buffers of one case: slots that take turns, a power of two of them. */
+static char *send_memory, *receive_memory, *send_start, *receive_start;
+static size_t length, stride, slots;
+static uint64_t calls;
+
+static void give_up(const char *what, const char *detail) {
+    fprintf(stderr, "baseline rank %d: %s %s\n", rank, what, detail);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+    exit(3);
+}
+
+static void wrong(const struct measurement *m, const char *when, size_t index, double is, double should) {
+    fprintf(sheet,
+            "wrong %ld rank %d of %d, %s of %" PRIu64 " bytes of %s, root %d, %s buffers, %s: "
+            "element %zu of %zu is %g and should be %g\n",
+            current, rank, ranks, operations[m->operation], m->bytes, elements[m->element], m->root,
+            buffer_modes[m->buffers], when, index, length, is, should);
+    fflush(sheet);
+    give_up("wrong answer:", operations[m->operation]);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+static size_t element_bytes(int element) { return element == I32 || element == F32 ? 4 : 8; }
+
+static MPI_Datatype datatype(int element) {
+    switch (element) {
+    case I32: return MPI_INT32_T;
+    case I64: return MPI_INT64_T;
+    case F32: return MPI_FLOAT;
+    default: return MPI_DOUBLE;
+    }
+}
+
+static void put(int element, void *at, size_t index, uint32_t value) {
+    switch (element) {
+    case I32: ((int32_t *)at)[index] = (int32_t)value; break;
+    case I64: ((int64_t *)at)[index] = (int64_t)value; break;
+    case F32: ((float *)at)[index] = (float)value; break;
+    default: ((double *)at)[index] = (double)value; break;
+    }
+}
+
+static double get(int element, const void *at, size_t index) {
+    switch (element) {
+    case I32: return (double)((const int32_t *)at)[index];
+    case I64: return (double)((const int64_t *)at)[index];
+    case F32: return (double)((const float *)at)[index];
+    default: return ((const double *)at)[index];
+    }
+}
+
+static void fill_constant(int element, void *at, uint32_t value) {
+    size_t i;
+    switch (element) {
+    case I32: for (i = 0; i < length; i++) ((int32_t *)at)[i] = (int32_t)value; break;
+    case I64: for (i = 0; i < length; i++) ((int64_t *)at)[i] = (int64_t)value; break;
+    case F32: for (i = 0; i < length; i++) ((float *)at)[i] = (float)value; break;
+    default: for (i = 0; i < length; i++) ((double *)at)[i] = (double)value; break;
+    }
+}
+
+static uint32_t contribution(int of, size_t index, int turn) {
+    return (uint32_t)(((size_t)of * 31 + index * 7 + (size_t)turn * 11) % PERIOD);
+}
+
+static void *send_slot(uint64_t call, size_t bytes) {
+    return send_start + ((call * 0x9E3779B1u) & (slots - 1)) * stride * bytes;
+}
+
+static void *receive_slot(uint64_t call, size_t bytes) {
+    return receive_start + ((call * 0x9E3779B1u) & (slots - 1)) * stride * bytes;
+}
+
+static char *on_a_line(char *at) { return (char *)(((uintptr_t)at + LINE - 1) & ~(uintptr_t)(LINE - 1)); }
+
+static void make_buffers(const struct measurement *m) {
+    size_t bytes = element_bytes(m->element), stride_bytes, wanted;
+    length = (size_t)m->bytes / bytes;
+    stride_bytes = (length * bytes + LINE - 1) / LINE * LINE;
+    if (stride_bytes < LINE) stride_bytes = LINE;
+    slots = 1;
+    if (m->buffers == COLD) {
+        wanted = (size_t)cold_bytes / stride_bytes;
+        if (wanted < 2) wanted = 2;
+        if (wanted > (1u << 20)) wanted = 1u << 20;
+        while (slots * 2 <= wanted) slots *= 2;
+    }
+    stride = stride_bytes / bytes;
+    send_memory = malloc(slots * stride_bytes + LINE);
+    receive_memory = malloc(slots * stride_bytes + LINE);
+    if (!send_memory || !receive_memory) give_up("no memory for", "the buffers");
+    memset(send_memory, 1, slots * stride_bytes + LINE);
+    memset(receive_memory, 1, slots * stride_bytes + LINE);
+    send_start = on_a_line(send_memory);
+    receive_start = on_a_line(receive_memory);
+}
+
+static void fill_patterns(const struct measurement *m, int turn) {
+    size_t bytes = element_bytes(m->element), i;
+    int sends_from_receive = m->operation == BROADCAST && rank == m->root;
+    for (uint64_t call = 0; call < slots; call++) {
+        void *send = send_slot(call, bytes), *receive = receive_slot(call, bytes);
+        for (i = 0; i < length; i++) put(m->element, send, i, contribution(rank, i, turn));
+        if (sends_from_receive)
+            for (i = 0; i < length; i++) put(m->element, receive, i, contribution(rank, i, turn));
+        else
+            fill_constant(m->element, receive, 99999);
+    }
+}
+
+static void one_call(const struct measurement *m) {
+    size_t bytes = element_bytes(m->element);
+    void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
+    calls++;
+    switch (m->operation) {
+    case BARRIER: MPI_Barrier(MPI_COMM_WORLD); break;
+    case BROADCAST: MPI_Bcast(receive, (int)length, datatype(m->element), m->root, MPI_COMM_WORLD); break;
+    case REDUCE:
+        MPI_Reduce(send, receive, (int)length, datatype(m->element), MPI_SUM, m->root, MPI_COMM_WORLD);
+        break;
+    default: MPI_Allreduce(send, receive, (int)length, datatype(m->element), MPI_SUM, MPI_COMM_WORLD); break;
+    }
+}
+
+/* Compares what call `call` left here: with the pattern of `turn`, or with a constant (turn -1). */
+static void compare(const struct measurement *m, uint64_t call, int turn, uint32_t constant, const char *when) {
+    size_t bytes = element_bytes(m->element);
+    const void *result = receive_slot(call, bytes);
+    double expected[PERIOD];
+    int sums = m->operation == REDUCE || m->operation == ALLREDUCE;
+    if (m->operation == BARRIER || (m->operation == REDUCE && rank != m->root)) return;
+    for (size_t i = 0; i < PERIOD; i++) {
+        expected[i] = 0;
+        for (int of = sums ? 0 : m->root; of < (sums ? ranks : m->root + 1); of++)
+            expected[i] += turn < 0 ? constant : contribution(of, i, turn);
+    }
+    for (size_t i = 0; i < length; i++)
+        if (get(m->element, result, i) != expected[i % PERIOD])
+            wrong(m, when, i, get(m->element, result, i), expected[i % PERIOD]);
+}
+
+static void check(const struct measurement *m) {
+    for (int turn = CHECKED_CALLS - 1; turn >= 0; turn--) {
+        fill_patterns(m, turn);
+        MPI_Barrier(MPI_COMM_WORLD);
+        calls = (uint64_t)turn;
+        one_call(m);
+        compare(m, (uint64_t)turn, turn, 0, "before timing");
+    }
+    calls = 0;
+}
+
+static uint32_t rewritten_value(uint64_t call) { return (uint32_t)(call % 50) + 1; }
+
+static void rewrite(const struct measurement *m) {
+    size_t bytes = element_bytes(m->element);
+    if (m->buffers != REWRITTEN || m->operation == BARRIER) return;
+    if (m->operation != BROADCAST)
+        fill_constant(m->element, send_slot(calls, bytes), rewritten_value(calls));
+    else if (rank == m->root)
+        fill_constant(m->element, receive_slot(calls, bytes), rewritten_value(calls));
+}
+
+static void delay(void) {
+    if (late >= SLEPT_FROM) {
+        struct timespec t = {(time_t)(late / 1000000), (long)(late % 1000000) * 1000};
+        while (nanosleep(&t, &t) != 0 && errno == EINTR) {}
+    } else if (late > 0) {
+        double until = now() + 1e3 * (double)late;
+        while (now() < until) {}
+    }
+}
+
+/* Makes `iterations` calls and returns the nanoseconds spent in them. */
+static double block(const struct measurement *m, uint64_t iterations) {
+    double elapsed = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (m->timing == STREAM) {
+        double start = now();
+        for (uint64_t i = 0; i < iterations; i++) one_call(m);
+        return now() - start;
+    }
+    for (uint64_t i = 0; i < iterations; i++) {
+        rewrite(m);
+        MPI_Barrier(MPI_COMM_WORLD);
+        delay();
+        double start = now();
+        one_call(m);
+        elapsed += now() - start;
+    }
+    return elapsed;
+}
+
+static void calibrate(const struct measurement *m, uint64_t *iterations, long *blocks) {
+    for (uint64_t tried = 1;; tried *= 2) {
+        double start = now(), mine, elapsed;
+        block(m, tried);
+        mine = now() - start;
+        MPI_Allreduce(&mine, &elapsed, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        if (elapsed >= m->block * CALIBRATED_PART) {
+            double cost = elapsed / (double)tried, fitting = m->block / cost, affordable;
+            if (fitting < 1) fitting = 1;
+            if (fitting > MOST_CALLS) fitting = MOST_CALLS;
+            *iterations = (uint64_t)fitting;
+            affordable = 4.0 * m->block * (double)m->blocks / (cost * (double)*iterations);
+            if (affordable < LEAST_BLOCKS) affordable = LEAST_BLOCKS;
+            *blocks = affordable < (double)m->blocks ? (long)affordable : m->blocks;
+            return;
+        }
+    }
+}
+
+static void measure(const struct measurement *m) {
+    uint64_t iterations;
+    long blocks;
+    static double samples[MOST_BLOCKS];
+    make_buffers(m);
+    check(m);
+    calibrate(m, &iterations, &blocks);
+    for (long b = 0; b < blocks; b++) samples[b] = block(m, iterations) / (double)iterations;
+    if (calls > 0)
+        compare(m, calls - 1, m->buffers == REWRITTEN ? -1 : 0, rewritten_value(calls - 1), "after timing");
+    fprintf(sheet, "times %ld %" PRIu64, current, iterations);
+    for (long b = 0; b < blocks; b++) fprintf(sheet, " %.3f", samples[b]);
+    fprintf(sheet, "\n");
+    if (rank == 0 && fflush(sheet) != 0) give_up("cannot write", strerror(errno));
+    free(send_memory);
+    free(receive_memory);
+}
+
+static int look_up(const char *const *names, const char *name) {
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], name) == 0) return i;
+    give_up("unknown word in the plan:", name);
+    return -1;
+}
+
+static void execute(FILE *plan) {
+    char text[512], o[32], b[32], t[32], e[32];
+    if (!fgets(text, sizeof text, plan) || strcmp(text, "phalanx-bench-plan 1\n") != 0)
+        give_up("not a plan of this version:", text);
+    while (fgets(text, sizeof text, plan)) {
+        struct measurement m;
+        int who;
+        uint64_t by;
+        if (sscanf(text, "cold %" SCNu64, &cold_bytes) == 1) continue;
+        if (sscanf(text, "late %d %" SCNu64, &who, &by) == 2) {
+            if (who == rank) late += by;
+            continue;
+        }
+        if (sscanf(text, "case %31s %31s %31s %31s %" SCNu64 " %d %ld %lf", o, b, t, e, &m.bytes, &m.root, &m.blocks,
+                   &m.block) != 8)
+            give_up("cannot read the plan's line:", text);
+        m.operation = look_up(operations, o);
+        m.buffers = look_up(buffer_modes, b);
+        m.timing = look_up(timings, t);
+        m.element = look_up(elements, e);
+        if (m.blocks > MOST_BLOCKS) m.blocks = MOST_BLOCKS;
+        if (m.bytes / element_bytes(m.element) > INT32_MAX) give_up("too long for an int count:", text);
+        measure(&m);
+        current++;
+    }
+}
+
+int main(int argc, char **argv) {
+    char path[4096];
+    pid_t parent = getppid();
+    FILE *plan;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc != 5 || getppid() != parent) return 2;
+    alarm((unsigned)atoi(argv[4]));
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (ranks != atoi(argv[3])) {
+        fprintf(stderr, "a world of %d ranks instead of %s: is this launcher of the same MPI as the compiler?\n",
+                ranks, argv[3]);
+        MPI_Abort(MPI_COMM_WORLD, 4);
+        return 4;
+    }
+    snprintf(path, sizeof path, "%s/rank-%d.txt", argv[2], rank);
+    sheet = fopen(path, "w");
+    if (!sheet) give_up(path, strerror(errno));
+    setvbuf(sheet, NULL, _IOFBF, 1 << 20);
+    plan = fopen(argv[1], "r");
+    if (!plan) give_up(argv[1], strerror(errno));
+    fprintf(sheet, "rank %d of %d\n", rank, ranks);
+    execute(plan);
+    fprintf(sheet, "end\n");
+    if (fclose(sheet) != 0) give_up(path, strerror(errno));
+    fclose(plan);
+    MPI_Finalize();
+    return 0;
+}

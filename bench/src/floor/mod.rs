@@ -1,0 +1,124 @@
+//! The floor: what the bare machine takes, in code that shares nothing with shm-core.
+//!
+//! Each figure comes from bare processes over one shared mapping, and each loop is the plainest
+//! that one can write for its purpose:
+//!
+//! - *exchange*: two processes bound to two cores, each writes one 64-byte line (sequence number
+//!   and 56 bytes) and spins on the other's. One round is the least that a barrier or an 8-byte
+//!   allreduce of two ranks can take.
+//! - *flag barrier*, *flag allreduce*: `p` processes on the usable cores, each publishes its own
+//!   line and polls all others, with `sched_yield` between two polls.
+//! - *thread barrier*: `pthread_barrier_wait` with the process-shared attribute.
+//! - *copy*, *add*: `dst = src` and `dst += src` over f64, in the second-level cache and in
+//!   memory, on one core and on several at the same time.
+
+pub mod bandwidth;
+pub mod process;
+pub mod report;
+pub mod rounds;
+pub mod start;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+/// What the floor's processes do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Two processes exchange one line each.
+    Exchange,
+    /// Flat flags polled with `sched_yield`, no payload.
+    FlagBarrier,
+    /// Flat flags polled with `sched_yield`, 8 bytes of payload in the line, summed.
+    FlagAllreduce,
+    /// The C library's process-shared barrier.
+    ThreadBarrier,
+    /// Each process copies its own buffer.
+    Copy,
+    /// Each process adds one of its buffers to another.
+    Add,
+}
+
+const NAMES: [(Kind, &str); 6] = [
+    (Kind::Exchange, "exchange"),
+    (Kind::FlagBarrier, "flag-barrier"),
+    (Kind::FlagAllreduce, "flag-allreduce"),
+    (Kind::ThreadBarrier, "thread-barrier"),
+    (Kind::Copy, "copy"),
+    (Kind::Add, "add"),
+];
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
+        f.pad(name)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        NAMES
+            .iter()
+            .find(|(_, name)| *name == text)
+            .map(|(kind, _)| *kind)
+            .ok_or_else(|| format!("the floor measures no '{text}'"))
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One measurement of the floor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// What is done.
+    pub kind: Kind,
+    /// How many processes do it at the same time.
+    pub ranks: usize,
+    /// Bytes of each buffer of a copy or an addition, 0 otherwise.
+    pub bytes: usize,
+    /// Whether process `i` is bound to usable core `i mod cores`.
+    pub bound: bool,
+    /// How many blocks are timed.
+    pub blocks: usize,
+    /// How long one block lasts, about.
+    pub block: Duration,
+}
+
+impl Task {
+    /// A task without buffers.
+    pub fn rounds(kind: Kind, ranks: usize, bound: bool, blocks: usize, block: Duration) -> Task {
+        Task { kind, ranks, bytes: 0, bound, blocks, block }
+    }
+
+    /// Bytes that one process loads and stores in one round of a copy or an addition, as the
+    /// program sees it: what a store fetches beforehand is not counted.
+    pub fn bytes_moved(&self) -> usize {
+        match self.kind {
+            Kind::Copy => 2 * self.bytes,
+            Kind::Add => 3 * self.bytes,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_read_back_what_they_show() {
+        for (kind, name) in NAMES {
+            assert_eq!(kind.to_string(), name);
+            assert_eq!(name.parse::<Kind>(), Ok(kind));
+        }
+        assert!("race".parse::<Kind>().is_err());
+    }
+}

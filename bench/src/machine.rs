@@ -1,0 +1,107 @@
+//! What the benchmark has to know of the machine: usable cores, cache sizes, load.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::sizes::parse_size;
+
+/// The logical processors that this process may run on, in ascending order.
+pub fn usable_cores() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
+        return vec![0];
+    };
+    (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
+}
+
+/// Binds this process to `core`.
+pub fn bind_to(core: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(core).map_err(Error::system(format!("core {core}")))?;
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(Error::system(format!("binding to core {core}")))
+}
+
+/// One cache as core 0 sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cache {
+    /// 1, 2, 3.
+    pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// The processors that share it, as the kernel lists them.
+    pub shared_by: String,
+}
+
+/// The caches of core 0; empty where the system does not tell.
+pub fn caches() -> Vec<Cache> {
+    caches_under(Path::new("/sys/devices/system/cpu/cpu0/cache"))
+}
+
+fn caches_under(folder: &Path) -> Vec<Cache> {
+    let mut found = Vec::new();
+    for index in 0.. {
+        let entry = folder.join(format!("index{index}"));
+        let read = |name: &str| fs::read_to_string(entry.join(name)).map(|text| text.trim().to_string());
+        let (Ok(level), Ok(kind), Ok(size)) = (read("level"), read("type"), read("size")) else {
+            break;
+        };
+        found.push(Cache {
+            level: level.parse().unwrap_or(0),
+            kind,
+            bytes: parse_size(&size).unwrap_or(0),
+            shared_by: read("shared_cpu_list").unwrap_or_default(),
+        });
+    }
+    found
+}
+
+/// Bytes of the largest cache; 32 MiB where the system does not tell.
+pub fn last_level_cache() -> u64 {
+    caches().iter().map(|cache| cache.bytes).max().filter(|&bytes| bytes > 0).unwrap_or(32 << 20)
+}
+
+/// Bytes of the level-2 cache of one core; 512 KiB where the system does not tell.
+pub fn second_level_cache() -> u64 {
+    caches()
+        .iter()
+        .find(|cache| cache.level == 2 && cache.bytes > 0)
+        .map_or(512 << 10, |cache| cache.bytes)
+}
+
+/// The load average over one minute, 0 where the system does not tell.
+pub fn load() -> f64 {
+    fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_may_run_somewhere() {
+        assert!(!usable_cores().is_empty());
+    }
+
+    #[test]
+    fn caches_are_read_from_the_kernels_files() {
+        let folder = std::env::temp_dir().join(format!("bench-caches-{}", std::process::id()));
+        let entry = folder.join("index0");
+        fs::create_dir_all(&entry).unwrap();
+        for (name, text) in [("level", "3\n"), ("type", "Unified\n"), ("size", "32768K\n"), ("shared_cpu_list", "0-1\n")] {
+            fs::write(entry.join(name), text).unwrap();
+        }
+        let caches = caches_under(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(caches.len(), 1);
+        assert_eq!((caches[0].level, caches[0].bytes, caches[0].shared_by.as_str()), (3, 32 << 20, "0-1"));
+    }
+}

@@ -1,0 +1,105 @@
+//! A zeroed mapping that several processes share, as lines of atomic words.
+//!
+//! The floor's processes meet here. It is deliberately apart from shm-core: what the collectives
+//! are read against must not be made of the collectives' own parts.
+
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::unistd::ftruncate;
+
+use crate::error::{Error, Result};
+
+/// One cache line of eight words, two lines away from the next so that the adjacent-line
+/// prefetcher does not tie neighbours together.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Line {
+    /// The 64 bytes that are used; the other 64 stay empty.
+    pub words: [AtomicU64; 8],
+}
+
+/// A shared mapping of lines, given back when it is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    /// I1: start of a live mapping of `lines * size_of::<Line>()` bytes, page-aligned.
+    base: NonNull<c_void>,
+    lines: usize,
+}
+
+// SAFETY: the mapping is reached through atomics only (`lines`), or through `at`, whose callers
+// answer for what they put there; neither is bound to a thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send: all shared access goes through atomics.
+unsafe impl Sync for Mapping {}
+
+/// Makes an anonymous file of `lines` zeroed lines, to be mapped by several processes.
+pub fn anonymous_file(lines: usize) -> Result<OwnedFd> {
+    let file = memfd_create(c"bench-floor", MFdFlags::MFD_CLOEXEC)
+        .map_err(Error::system("memfd_create for the floor's mapping"))?;
+    let bytes = (lines * size_of::<Line>()) as i64;
+    ftruncate(&file, bytes).map_err(Error::system("size of the floor's mapping"))?;
+    Ok(file)
+}
+
+impl Mapping {
+    /// Maps `lines` lines of `file`, which must be at least that long.
+    pub fn of(file: impl AsFd, lines: usize) -> Result<Mapping> {
+        let bytes = NonZeroUsize::new(lines * size_of::<Line>())
+            .ok_or_else(|| Error::Floor("a mapping of no lines".into()))?;
+        // SAFETY: a fresh mapping at an address that the kernel chooses overlaps nothing of ours.
+        let base = unsafe {
+            mmap(None, bytes, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, file, 0)
+        }
+        .map_err(Error::system("mmap of the floor's mapping"))?;
+        Ok(Mapping { base, lines })
+    }
+
+    /// All lines.
+    pub fn lines(&self) -> &[Line] {
+        // SAFETY: I1, and a line is nothing but atomics, for which any bit pattern is valid and
+        // concurrent access by other processes is defined.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<Line>(), self.lines) }
+    }
+
+    /// The address of line `index`, for objects that the C library keeps in the mapping.
+    pub fn at(&self, index: usize) -> *mut c_void {
+        std::ptr::from_ref(&self.lines()[index]).cast_mut().cast()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: I1; no reference into the mapping outlives `self`.
+        let outcome = unsafe { munmap(self.base, self.lines * size_of::<Line>()) };
+        debug_assert!(outcome.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    #[test]
+    fn two_mappings_of_one_file_show_the_same_words() {
+        let file = anonymous_file(4).unwrap();
+        let (a, b) = (Mapping::of(&file, 4).unwrap(), Mapping::of(&file, 4).unwrap());
+        assert_eq!(b.lines()[3].words[7].load(Relaxed), 0);
+        a.lines()[3].words[7].store(11, Relaxed);
+        assert_eq!(b.lines()[3].words[7].load(Relaxed), 11);
+        assert_ne!(a.at(3), b.at(3));
+    }
+
+    #[test]
+    fn lines_lie_two_cache_lines_apart() {
+        assert_eq!(size_of::<Line>(), 128);
+        assert_eq!(align_of::<Line>(), 128);
+    }
+}

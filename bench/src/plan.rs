@@ -1,0 +1,313 @@
+//! What the ranks of one run shall measure, as a text that the Rust ranks and the C program of
+//! the baselines both read.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::error::{Error, Result};
+
+/// First line of a plan.
+const HEADER: &str = "phalanx-bench-plan 1";
+
+/// Implements `Display`, `FromStr`, `Serialize` and `ALL` for an enum whose variants have names.
+macro_rules! named {
+    ($type:ident, $what:literal, { $($variant:ident = $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// All values, in the order in which they are shown.
+            pub const ALL: &'static [$type] = &[$($type::$variant),+];
+
+            /// The name by which it is written and read.
+            pub const fn name(self) -> &'static str {
+                match self { $($type::$variant => $name),+ }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> std::result::Result<$type, String> {
+                $type::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| {
+                    let names: Vec<_> = $type::ALL.iter().map(|value| value.name()).collect();
+                    format!("'{text}' is no {}: one of {}", $what, names.join(", "))
+                })
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+    };
+}
+
+/// A collective that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// All wait for all.
+    Barrier,
+    /// The root's buffer to all.
+    Broadcast,
+    /// The sum to the root.
+    Reduce,
+    /// The sum to all.
+    Allreduce,
+}
+named!(Operation, "collective", {
+    Barrier = "barrier", Broadcast = "broadcast", Reduce = "reduce", Allreduce = "allreduce",
+});
+
+/// In which state the buffers are when a timed call begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BufferMode {
+    /// The same buffers in every call, never touched between calls: as warm as caches can be.
+    Warm,
+    /// The input is written anew before each call, as an application does.
+    Rewritten,
+    /// A set of buffers larger than the last-level cache takes turns.
+    Cold,
+}
+named!(BufferMode, "buffer mode", { Warm = "warm", Rewritten = "rewritten", Cold = "cold" });
+
+/// How calls are timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timing {
+    /// Calls back to back, one reading of the clock before the first and one after the last.
+    Stream,
+    /// A barrier before each call, and the clock read before and after each call alone.
+    Each,
+}
+named!(Timing, "timing", { Stream = "stream", Each = "each" });
+
+/// The element type that is summed or sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ElementType {
+    /// 32-bit integer.
+    I32,
+    /// 64-bit integer.
+    I64,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+}
+named!(ElementType, "element type", { I32 = "i32", I64 = "i64", F32 = "f32", F64 = "f64" });
+
+impl ElementType {
+    /// Bytes of one element.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            ElementType::I32 | ElementType::F32 => 4,
+            ElementType::I64 | ElementType::F64 => 8,
+        }
+    }
+
+    /// This type, or its half where a message of `bytes` is too short for one whole element.
+    pub const fn fitting(self, bytes: u64) -> ElementType {
+        match self {
+            ElementType::I64 if bytes < 8 => ElementType::I32,
+            ElementType::F64 if bytes < 8 => ElementType::F32,
+            other => other,
+        }
+    }
+}
+
+/// One thing to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Case {
+    /// The collective.
+    pub operation: Operation,
+    /// The state of the buffers.
+    pub buffers: BufferMode,
+    /// How the calls are timed.
+    pub timing: Timing,
+    /// The element type.
+    pub element: ElementType,
+    /// Message bytes, a multiple of the element's; 0 for a barrier.
+    pub bytes: u64,
+    /// The root of a broadcast or reduce.
+    pub root: usize,
+    /// Blocks to time.
+    pub blocks: usize,
+    /// About how long a block lasts.
+    pub block: Duration,
+}
+
+/// A rank that comes late to each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Late {
+    /// The rank.
+    pub rank: usize,
+    /// By how many microseconds.
+    pub microseconds: u64,
+}
+
+impl FromStr for Late {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Late, String> {
+        let parsed = text
+            .split_once(':')
+            .and_then(|(rank, late)| Some(Late { rank: rank.parse().ok()?, microseconds: late.parse().ok()? }));
+        parsed.ok_or_else(|| format!("'{text}' is no late rank: write RANK:MICROSECONDS, for example 1:500"))
+    }
+}
+
+/// All that one run of ranks measures, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Bytes of the buffers that take turns in cold cases, for each of send and receive.
+    pub cold_bytes: u64,
+    /// Ranks that come late.
+    pub late: Vec<Late>,
+    /// What is measured.
+    pub cases: Vec<Case>,
+}
+
+impl Plan {
+    /// Reads a plan back from its text.
+    pub fn read(path: &Path) -> Result<Plan> {
+        let text = std::fs::read_to_string(path).map_err(Error::file("cannot read the plan", path))?;
+        text.parse().map_err(|(line, detail)| Error::Samples { path: path.into(), line, detail })
+    }
+
+    /// Writes the plan's text.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        std::fs::write(path, self.to_string()).map_err(Error::file("cannot write the plan", path))
+    }
+
+    /// About how long the timed blocks last.
+    pub fn duration(&self) -> Duration {
+        self.cases.iter().map(|case| case.block * case.blocks as u32).sum()
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEADER}")?;
+        writeln!(f, "cold {}", self.cold_bytes)?;
+        for late in &self.late {
+            writeln!(f, "late {} {}", late.rank, late.microseconds)?;
+        }
+        for case in &self.cases {
+            writeln!(
+                f,
+                "case {} {} {} {} {} {} {} {}",
+                case.operation,
+                case.buffers,
+                case.timing,
+                case.element,
+                case.bytes,
+                case.root,
+                case.blocks,
+                case.block.as_nanos()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Plan {
+    /// Line number and what is wrong there.
+    type Err = (usize, String);
+
+    fn from_str(text: &str) -> std::result::Result<Plan, (usize, String)> {
+        let mut plan = Plan::default();
+        for (index, line) in text.lines().enumerate() {
+            let fault = |detail: String| (index + 1, detail);
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                _ if index == 0 && line != HEADER => return Err(fault(format!("expected '{HEADER}'"))),
+                _ if index == 0 => {}
+                ["cold", bytes] => plan.cold_bytes = number(bytes).map_err(fault)?,
+                ["late", rank, late] => plan.late.push(Late {
+                    rank: number(rank).map_err(fault)?,
+                    microseconds: number(late).map_err(fault)?,
+                }),
+                ["case", operation, buffers, timing, element, bytes, root, blocks, block] => {
+                    plan.cases.push(Case {
+                        operation: operation.parse().map_err(fault)?,
+                        buffers: buffers.parse().map_err(fault)?,
+                        timing: timing.parse().map_err(fault)?,
+                        element: element.parse().map_err(fault)?,
+                        bytes: number(bytes).map_err(fault)?,
+                        root: number(root).map_err(fault)?,
+                        blocks: number(blocks).map_err(fault)?,
+                        block: Duration::from_nanos(number(block).map_err(fault)?),
+                    });
+                }
+                _ => return Err(fault(format!("'{line}' is no line of a plan"))),
+            }
+        }
+        Ok(plan)
+    }
+}
+
+fn number<T: FromStr>(text: &str) -> std::result::Result<T, String> {
+    text.parse().map_err(|_| format!("'{text}' is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            cold_bytes: 1 << 25,
+            late: vec![Late { rank: 1, microseconds: 500 }],
+            cases: vec![
+                Case {
+                    operation: Operation::Allreduce,
+                    buffers: BufferMode::Cold,
+                    timing: Timing::Each,
+                    element: ElementType::F64,
+                    bytes: 4096,
+                    root: 3,
+                    blocks: 10,
+                    block: Duration::from_millis(20),
+                };
+                2
+            ],
+        }
+    }
+
+    #[test]
+    fn a_plan_reads_back_what_it_wrote() {
+        assert_eq!(plan().to_string().parse(), Ok(plan()));
+        assert_eq!(plan().duration(), Duration::from_millis(400));
+    }
+
+    #[test]
+    fn a_foreign_or_broken_plan_names_its_line() {
+        assert_eq!("hello\n".parse::<Plan>().unwrap_err().0, 1);
+        let broken = plan().to_string().replace("cold 33554432", "cold much");
+        assert_eq!(broken.parse::<Plan>().unwrap_err(), (2, "'much' is no number".into()));
+    }
+
+    #[test]
+    fn names_read_back() {
+        for &operation in Operation::ALL {
+            assert_eq!(operation.to_string().parse(), Ok(operation));
+        }
+        assert!("scatter".parse::<Operation>().unwrap_err().contains("barrier, broadcast, reduce, allreduce"));
+        assert_eq!("2:75".parse(), Ok(Late { rank: 2, microseconds: 75 }));
+        assert!("2".parse::<Late>().is_err());
+    }
+
+    #[test]
+    fn short_messages_take_the_half_type() {
+        assert_eq!(ElementType::F64.fitting(4), ElementType::F32);
+        assert_eq!(ElementType::I64.fitting(0), ElementType::I32);
+        assert_eq!(ElementType::F64.fitting(8), ElementType::F64);
+    }
+}

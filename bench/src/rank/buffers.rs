@@ -1,0 +1,125 @@
+//! The buffers of one case on one rank: one of each, or many that take turns.
+
+use super::answer;
+use super::value::Value;
+use crate::plan::{BufferMode, Case};
+
+const LINE: usize = 64;
+
+/// Send and receive slots of equal length, each slot on cache lines of its own.
+pub struct Buffers<T> {
+    send: Vec<T>,
+    receive: Vec<T>,
+    /// Elements to skip so that the first slot begins on a cache line.
+    send_start: usize,
+    receive_start: usize,
+    /// Elements of a message.
+    length: usize,
+    /// Elements from one slot to the next.
+    stride: usize,
+    /// A power of two.
+    slots: usize,
+}
+
+impl<T: Value> Buffers<T> {
+    /// The buffers of `case`, written once so that their pages are there.
+    pub fn new(case: &Case, cold_bytes: u64) -> Buffers<T> {
+        let element = size_of::<T>();
+        let length = case.bytes as usize / element;
+        let stride_bytes = (length * element).next_multiple_of(LINE).max(LINE);
+        let slots = match case.buffers {
+            BufferMode::Warm | BufferMode::Rewritten => 1,
+            BufferMode::Cold => slot_count(cold_bytes as usize, stride_bytes),
+        };
+        let stride = stride_bytes / element;
+        let elements = slots * stride + LINE / element;
+        let send = vec![T::whole(1); elements];
+        let receive = vec![T::whole(0); elements];
+        let start = |buffer: &Vec<T>| buffer.as_ptr().align_offset(LINE);
+        let (send_start, receive_start) = (start(&send), start(&receive));
+        Buffers { send, receive, send_start, receive_start, length, stride, slots }
+    }
+
+    /// The slot that call `call` uses: an odd multiple modulo a power of two visits all slots,
+    /// and neighbours in time are no neighbours in memory, which a prefetcher would guess.
+    fn slot(&self, call: u64) -> usize {
+        (call.wrapping_mul(0x9E37_79B1) as usize) & (self.slots - 1)
+    }
+
+    /// What call `call` sends and where it receives.
+    #[inline]
+    pub fn pair(&mut self, call: u64) -> (&mut [T], &mut [T]) {
+        let at = self.slot(call) * self.stride;
+        let (send, receive) = (self.send_start + at, self.receive_start + at);
+        (&mut self.send[send..send + self.length], &mut self.receive[receive..receive + self.length])
+    }
+
+    /// Writes the checking pattern of `rank` into every send slot, and into every receive slot
+    /// of the root of a broadcast; other receive slots get what no answer contains.
+    pub fn fill(&mut self, rank: usize, turn: usize, receive_too: bool) {
+        for call in 0..self.slots as u64 {
+            let (send, receive) = self.pair(call);
+            answer::fill(send, rank, turn);
+            if receive_too {
+                answer::fill(receive, rank, turn);
+            } else {
+                receive.fill(T::whole(99_999));
+            }
+        }
+    }
+}
+
+/// The power of two of slots that fill about `bytes`, two at least and a million at most.
+fn slot_count(bytes: usize, stride: usize) -> usize {
+    let wanted = (bytes / stride).clamp(2, 1 << 20);
+    1 << wanted.ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::{ElementType, Operation, Timing};
+
+    fn case(bytes: u64, buffers: BufferMode) -> Case {
+        Case {
+            operation: Operation::Allreduce,
+            buffers,
+            timing: Timing::Each,
+            element: ElementType::F64,
+            bytes,
+            root: 0,
+            blocks: 1,
+            block: Duration::from_millis(1),
+        }
+    }
+
+    #[test]
+    fn warm_calls_share_one_slot_on_its_own_lines() {
+        let mut buffers = Buffers::<f64>::new(&case(24, BufferMode::Warm), 1 << 20);
+        let first = buffers.pair(0).0.as_ptr();
+        assert_eq!(first as usize % LINE, 0);
+        assert_eq!(buffers.pair(7).0.as_ptr(), first);
+        assert_eq!(buffers.pair(7).1.len(), 3);
+    }
+
+    #[test]
+    fn cold_calls_visit_every_slot_once_in_a_turn() {
+        let mut buffers = Buffers::<f64>::new(&case(8, BufferMode::Cold), 1 << 16);
+        let mut seen: Vec<usize> = (0..1024).map(|call| buffers.pair(call).1.as_ptr() as usize).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 1024);
+        assert!(seen.windows(2).all(|pair| pair[1] - pair[0] == LINE));
+    }
+
+    #[test]
+    fn slots_never_run_out_and_empty_messages_have_them_too() {
+        assert_eq!(slot_count(1 << 25, 8 << 20), 4);
+        assert_eq!(slot_count(1, 8 << 20), 2);
+        let mut buffers = Buffers::<f64>::new(&case(0, BufferMode::Cold), 1 << 16);
+        assert!(buffers.pair(3).0.is_empty());
+        buffers.fill(0, 0, false);
+    }
+}

@@ -1,0 +1,241 @@
+//! One case on one rank: answers checked, repetitions calibrated, blocks timed, counts taken.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use hier::{Communicator, Counters, Max, Sum};
+
+use super::answer::Answer;
+use super::buffers::Buffers;
+use super::lateness;
+use super::value::Value;
+use crate::clock::nanoseconds_since;
+use crate::error::{Error, Result};
+use crate::plan::{BufferMode, Case, Operation, Plan, Timing};
+use crate::samples::Count;
+
+/// Calls that are checked before anything is timed.
+const CHECKED_CALLS: usize = 3;
+/// No block has more calls than this.
+const MOST_CALLS: f64 = 1e7;
+/// A block is calibrated on a run of at least this part of it.
+const CALIBRATED_PART: f64 = 0.25;
+/// Slow cases keep at least this many blocks.
+const LEAST_BLOCKS: usize = 3;
+/// Delays from this many microseconds on are slept, shorter ones spun.
+const SLEPT_FROM: u64 = 200;
+
+/// The result of one case on one rank.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Calls in a block.
+    pub iterations: u64,
+    /// Nanoseconds a call, by block.
+    pub blocks: Vec<f64>,
+    /// What was counted during the timed calls.
+    pub count: Count,
+}
+
+/// Measures `case`; collective over `comm`.
+///
+/// # Errors
+///
+/// [`Error::Wrong`] when an answer is not the oracle's, [`Error::Collective`] when a call fails.
+pub fn case<T: Value>(comm: &Communicator, plan: &Plan, case: &Case) -> Result<Measured> {
+    let mut bench = Bench::<T> {
+        comm,
+        case,
+        late: lateness(&plan.late, comm.rank()),
+        buffers: Buffers::new(case, plan.cold_bytes),
+        calls: 0,
+        count: Count::default(),
+    };
+    bench.check()?;
+    let (iterations, blocks) = bench.calibrate()?;
+    bench.count = Count::default();
+    let mut measured = Measured { iterations, ..Measured::default() };
+    for _ in 0..blocks {
+        measured.blocks.push(bench.block(iterations)? / iterations as f64);
+    }
+    measured.count = bench.count;
+    bench.check_last()?;
+    Ok(measured)
+}
+
+struct Bench<'a, T> {
+    comm: &'a Communicator,
+    case: &'a Case,
+    /// Microseconds by which this rank comes late to each call.
+    late: u64,
+    buffers: Buffers<T>,
+    /// Calls made so far with the buffers taking turns.
+    calls: u64,
+    count: Count,
+}
+
+impl<T: Value> Bench<'_, T> {
+    /// Checks the answers of a few calls on this rank, and leaves the pattern of turn 0 behind.
+    fn check(&mut self) -> Result<()> {
+        for turn in (0..CHECKED_CALLS).rev() {
+            let sends_from_receive = self.case.operation == Operation::Broadcast && self.comm.rank() == self.case.root;
+            self.buffers.fill(self.comm.rank(), turn, sends_from_receive);
+            self.comm.barrier()?;
+            self.calls = turn as u64;
+            self.call()?;
+            let answer = Answer::of_pattern(self.case.operation, self.comm.size(), self.case.root, turn);
+            self.compare(turn as u64, &answer, "before timing")?;
+        }
+        self.calls = 0;
+        Ok(())
+    }
+
+    /// Checks what the last timed call left.
+    fn check_last(&mut self) -> Result<()> {
+        let Some(last) = self.calls.checked_sub(1) else { return Ok(()) };
+        let (operation, ranks) = (self.case.operation, self.comm.size());
+        let answer = match self.case.buffers {
+            BufferMode::Rewritten => Answer::of_constant(operation, ranks, rewritten_value(last)),
+            BufferMode::Warm | BufferMode::Cold => Answer::of_pattern(operation, ranks, self.case.root, 0),
+        };
+        self.compare(last, &answer, "after timing")
+    }
+
+    /// Compares what call `call` left on this rank with `answer`.
+    fn compare(&mut self, call: u64, answer: &Answer, when: &str) -> Result<()> {
+        let Case { operation, bytes, root, element, buffers, .. } = *self.case;
+        let has_result = match operation {
+            Operation::Barrier => false,
+            Operation::Reduce => self.comm.rank() == root,
+            Operation::Broadcast | Operation::Allreduce => true,
+        };
+        match answer.fault(self.buffers.pair(call).1) {
+            Some(fault) if has_result => Err(Error::Wrong {
+                series: "phalanx".into(),
+                detail: format!(
+                    "rank {} of {}, {operation} of {bytes} bytes of {element}, root {root}, {buffers} buffers, {when}: {fault}",
+                    self.comm.rank(),
+                    self.comm.size()
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The calls of a block and the number of blocks, the same on all ranks.
+    ///
+    /// Runs of doubling length tell what a call costs with all that goes with it (rewriting, the
+    /// barrier before), on the slowest rank. Where one call fills more than a block, there are
+    /// fewer blocks.
+    fn calibrate(&mut self) -> Result<(u64, usize)> {
+        let block = self.case.block.as_nanos() as f64;
+        let mut tried = 1u64;
+        loop {
+            let start = Instant::now();
+            self.block(tried)?;
+            let mut elapsed = 0.0;
+            self.comm.all_reduce_into(&[nanoseconds_since(start)], std::slice::from_mut(&mut elapsed), Max)?;
+            if elapsed >= block * CALIBRATED_PART {
+                let cost = elapsed / tried as f64;
+                let iterations = (block / cost).clamp(1.0, MOST_CALLS) as u64;
+                let affordable = 4.0 * block * self.case.blocks as f64 / (cost * iterations as f64);
+                let blocks = (affordable as usize).clamp(LEAST_BLOCKS, self.case.blocks.max(LEAST_BLOCKS));
+                return Ok((iterations, blocks.min(self.case.blocks.max(1))));
+            }
+            tried *= 2;
+        }
+    }
+
+    /// Makes `iterations` calls and returns the nanoseconds spent in them.
+    fn block(&mut self, iterations: u64) -> Result<f64> {
+        self.comm.barrier()?;
+        match self.case.timing {
+            Timing::Stream => {
+                let before = self.comm.counters();
+                let start = Instant::now();
+                for _ in 0..iterations {
+                    self.call()?;
+                }
+                let elapsed = nanoseconds_since(start);
+                self.add_counts(&before, iterations);
+                Ok(elapsed)
+            }
+            Timing::Each => {
+                let mut elapsed = 0.0;
+                for _ in 0..iterations {
+                    self.rewrite();
+                    self.comm.barrier()?;
+                    self.delay();
+                    let before = self.comm.counters();
+                    let start = Instant::now();
+                    self.call()?;
+                    elapsed += nanoseconds_since(start);
+                    self.add_counts(&before, 1);
+                }
+                Ok(elapsed)
+            }
+        }
+    }
+
+    /// Writes the next call's input anew: a streaming store over the whole of it.
+    fn rewrite(&mut self) {
+        if self.case.buffers == BufferMode::Rewritten {
+            let value = T::whole(rewritten_value(self.calls));
+            let (rank, calls) = (self.comm.rank(), self.calls);
+            let (send, receive) = self.buffers.pair(calls);
+            match self.case.operation {
+                Operation::Barrier => {}
+                Operation::Broadcast if rank == self.case.root => receive.fill(value),
+                Operation::Broadcast => {}
+                Operation::Reduce | Operation::Allreduce => send.fill(value),
+            }
+        }
+    }
+
+    /// Comes late, where this rank shall.
+    fn delay(&self) {
+        let late = Duration::from_micros(self.late);
+        if self.late >= SLEPT_FROM {
+            sleep(late);
+        } else if self.late > 0 {
+            let start = Instant::now();
+            while start.elapsed() < late {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Makes one call.
+    #[inline]
+    fn call(&mut self) -> Result<()> {
+        let (comm, root) = (self.comm, self.case.root);
+        let (send, receive) = self.buffers.pair(self.calls);
+        self.calls += 1;
+        match self.case.operation {
+            Operation::Barrier => comm.barrier(),
+            Operation::Allreduce => comm.all_reduce_into(send, receive, Sum),
+            Operation::Broadcast => comm.process_at_rank(root).broadcast_into(receive),
+            Operation::Reduce if comm.rank() == root => {
+                comm.process_at_rank(root).reduce_into_root(send, receive, Sum)
+            }
+            Operation::Reduce => comm.process_at_rank(root).reduce_into(send, Sum),
+        }?;
+        Ok(())
+    }
+
+    fn add_counts(&mut self, before: &Counters, calls: u64) {
+        let after = self.comm.counters();
+        let count = &mut self.count;
+        count.calls += calls;
+        count.loaded += after.loaded - before.loaded;
+        count.stored += after.stored - before.stored;
+        count.waits += after.waits - before.waits;
+        count.yields += after.yields - before.yields;
+        count.sleeps += after.sleeps - before.sleeps;
+        count.wakes += after.wakes - before.wakes;
+    }
+}
+
+/// What every element of the input is rewritten to before call `call`.
+fn rewritten_value(call: u64) -> u32 {
+    (call % 50) as u32 + 1
+}

@@ -1,0 +1,97 @@
+//! The program that each rank of our own runs executes: check, calibrate, time, write down.
+//!
+//! # What a figure means
+//!
+//! A *block* is a number of calls chosen so that it lasts a given time; its result on each rank
+//! is the average time of one call. The driver merges the ranks' averages block by block
+//! (quickest, mean, slowest) and takes medians and quartiles over the blocks.
+//!
+//! With the timing *stream* the clock is read before the first and after the last call of a
+//! block. Nothing lies between the calls, so the average is free of the clock's cost and of any
+//! barrier's skew; but a rooted collective may run ahead of its slower ranks, and what is
+//! measured is then the time between calls rather than the time of one.
+//!
+//! With the timing *each* a barrier precedes every call, and the clock is read around that call
+//! alone. The ranks leave the barrier at slightly different times: one that leaves early begins
+//! its time early and waits for the others inside the call, so up to one barrier's exit skew (at
+//! most one barrier's time) is part of the slowest rank's figure, and one clock reading is part
+//! of everyone's. Neither is subtracted, for us as little as for a baseline.
+//!
+//! A late rank starts its clock after its delay; the others' times contain their waiting for it.
+
+pub mod answer;
+pub mod buffers;
+pub mod measure;
+pub mod value;
+
+use std::path::{Path, PathBuf};
+
+use hier::Communicator;
+
+use crate::error::{Error, Result};
+use crate::plan::{Case, ElementType, Late, Operation, Plan};
+use crate::samples::Sheet;
+use measure::Measured;
+
+/// What a rank is told on its command line.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Spec {
+    /// The plan
+    pub plan: PathBuf,
+    /// The folder for the results
+    pub results: PathBuf,
+}
+
+/// Runs one rank to its end.
+pub fn run(spec: &Spec) -> Result<()> {
+    let plan = Plan::read(&spec.plan)?;
+    let comm = Communicator::world()?;
+    execute(&comm, &plan, &spec.results)
+}
+
+/// Executes `plan` as one rank of `comm` and writes this rank's sheet into `folder`.
+pub fn execute(comm: &Communicator, plan: &Plan, folder: &Path) -> Result<()> {
+    let mut sheet = Sheet::create(folder, comm.rank(), comm.size())?;
+    for (index, case) in plan.cases.iter().enumerate() {
+        let outcome = match case.element {
+            ElementType::I32 => measure::case::<i32>(comm, plan, case),
+            ElementType::I64 => measure::case::<i64>(comm, plan, case),
+            ElementType::F32 => measure::case::<f32>(comm, plan, case),
+            ElementType::F64 => measure::case::<f64>(comm, plan, case),
+        };
+        match outcome {
+            Ok(measured) => write(&mut sheet, comm, index, case, &measured)?,
+            Err(Error::Wrong { series, detail }) => {
+                sheet.wrong(index, &detail)?;
+                return Err(Error::Wrong { series, detail });
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    sheet.end()
+}
+
+fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, measured: &Measured) -> Result<()> {
+    sheet.count(index, &measured.count)?;
+    if comm.rank() == 0 {
+        let choice = comm.explain(collective(case.operation), case.bytes as usize);
+        let lines = choice.critical_lines(comm.size(), case.bytes as usize);
+        sheet.choice(index, lines, &choice.to_string())?;
+    }
+    sheet.times(index, measured.iterations, &measured.blocks)
+}
+
+/// Our name for an operation of the plan.
+fn collective(operation: Operation) -> hier::Collective {
+    match operation {
+        Operation::Barrier => hier::Collective::Barrier,
+        Operation::Broadcast => hier::Collective::Broadcast,
+        Operation::Reduce => hier::Collective::Reduce,
+        Operation::Allreduce => hier::Collective::Allreduce,
+    }
+}
+
+/// By how much `rank` comes late to each call.
+fn lateness(late: &[Late], rank: usize) -> u64 {
+    late.iter().filter(|late| late.rank == rank).map(|late| late.microseconds).sum()
+}

@@ -1,0 +1,118 @@
+//! Message sizes and lists of numbers, as a person writes them.
+
+/// The sizes from `min` to `max`: 0 when `min` is 0, then powers of two from 4 bytes on.
+///
+/// `max` itself is the last size even when it is no power of two.
+pub fn ladder(min: u64, max: u64) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    if min == 0 {
+        sizes.push(0);
+    }
+    let mut size = 4;
+    while size <= max {
+        if size >= min {
+            sizes.push(size);
+        }
+        size *= 2;
+    }
+    if sizes.last() != Some(&max) {
+        sizes.push(max);
+    }
+    sizes
+}
+
+/// A few sizes from `min` to `max` that still show every regime: 8 B, then in steps of eight.
+pub fn short_ladder(min: u64, max: u64) -> Vec<u64> {
+    let mut sizes: Vec<u64> = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20]
+        .into_iter()
+        .filter(|&size| size >= min && size < max)
+        .collect();
+    sizes.push(max);
+    sizes
+}
+
+/// Reads a size: a number with an optional `k`, `K`, `M`, `G` (powers of 1024), `iB` or `B`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = trimmed.split_at(digits);
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' is no size: write for example 4096, 64K or 8MiB"))?;
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        other => {
+            return Err(format!("'{other}' in '{text}' is no unit: use B, K, M or G"));
+        }
+    };
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| format!("'{text}' is more than an address can hold"))
+}
+
+/// Reads a rank count, 1 to 256.
+pub fn parse_ranks(text: &str) -> Result<usize, String> {
+    match text.trim().parse::<usize>() {
+        Ok(ranks @ 1..=256) => Ok(ranks),
+        Ok(ranks) => Err(format!("{ranks} ranks: a job has 1 to 256")),
+        Err(_) => Err(format!("'{text}' is no rank count: write for example 2 or 2,8")),
+    }
+}
+
+/// A size as a person reads it: `512`, `4K`, `8M`.
+pub fn show_size(bytes: u64) -> String {
+    for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
+        if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    bytes.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ladder_begins_at_nothing_and_ends_at_max() {
+        assert_eq!(ladder(0, 32), [0, 4, 8, 16, 32]);
+        assert_eq!(ladder(8, 100), [8, 16, 32, 64, 100]);
+        assert_eq!(ladder(0, 0), [0]);
+        assert_eq!(ladder(0, 8 << 20).len(), 23);
+    }
+
+    #[test]
+    fn the_short_ladder_keeps_the_ends() {
+        let sizes = short_ladder(0, 8 << 20);
+        assert_eq!((sizes[0], sizes.last()), (8, Some(&(8 << 20))));
+        assert_eq!(short_ladder(0, 8), [8]);
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        for (text, bytes) in [("0", 0), ("4096", 4096), ("64K", 65536), ("8MiB", 8 << 20), ("1 g", 1 << 30)] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "K", "4X", "-3", "99999999999G"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown_as_they_are_read() {
+        for bytes in [0, 4, 1000, 1024, 65536, 8 << 20, 3 << 30] {
+            assert_eq!(parse_size(&show_size(bytes)), Ok(bytes));
+        }
+    }
+
+    #[test]
+    fn rank_counts_have_limits() {
+        assert_eq!(parse_ranks("16"), Ok(16));
+        assert!(parse_ranks("0").unwrap_err().contains("1 to 256"));
+        assert!(parse_ranks("257").is_err());
+        assert!(parse_ranks("two").is_err());
+    }
+}

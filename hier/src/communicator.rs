@@ -1,0 +1,197 @@
+//! The communicator of programs.
+
+use std::sync::Arc;
+
+use shm_core::job::{Invitation, JobSpec};
+use shm_core::operator::{BitOr, Operator};
+use shm_core::{Collective, Counters, Element, Explanation, Plan, Process, Result};
+use topo::{Machine, binding_of};
+
+use crate::note::Note;
+use crate::plan::TopologyPlan;
+use crate::rules::TreeRules;
+
+/// A rank's handle on a group of ranks that call collectives together.
+///
+/// Its calls are those of [`shm_core::Communicator`], over trees that fit the places where the ranks run.
+#[derive(Debug)]
+pub struct Communicator {
+    node: shm_core::Communicator,
+}
+
+impl Communicator {
+    /// The world of this process: all ranks that `phalanx run` started with it, or, without a launcher, a world of one rank.
+    ///
+    /// Collective over all ranks of the job: they tell each other where they run.
+    ///
+    /// # Errors
+    /// [`Environment`](shm_core::Error::Environment), [`Segment`](shm_core::Error::Segment): what the launcher passed is damaged.
+    /// [`AlreadyAttached`](shm_core::Error::AlreadyAttached): the world was taken before; keep it, or duplicate it.
+    /// [`RankFailed`](shm_core::Error::RankFailed): another rank ended before it came here.
+    pub fn world() -> Result<Self> {
+        let Some(invitation) = Invitation::from_environment()? else {
+            let mut worlds = Self::worlds_of_threads(1)?;
+            return Ok(worlds.pop().expect("one rank was asked for"));
+        };
+        let note = Note::from_bytes(&invitation.note())?;
+        let size = invitation.size();
+        let node = invitation.accept(Arc::new(TopologyPlan::new(TreeRules::default(), vec![[0; 3]; size])))?;
+        let places = exchange_places(&node, own_place(note.machine.as_ref()))?;
+        node.set_plan(Arc::new(TopologyPlan::new(note.rules, places)))?;
+        Ok(Self { node })
+    }
+
+    /// Runs `f` on `n` ranks that are threads of this process, each with its world; returns the results by rank.
+    ///
+    /// # Errors
+    /// [`Ranks`](shm_core::Error::Ranks), [`Memory`](shm_core::Error::Memory), [`Environment`](shm_core::Error::Environment).
+    ///
+    /// # Panics
+    /// When a rank panics: the others' calls return [`RankFailed`](shm_core::Error::RankFailed), and when all have ended the panic goes on.
+    ///
+    /// ```
+    /// use hier::{Communicator, operator::Sum};
+    /// let sums = Communicator::threads(3, |comm| {
+    ///     let mut sum = [0];
+    ///     comm.all_reduce_into(&[comm.rank()], &mut sum, Sum).unwrap();
+    ///     sum[0]
+    /// }).unwrap();
+    /// assert_eq!(sums, [3; 3]);
+    /// ```
+    pub fn threads<R: Send>(n: usize, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
+        Self::threads_of(&JobSpec::new(n)?, TreeRules::from_environment()?, f)
+    }
+
+    /// [`threads`](Communicator::threads) for a job and rules of one's own making.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn threads_of<R: Send>(spec: &JobSpec, rules: TreeRules, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
+        Self::threads_at(spec, rules, vec![[0; 3]; spec.ranks], f)
+    }
+
+    /// [`threads_of`](Communicator::threads_of) as if rank `r` ran at `places[r]`: package, NUMA node and L3.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there, and when there is not one place for each rank.
+    pub fn threads_at<R: Send>(
+        spec: &JobSpec,
+        rules: TreeRules,
+        places: Vec<[usize; 3]>,
+        f: impl Fn(Self) -> R + Sync,
+    ) -> Result<Vec<R>> {
+        assert_eq!(places.len(), spec.ranks, "one place for each rank");
+        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(rules, places));
+        shm_core::Communicator::threads_of(spec, &plan, |node| f(Self { node }))
+    }
+
+    fn worlds_of_threads(n: usize) -> Result<Vec<Self>> {
+        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(TreeRules::from_environment()?, vec![[0; 3]; n]));
+        let job = shm_core::job::Job::create(&JobSpec::new(n)?)?;
+        (0..n).map(|rank| Ok(Self { node: job.attach(rank, Arc::clone(&plan))? })).collect()
+    }
+
+    /// This rank, from 0 on.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.node.rank()
+    }
+
+    /// Ranks in the group.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.node.size()
+    }
+
+    /// Waits until every rank has called it: [`shm_core::Communicator::barrier`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn barrier(&self) -> Result<()> {
+        self.node.barrier()
+    }
+
+    /// Combines everybody's `send` in everybody's `recv`: [`shm_core::Communicator::all_reduce_into`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn all_reduce_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
+        self.node.all_reduce_into(send, recv, operator)
+    }
+
+    /// The same with one buffer: [`shm_core::Communicator::all_reduce_in_place`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn all_reduce_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.node.all_reduce_in_place(buffer, operator)
+    }
+
+    /// A rank as the root of rooted collectives: [`Process`].
+    #[inline]
+    #[must_use]
+    pub fn process_at_rank(&self, rank: usize) -> Process<'_> {
+        self.node.process_at_rank(rank)
+    }
+
+    /// Divides the group by color, ordered by key: [`shm_core::Communicator::split`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
+        Ok(self.node.split(color, key)?.map(|node| Self { node }))
+    }
+
+    /// The same group with calls of its own: [`shm_core::Communicator::duplicate`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn duplicate(&self) -> Result<Self> {
+        Ok(Self { node: self.node.duplicate()? })
+    }
+
+    /// What this rank has counted in this communicator.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.node.counters()
+    }
+
+    /// Begins to count anew.
+    pub fn reset_counters(&self) {
+        self.node.reset_counters();
+    }
+
+    /// Which algorithm a message of `bytes` bytes takes, and what it costs.
+    ///
+    /// # Errors
+    /// [`Busy`](shm_core::Error::Busy), inside of a call.
+    pub fn explain(&self, what: Collective, bytes: usize) -> Result<Explanation> {
+        self.node.explain(what, bytes)
+    }
+}
+
+/// Where this process may run: package, NUMA node and L3, each plus one; 0 where its binding spans several.
+fn own_place(machine: Option<&Machine>) -> [u32; 3] {
+    let (Some(machine), Ok(pus)) = (machine, binding_of(None)) else { return [0; 3] };
+    let place = machine.location(&pus);
+    [place.package, place.numa, place.l3].map(|index| index.map_or(0, |index| index as u32 + 1))
+}
+
+/// Everybody's place, by rank.
+fn exchange_places(node: &shm_core::Communicator, own: [u32; 3]) -> Result<Vec<[usize; 3]>> {
+    let mut table = vec![0u32; 3 * node.size()];
+    table[3 * node.rank()..][..3].copy_from_slice(&own);
+    node.all_reduce_in_place(&mut table, BitOr)?;
+    Ok(table.chunks_exact(3).map(|place| [place[0], place[1], place[2]].map(|index| index as usize)).collect())
+}

@@ -1,0 +1,127 @@
+//! The processes of a job: how many still run, and sending signals to them and to all that they started.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Child;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use super::outcome::End;
+
+/// One rank: a process, and the process group that it leads.
+pub(super) struct Rank {
+    child: Child,
+    /// Becomes readable when the process ends. `None` where the system has no such thing: then one has to ask.
+    pub(super) pidfd: Option<OwnedFd>,
+    /// How the process ended, once it has.
+    pub(super) end: Option<End>,
+    /// G1: while this is false, the number of the group means this group: its leader is not waited for, or it has
+    /// other members, and so the system does not give the number to anybody else.
+    gone: bool,
+}
+
+impl Rank {
+    fn group(&self) -> Pid {
+        Pid::from_raw(self.pid() as i32)
+    }
+
+    /// The process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// All ranks. Dropped, it kills and waits for whatever is left of them.
+#[derive(Default)]
+pub(super) struct Ranks(Vec<Rank>);
+
+impl Ranks {
+    /// Adds the next rank.
+    pub(super) fn add(&mut self, child: Child) {
+        let pid = rustix::process::Pid::from_child(&child);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok();
+        self.0.push(Rank { child, pidfd, end: None, gone: false });
+    }
+
+    pub(super) fn all(&self) -> &[Rank] {
+        &self.0
+    }
+
+    /// The ranks whose process has not ended.
+    pub(super) fn running(&self) -> Vec<usize> {
+        self.select(|rank| rank.end.is_none())
+    }
+
+    /// The ranks of which anything is left: their process, or one that it started.
+    pub(super) fn present(&self) -> Vec<usize> {
+        self.select(|rank| !rank.gone)
+    }
+
+    fn select(&self, which: impl Fn(&Rank) -> bool) -> Vec<usize> {
+        (0..self.0.len()).filter(|&rank| which(&self.0[rank])).collect()
+    }
+
+    /// Asks whether the process of `rank` has ended since; if so, waits for it (no zombie remains) and says how.
+    pub(super) fn collect(&mut self, rank: usize) -> Option<End> {
+        let rank = &mut self.0[rank];
+        if rank.end.is_some() {
+            return None;
+        }
+        let end = End::from(rank.child.try_wait().ok()??);
+        rank.end = Some(end);
+        Some(end)
+    }
+
+    /// The process groups that have become empty since this was last asked.
+    pub(super) fn emptied(&mut self) -> Vec<Pid> {
+        let mut emptied = Vec::new();
+        for rank in self.0.iter_mut().filter(|rank| rank.end.is_some() && !rank.gone) {
+            if killpg(rank.group(), None) == Err(Errno::ESRCH) {
+                rank.gone = true;
+                emptied.push(rank.group());
+            }
+        }
+        emptied
+    }
+
+    /// Counts everything as gone that could not be ended.
+    pub(super) fn give_up(&mut self) {
+        self.0.iter_mut().for_each(|rank| rank.gone = true);
+    }
+
+    /// Sends `signal` to every group of which something is left.
+    pub(super) fn signal(&self, signal: Signal) {
+        for rank in self.0.iter().filter(|rank| !rank.gone) {
+            let reached = killpg(rank.group(), signal);
+            // The process may have left its group, as `setsid` does.
+            if rank.end.is_none() && (reached == Err(Errno::ESRCH) || signal == Signal::SIGKILL) {
+                let _ = kill(rank.group(), signal);
+            }
+        }
+    }
+
+    /// SIGTERM, also to those that are stopped.
+    pub(super) fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Takes the pipe to the standard input of a rank, if it has one.
+    pub(super) fn take_input(&mut self, rank: usize) -> Option<std::process::ChildStdin> {
+        self.0.get_mut(rank)?.child.stdin.take()
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        self.0.iter_mut().filter(|rank| rank.end.is_none()).try_for_each(|rank| rank.child.wait().map(drop))
+    }
+}
+
+impl Drop for Ranks {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
+        let _ = self.wait();
+    }
+}

@@ -1,0 +1,18 @@
+//! The communicator of programs: topo's trees joined to shm-core's links, on one node.
+//!
+//! shm-core knows no machine, topo knows no memory; here a tree that was built for the places where the ranks really
+//! run becomes each rank's links. The launcher is here too, since it must know both: [`launch`].
+
+mod communicator;
+pub mod launch;
+mod note;
+mod plan;
+mod rules;
+
+pub use communicator::Communicator;
+pub use note::Note;
+pub use plan::TopologyPlan;
+pub use rules::TreeRules;
+pub use shm_core::{
+    Collective, Counters, Element, Error, Explanation, Pair, Process, Regime, Result, Tuning, job, operator,
+};

@@ -1,0 +1,272 @@
+//! The board of a communicator in the segment: where each rank's words and cells lie, and how to wait for them.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::counters::{Tally, add};
+use crate::error::{Error, Result};
+use crate::protocol::{Board, Edge, RingName, Stamp, Until, Word};
+use crate::seat::Seat;
+use crate::segment::header::Standing;
+use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINES_A_SLOT};
+
+/// A flag word in the segment.
+#[repr(transparent)]
+pub(crate) struct FlagWord(AtomicU64);
+
+impl Word for FlagWord {
+    #[inline]
+    fn publish(&self, value: u64, _: Edge) {
+        self.0.store(value, Ordering::Release);
+    }
+
+    #[inline]
+    fn observe(&self, _: Edge) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The first bytes of a communicator's block.
+#[repr(C)]
+pub(crate) struct BlockHeader {
+    /// Handles that are still there; the last one gives the block back.
+    pub users: AtomicU64,
+    /// C1: 0, or why this communicator cannot go on.
+    pub fault: AtomicU64,
+}
+
+/// The tag of a call whose arguments a rank refused.
+const REFUSED: u32 = 0xff_ffff;
+
+/// Faults of a communicator: kind in the upper half, one plus the rank in the lower.
+const FAULT_MISMATCH: u64 = 1 << 32;
+const FAULT_REFUSED: u64 = 2 << 32;
+
+/// One rank's view of a communicator's block.
+///
+/// Invariants:
+/// * B1: `base` points to `layout.total()` reserved bytes of the mapping that `seat` keeps alive; they are given back
+///   only when every rank of the communicator has dropped its board.
+/// * B2: the block was all zero before its first use, and its header and members were written before any other member
+///   learned of it.
+pub(crate) struct SharedBoard {
+    base: *mut u8,
+    layout: BlockLayout,
+    area: AreaLayout,
+    rank: usize,
+    /// Each member's rank in the job's world.
+    members: Vec<usize>,
+    seat: Arc<Seat>,
+    /// The call that is running: its number, and what it was tagged with.
+    call: Cell<(u64, u32)>,
+    pub tally: Tally,
+}
+
+impl SharedBoard {
+    /// # Safety
+    /// The block at `offset` of the seat's mapping has this layout, and B1 and B2 hold of it.
+    pub unsafe fn new(seat: Arc<Seat>, offset: u64, layout: BlockLayout, rank: usize, members: Vec<usize>) -> Self {
+        // SAFETY: by contract the offset lies within the mapping.
+        let base = unsafe { seat.mapping().base().add(offset as usize) };
+        Self { base, layout, area: layout.area(), rank, members, seat, call: Cell::new((0, 0)), tally: Tally::default() }
+    }
+
+    pub fn members(&self) -> &[usize] {
+        &self.members
+    }
+
+    pub fn header(&self) -> &BlockHeader {
+        // SAFETY: B1, B2; the block begins at a chunk's boundary.
+        unsafe { &*self.base.cast::<BlockHeader>() }
+    }
+
+    /// A place in a rank's area.
+    #[inline]
+    fn place(&self, rank: usize, offset: usize) -> *mut u8 {
+        debug_assert!(rank < self.layout.size && offset < self.layout.stride);
+        // SAFETY: B1: the layout keeps all areas within the block.
+        unsafe { self.base.add(self.layout.ranks + rank * self.layout.stride + offset) }
+    }
+
+    /// A word in a rank's area, at an offset that the layout gives to words.
+    #[inline]
+    fn word(&self, rank: usize, offset: usize) -> &FlagWord {
+        // SAFETY: `place` is mapped (B1) and, by the layout, eight-byte aligned and used as an atomic word only.
+        unsafe { &*self.place(rank, offset).cast::<FlagWord>() }
+    }
+
+    /// The payload words of a line slot.
+    #[inline]
+    pub fn line(&self, rank: usize, slot: usize) -> &[AtomicU64] {
+        let at = self.place(rank, self.area.lines + slot * LINES_A_SLOT * LINE + 8);
+        // SAFETY: the slot is `LINES_A_SLOT` lines long, its first word is the stamp, all others are atomic words (B1).
+        unsafe { std::slice::from_raw_parts(at.cast::<AtomicU64>(), LINES_A_SLOT * LINE / 8 - 1) }
+    }
+
+    /// An up cell.
+    #[inline]
+    pub fn up_cell(&self, rank: usize, slot: usize, cell: usize) -> *mut u8 {
+        debug_assert!((slot + 1) * cell <= self.layout.up_bytes);
+        self.place(rank, self.area.up + slot * cell)
+    }
+
+    /// A down cell.
+    #[inline]
+    pub fn down_cell(&self, rank: usize, slot: usize, cell: usize) -> *mut u8 {
+        debug_assert!((slot + 1) * cell <= self.layout.down_bytes);
+        self.place(rank, self.area.down + slot * cell)
+    }
+
+    fn call_word(&self, rank: usize, call: u64) -> &FlagWord {
+        self.word(rank, self.area.calls + (call as usize % CALLS) * 8)
+    }
+
+    /// Begins a call that all ranks must tag alike.
+    ///
+    /// # Errors
+    /// When this communicator, or the job, cannot go on.
+    #[inline]
+    pub fn begin(&self, tag: u32) -> Result<()> {
+        if self.seat.failed_rank().is_some() || self.header().fault.load(Ordering::Acquire) != 0 {
+            return Err(self.fault().expect("one of the two was just seen"));
+        }
+        self.note_call(if tag == REFUSED { 0 } else { tag });
+        add(&self.tally.calls, 1);
+        Ok(())
+    }
+
+    /// Tells the others that this rank takes no part in this call, because its arguments were wrong.
+    pub fn refuse(&self) {
+        self.note_call(REFUSED);
+        self.seat.ring_if_needed();
+    }
+
+    #[inline]
+    fn note_call(&self, tag: u32) {
+        let call = self.call.get().0 + 1;
+        self.call.set((call, tag));
+        // C2, writer.
+        self.call_word(self.rank, call).0.store(Stamp::new(call, tag).0, Ordering::Release);
+    }
+
+    /// The error that stands for this communicator, if any.
+    fn fault(&self) -> Option<Error> {
+        if let Some(rank) = self.seat.failed_rank() {
+            return Some(Error::RankFailed { rank });
+        }
+        // C1, reader.
+        let fault = self.header().fault.load(Ordering::Acquire);
+        let rank = (fault as u32).checked_sub(1)? as usize;
+        Some(if fault & FAULT_REFUSED != 0 { Error::Refused { rank } } else { self.mismatch(rank) })
+    }
+
+    fn mismatch(&self, rank: usize) -> Error {
+        let (call, tag) = self.call.get();
+        Error::Mismatch { rank, own: self.rank, own_call: format!("call {call} of this communicator (tag {tag:#08x})") }
+    }
+
+    /// Looks for reasons why a wait for `writer` could have no end.
+    fn inspect(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<()> {
+        if let Some(fault) = self.fault() {
+            return Err(fault);
+        }
+        let (call, tag) = self.call.get();
+        // C2, reader.
+        let theirs = Stamp(self.call_word(writer, call).0.load(Ordering::Acquire));
+        let own = Stamp::new(call, tag);
+        if until.mismatches(word.observe(edge)) || (theirs != own && theirs.same_position(own)) {
+            let refused = theirs == Stamp::new(call, REFUSED);
+            let kind = if refused { FAULT_REFUSED } else { FAULT_MISMATCH };
+            // C1, writer: the first word stands.
+            let _ = self.header().fault.compare_exchange(
+                0,
+                kind | (writer as u64 + 1),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            self.seat.ring_if_needed();
+            return Err(self.fault().expect("it was just written"));
+        }
+        let job_rank = self.members[writer];
+        if self.seat.mapping().rank(job_rank).standing() as u32 >= Standing::Left as u32 {
+            // J2: what it published before it left is visible now.
+            let value = word.observe(edge);
+            if !until.holds(value) && !until.mismatches(value) {
+                return Err(self.seat.condemn(job_rank));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Board for SharedBoard {
+    type Word = FlagWord;
+
+    #[inline]
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        self.layout.size
+    }
+
+    #[inline]
+    fn stamp(&self, ring: RingName, rank: usize, slot: usize) -> &FlagWord {
+        let offset = match ring {
+            RingName::Line => self.area.lines + slot * LINES_A_SLOT * LINE,
+            RingName::Up => self.area.up_stamps + slot * LINE,
+            RingName::Down => self.area.down_stamps + slot * LINE,
+        };
+        self.word(rank, offset)
+    }
+
+    #[inline]
+    fn done(&self, ring: RingName, rank: usize) -> &FlagWord {
+        self.word(rank, self.area.done + ring as usize * 8)
+    }
+
+    #[inline]
+    fn publish(&self, word: &FlagWord, value: u64, edge: Edge) {
+        word.publish(value, edge);
+        if self.seat.ring_if_needed() {
+            add(&self.tally.wakes, 1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_slowly(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<u64> {
+        /// Yields between two looks at the whole situation.
+        const LOOK_ROUND: u32 = 32;
+        let look = || Some(word.observe(edge)).filter(|&value| until.holds(value));
+        add(&self.tally.waits, 1);
+        for _ in 0..self.seat.patience.spins {
+            std::hint::spin_loop();
+            if let Some(value) = look() {
+                return Ok(value);
+            }
+        }
+        for turn in 0..self.seat.patience.yields {
+            if turn % LOOK_ROUND == LOOK_ROUND - 1 {
+                self.inspect(writer, word, until, edge)?;
+            }
+            std::thread::yield_now();
+            add(&self.tally.yields, 1);
+            if let Some(value) = look() {
+                return Ok(value);
+            }
+        }
+        loop {
+            self.inspect(writer, word, until, edge)?;
+            if self.seat.sleep_on(self.members[writer], || look().is_some()) {
+                add(&self.tally.sleeps, 1);
+            }
+            if let Some(value) = look() {
+                return Ok(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Barrier (MPI 4.1, section 6.3).
+
+use super::tag_of;
+use crate::communicator::Communicator;
+use crate::error::Result;
+use crate::select::Collective;
+
+impl Communicator {
+    /// Waits until every rank has called it.
+    ///
+    /// Collective. Up to 32 ranks everybody publishes a line and reads everybody's; beyond, lines go up and down a tree.
+    ///
+    /// # Cost
+    /// One line transfer on the critical path (p(p-1) in all); on a tree, two a level.
+    ///
+    /// # Errors
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
+    /// [`Refused`](crate::Error::Refused): the communicator cannot be used further.
+    /// [`Busy`](crate::Error::Busy): nothing was done.
+    ///
+    /// ```
+    /// shm_core::Communicator::threads(4, |comm| comm.barrier().unwrap()).unwrap();
+    /// ```
+    #[inline]
+    pub fn barrier(&self) -> Result<()> {
+        let mut engine = self.enter()?;
+        let tag = tag_of(Collective::Barrier, 0, 0, 0, 0);
+        engine.board.begin(tag)?;
+        let choice = self.tuning.choose(Collective::Barrier, 0, 1, true, self.size())?;
+        engine.line_barrier(&choice, tag)
+    }
+}

@@ -1,0 +1,39 @@
+//! Reduce (MPI 4.1, section 6.9.1).
+
+use super::reduction_tag;
+use crate::communicator::Communicator;
+use crate::error::{Error, Result};
+use crate::operator::Fold;
+use crate::regime::Reduction;
+use crate::select::{Collective, Regime};
+
+impl Communicator {
+    /// Combines `bytes` bytes of everybody's `send` in the root's `recv` (null elsewhere).
+    pub(crate) fn reduce_to(&self, root: usize, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
+        let refuse = |why| self.refuse(Error::Root { rank: self.rank(), size: self.size(), root, why });
+        if root >= self.size() {
+            return refuse("it is no rank of this communicator");
+        }
+        if (root == self.rank()) == recv.is_null() {
+            return refuse(if recv.is_null() {
+                "the root itself calls reduce_into_root, or reduce_into_root_in_place"
+            } else {
+                "ranks other than the root call reduce_into"
+            });
+        }
+        let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let choice = match self.tuning.choose(Collective::Reduce, bytes, fold.element, fold.commutative, self.size()) {
+            Ok(choice) => choice,
+            Err(error) => return self.refuse(error),
+        };
+        let mut engine = self.enter()?;
+        let tag = reduction_tag(Collective::Reduce, root, &fold, count);
+        engine.board.begin(tag)?;
+        let reduction = Reduction { send, recv, bytes, fold };
+        match choice.regime {
+            Regime::Line => engine.line_reduce(&choice, root, reduction, tag),
+            Regime::Cells => engine.cells_reduce(&choice, root, reduction, tag),
+            Regime::Shares => engine.shares_reduce(&choice, root, reduction, tag),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! New communicators (MPI 4.1, section 7.4.2): split and duplicate.
+
+use std::sync::Arc;
+
+use crate::communicator::Communicator;
+use crate::error::{Error, Result};
+use crate::job::block_layout;
+use crate::operator::BitOr;
+
+/// What the leader of a new group tells its members.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Grant {
+    /// Where the block lies, plus one; 0 when it could not be had.
+    offset: u64,
+    /// What was needed, free and there in all, when it could not.
+    shortage: [u64; 3],
+}
+
+/// What each rank says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Wish {
+    takes_part: u64,
+    color: u64,
+    key: i64,
+}
+
+impl Communicator {
+    /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without a
+    /// color takes part in the call and gets none.
+    ///
+    /// Collective. The new communicator takes a block of the segment's arena, and gives it back when its last handle is dropped;
+    /// dropping is not collective.
+    ///
+    /// # Errors
+    /// [`ArenaExhausted`](Error::ArenaExhausted) on all ranks alike when one group's block cannot be had: nothing is
+    /// kept. Others as for an allreduce.
+    pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
+        let wish = Wish { takes_part: u64::from(color.is_some()), color: u64::from(color.unwrap_or(0)), key };
+        let wishes = self.collect(wish)?;
+        let group = |color: u64| {
+            let mut members: Vec<usize> =
+                (0..self.size()).filter(|&rank| wishes[rank].takes_part == 1 && wishes[rank].color == color).collect();
+            members.sort_by_key(|&rank| (wishes[rank].key, rank));
+            members
+        };
+        let members = group(wish.color);
+        let leads = color.is_some() && members.first() == Some(&self.rank());
+        let grant = if leads { self.take_block_for(members.len()) } else { Grant::default() };
+        let grants = match self.collect(grant) {
+            Ok(grants) => grants,
+            Err(error) => {
+                self.return_grant(&grant, members.len());
+                return Err(error);
+            }
+        };
+        for leader in (0..self.size()).filter(|&rank| wishes[rank].takes_part == 1) {
+            let members_there = group(wishes[leader].color);
+            if members_there[0] == leader && grants[leader].offset == 0 {
+                self.return_grant(&grant, members.len());
+                let [needed, free, arena] = grants[leader].shortage;
+                return Err(Error::ArenaExhausted { needed, free, arena });
+            }
+        }
+        if color.is_none() {
+            return Ok(None);
+        }
+        let rank = members.iter().position(|&member| member == self.rank()).expect("a rank is in its own group");
+        let offset = grants[members[0]].offset - 1;
+        let (plan, world) = {
+            let mut engine = self.enter()?;
+            let world = members.iter().map(|&member| engine.board.members()[member]).collect();
+            (engine.trees().plan().restrict(&members), world)
+        };
+        // SAFETY: the group's leader opened this block for these members before it published the grant; each joins once.
+        Ok(Some(unsafe { Self::join(Arc::clone(self.seat()), offset, rank, world, plan) }))
+    }
+
+    /// A communicator of the same ranks in the same order, whose calls are independent of this one's.
+    ///
+    /// # Errors
+    /// As [`split`](Communicator::split).
+    pub fn duplicate(&self) -> Result<Self> {
+        Ok(self.split(Some(0), 0)?.expect("every rank has a color"))
+    }
+
+    fn take_block_for(&self, size: usize) -> Grant {
+        let layout = block_layout(&self.tuning, size);
+        let mapping = self.seat().mapping();
+        match mapping.take_block(self.seat().rank(), layout.total()) {
+            Ok(offset) => {
+                // SAFETY: the block was just taken with this layout.
+                unsafe { Self::open_block(mapping, offset, &layout, size) };
+                Grant { offset: offset + 1, shortage: [0; 3] }
+            }
+            Err(Error::ArenaExhausted { needed, free, arena }) => Grant { offset: 0, shortage: [needed, free, arena] },
+            Err(_) => Grant { offset: 0, shortage: [layout.total() as u64, 0, mapping.header().arena_bytes] },
+        }
+    }
+
+    fn return_grant(&self, grant: &Grant, size: usize) {
+        if let Some(offset) = grant.offset.checked_sub(1) {
+            let layout = block_layout(&self.tuning, size);
+            self.seat().mapping().give_block_back(self.seat().rank(), offset, layout.total());
+        }
+    }
+
+    /// Everybody's `item`, by rank.
+    fn collect<T: bytemuck::Pod + Default>(&self, item: T) -> Result<Vec<T>> {
+        let mut table = vec![T::default(); self.size()];
+        table[self.rank()] = item;
+        // Each place is filled by one rank and zero elsewhere: bitwise OR joins them.
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
+        self.all_reduce_in_place(bytes, BitOr)?;
+        Ok(table)
+    }
+}

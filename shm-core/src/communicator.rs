@@ -1,0 +1,223 @@
+//! The communicator: a group of ranks, and the handle of one of them.
+
+use std::cell::{RefCell, RefMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::board::SharedBoard;
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::job::{Invitation, Job, JobSpec, block_layout};
+use crate::plan::{FlatPlan, Plan, Step};
+use crate::regime::Engine;
+use crate::seat::Seat;
+use crate::segment::layout::BlockLayout;
+use crate::segment::mapping::Mapping;
+use crate::cost::{self, Chain};
+use crate::select::{Collective, Explanation, Tuning};
+
+/// A rank's handle on a group of ranks that call collectives together.
+///
+/// Every rank of the group must make the same collective calls in the same order. A handle may move between threads, but
+/// not be used by two at once.
+pub struct Communicator {
+    engine: RefCell<Engine>,
+    seat: Arc<Seat>,
+    /// Where the block lies, and its layout.
+    offset: u64,
+    layout: BlockLayout,
+    rank: usize,
+    size: usize,
+    pub(crate) tuning: Tuning,
+}
+
+// SAFETY: the raw pointers within are to the mapping, which lives as long as the seat and may be used from any thread, and
+// to a call's operands, which are not used between calls. Cells are not shared: the type is not Sync.
+unsafe impl Send for Communicator {}
+
+impl Communicator {
+    /// The world of this process: that of the launcher which started it, or one of a single rank. Trees are flat.
+    ///
+    /// # Errors
+    /// `Environment` or `Segment` when what a launcher passed is damaged; `AlreadyAttached` on a second call.
+    pub fn world() -> Result<Self> {
+        match Invitation::from_environment()? {
+            Some(invitation) => invitation.accept(Arc::new(FlatPlan)),
+            None => Job::create(&JobSpec::new(1)?)?.attach(0, Arc::new(FlatPlan)),
+        }
+    }
+
+    /// Runs `f` on `n` ranks that are threads of this process, each with its world; returns the results by rank. Trees
+    /// are flat.
+    ///
+    /// # Errors
+    /// As [`Job::create`].
+    ///
+    /// # Panics
+    /// When a rank panics: the others' calls return `RankFailed`, and when all have ended the panic goes on.
+    pub fn threads<R: Send>(n: usize, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
+        Self::threads_of(&JobSpec::new(n)?, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f)
+    }
+
+    /// [`threads`](Communicator::threads) for a job and a plan of one's own making.
+    ///
+    /// # Errors
+    /// As [`Job::create`].
+    ///
+    /// # Panics
+    /// When a rank panics.
+    pub fn threads_of<R: Send>(spec: &JobSpec, plan: &Arc<dyn Plan>, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
+        let job = Job::create(spec)?;
+        let worlds = (0..spec.ranks).map(|rank| job.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
+        let f = &f;
+        std::thread::scope(|scope| {
+            let mut ranks = Vec::with_capacity(spec.ranks);
+            for (rank, world) in worlds.into_iter().enumerate() {
+                let thread = std::thread::Builder::new().name(format!("rank {rank}"));
+                let thread = thread.spawn_scoped(scope, move || f(world));
+                // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
+                ranks.push(thread.map_err(|e| Error::system("starting the thread of a rank", e))?);
+            }
+            let ended: Vec<_> = ranks.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+            let mut results = Vec::with_capacity(ended.len());
+            for result in ended {
+                results.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            Ok(results)
+        })
+    }
+
+    /// The world of a seat.
+    pub(crate) fn world_of(seat: Seat, plan: Arc<dyn Plan>) -> Result<Self> {
+        let (rank, size) = (seat.rank(), seat.mapping().layout.ranks);
+        let offset = seat.mapping().header().shared.world.load(Ordering::Acquire);
+        let seat = Arc::new(seat);
+        // SAFETY: the creator opened the world's block before anybody could attach, with a member for each rank.
+        Ok(unsafe { Self::join(seat, offset, rank, (0..size).collect(), plan) })
+    }
+
+    /// Makes a fresh block ready for its members.
+    ///
+    /// # Safety
+    /// The block at `offset` was just taken for this layout, and nobody else knows of it.
+    pub(crate) unsafe fn open_block(mapping: &Mapping, offset: u64, layout: &BlockLayout, users: usize) {
+        debug_assert_eq!(layout.size, users);
+        // SAFETY: by contract it lies within the mapping.
+        let base = unsafe { mapping.base().add(offset as usize) };
+        // SAFETY: by contract the block is reserved; it begins with its header, of atomic words.
+        let header = unsafe { &*base.cast::<crate::board::BlockHeader>() };
+        header.users.store(users as u64, Ordering::Release);
+    }
+
+    /// Joins a block that was opened, as one of its members.
+    ///
+    /// # Safety
+    /// The block at `offset` was opened for a communicator of these members, of which `rank` is this one and joins once.
+    pub(crate) unsafe fn join(seat: Arc<Seat>, offset: u64, rank: usize, members: Vec<usize>, plan: Arc<dyn Plan>) -> Self {
+        let tuning = seat.mapping().header().tuning;
+        let size = members.len();
+        let layout = block_layout(&tuning, size);
+        // SAFETY: by contract; the block stays until this handle and all others have dropped it.
+        let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
+        Self { engine: RefCell::new(Engine::new(board, plan)), seat, offset, layout, rank, size, tuning }
+    }
+
+    /// This rank, from 0 on.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Ranks in the group.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The ranks of the group in the job's world, in order.
+    #[must_use]
+    pub fn members(&self) -> Vec<usize> {
+        self.engine.borrow().board.members().to_vec()
+    }
+
+    /// What this rank has counted in this communicator.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.engine.borrow().board.tally.read()
+    }
+
+    /// Begins to count anew.
+    pub fn reset_counters(&self) {
+        self.engine.borrow().board.tally.reset();
+    }
+
+    /// What the table chooses for a message of `bytes` bytes of small elements (root 0), and what it costs.
+    ///
+    /// # Errors
+    /// [`Busy`](Error::Busy), inside of a call.
+    pub fn explain(&self, what: Collective, bytes: usize) -> Result<Explanation> {
+        let choice = self.tuning.choose(what, bytes, 1, true, self.size)?;
+        let mut engine = self.enter()?;
+        let plan = engine.trees().plan();
+        let tree = |step| match choice.flat {
+            true => ("flat".to_owned(), Chain::flat(step, self.size)),
+            false => {
+                let class = plan.class(step, bytes);
+                (plan.name(step, class), Chain::of(plan.as_ref(), step, class, 0, self.size))
+            }
+        };
+        let ((gather, up), (release, down)) = (tree(Step::Gather), tree(Step::Release));
+        let text = choice.describe(
+            (what != Collective::Broadcast).then_some(&gather),
+            (what != Collective::Reduce).then_some(&release),
+        );
+        let critical_lines = cost::critical_lines(&choice, what, bytes, self.size, up, down);
+        Ok(Explanation { text, regime: choice.regime, critical_lines })
+    }
+
+    /// Takes the trees from `plan` from now on. All ranks must do so between the same two calls.
+    ///
+    /// # Errors
+    /// [`Busy`](Error::Busy), inside of a call.
+    pub fn set_plan(&self, plan: Arc<dyn Plan>) -> Result<()> {
+        self.enter()?.trees().follow(plan);
+        Ok(())
+    }
+
+    pub(crate) fn seat(&self) -> &Arc<Seat> {
+        &self.seat
+    }
+
+    /// Holds the engine for a call.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<RefMut<'_, Engine>> {
+        self.engine.try_borrow_mut().map_err(|_| Error::Busy { rank: self.rank })
+    }
+
+    /// Refuses a call because of its arguments: tells the others, who would wait in vain.
+    #[cold]
+    pub(crate) fn refuse<T>(&self, error: Error) -> Result<T> {
+        if let Ok(engine) = self.engine.try_borrow_mut() {
+            engine.board.refuse();
+        }
+        Err(error)
+    }
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        let engine = self.engine.get_mut();
+        // D1: everything this rank did with the block comes before the last one gives it back.
+        if engine.board.header().users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.seat.mapping().give_block_back(self.seat.rank(), self.offset, self.layout.total());
+        }
+    }
+}
+
+impl std::fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Communicator").field("rank", &self.rank).field("size", &self.size).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! What a communicator has done so far: exact counts, kept by each rank for itself.
+
+use std::cell::Cell;
+
+/// Counts of one rank of one communicator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Collective calls.
+    pub calls: u64,
+    /// Payload bytes loaded, from own buffers and from the segment.
+    pub loaded: u64,
+    /// Payload bytes stored, to own buffers and to the segment.
+    pub stored: u64,
+    /// Waits that did not find at the first look what they waited for.
+    pub waits: u64,
+    /// Times the core was yielded.
+    pub yields: u64,
+    /// Times this rank slept in the kernel.
+    pub sleeps: u64,
+    /// Times this rank woke others.
+    pub wakes: u64,
+}
+
+/// The counts as they grow.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub calls: Cell<u64>,
+    pub loaded: Cell<u64>,
+    pub stored: Cell<u64>,
+    pub waits: Cell<u64>,
+    pub yields: Cell<u64>,
+    pub sleeps: Cell<u64>,
+    pub wakes: Cell<u64>,
+}
+
+/// Adds to a count.
+#[inline]
+pub(crate) fn add(count: &Cell<u64>, by: usize) {
+    count.set(count.get() + by as u64);
+}
+
+impl Tally {
+    pub fn read(&self) -> Counters {
+        Counters {
+            calls: self.calls.get(),
+            loaded: self.loaded.get(),
+            stored: self.stored.get(),
+            waits: self.waits.get(),
+            yields: self.yields.get(),
+            sleeps: self.sleeps.get(),
+            wakes: self.wakes.get(),
+        }
+    }
+
+    pub fn reset(&self) {
+        for count in
+            [&self.calls, &self.loaded, &self.stored, &self.waits, &self.yields, &self.sleeps, &self.wakes]
+        {
+            count.set(0);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What a vector may be made of.
+
+use bytemuck::NoUninit;
+
+/// A type whose values are moved between ranks byte by byte.
+///
+/// Every `bytemuck::NoUninit` type is one: all integers, floats, `f16`, `bf16`, complex numbers, `bool`, [`Pair`]s,
+/// arrays of them, and user-defined `#[repr(C)]` structures without padding. All ranks of a collective must use
+/// the same type: bytes that one rank wrote as a `T` are read as a `T` by the others.
+pub trait Element: NoUninit + Send + Sync + 'static {}
+
+impl<T: NoUninit + Send + Sync + 'static> Element for T {}
+
+/// A value and where it was found: the element of [`MinLoc`](crate::operator::MinLoc) and
+/// [`MaxLoc`](crate::operator::MaxLoc) (MPI 4.1, section 6.9.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
+#[repr(C)]
+pub struct Pair<V, I> {
+    /// What is compared.
+    pub value: V,
+    /// What goes with it: of equal values, the least index wins.
+    pub index: I,
+}
+
+impl<V, I> Pair<V, I> {
+    /// A value and its index.
+    pub const fn new(value: V, index: I) -> Self {
+        Self { value, index }
+    }
+}
+
+macro_rules! pairs {
+    ($($value:ty, $index:ty);+ $(;)?) => {$(
+        const _: () = assert!(
+            size_of::<Pair<$value, $index>>() == size_of::<$value>() + size_of::<$index>(),
+            "a pair with padding could not be moved byte by byte"
+        );
+        // SAFETY: repr(C) of two NoUninit fields, and (asserted above) no padding between or behind them.
+        unsafe impl NoUninit for Pair<$value, $index> {}
+    )+};
+}
+
+pairs! {
+    f32, i32; f32, u32; f64, i64; f64, u64; f64, usize;
+    i8, i8; i16, i16; i32, i32; i32, u32; i64, i64; i64, u64; i64, usize;
+    u8, u8; u16, u16; u32, u32; u64, u64; usize, usize;
+}

@@ -1,0 +1,164 @@
+//! What can go wrong, with the rank, the sizes and the next thing to try.
+
+use std::fmt;
+
+/// The result of every call that may fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call did not do what was asked.
+///
+/// After [`RankFailed`](Error::RankFailed) every communicator of the job is unusable; after
+/// [`Mismatch`](Error::Mismatch) or [`Refused`](Error::Refused) the one communicator is. After all
+/// others the communicator is as it was before the call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A rank of the job ended while others still counted on it.
+    #[error("rank {rank} of the job has ended; collectives of this job cannot go on (the launcher's report says why it ended)")]
+    RankFailed {
+        /// Its rank in the job's world.
+        rank: usize,
+    },
+
+    /// Two ranks made different calls where the same one was due.
+    #[error(
+        "rank {rank} of this communicator made another call than rank {own}: {own_call}; \
+         all ranks must name the same collective, root, operator, element size and count, in the same order"
+    )]
+    Mismatch {
+        /// The rank that differs, in this communicator.
+        rank: usize,
+        /// The rank that noticed.
+        own: usize,
+        /// What the noticing rank was doing.
+        own_call: String,
+    },
+
+    /// Another rank refused its arguments, and so never took part in the call.
+    #[error("rank {rank} of this communicator refused its own arguments to this call, so that the call cannot finish; its own error says what was wrong")]
+    Refused {
+        /// The rank that refused, in this communicator.
+        rank: usize,
+    },
+
+    /// Buffers whose lengths do not fit together.
+    #[error("rank {rank}: {what}: {found} elements where {expected} are needed; give both buffers the same length")]
+    Length {
+        /// The rank that was called.
+        rank: usize,
+        /// Which buffer.
+        what: &'static str,
+        /// Its length, in elements.
+        found: usize,
+        /// The length that it should have.
+        expected: usize,
+    },
+
+    /// A root that is not a rank of the communicator, or a call that belongs to the other side of a root.
+    #[error("rank {rank} of {size}: root {root}: {why}")]
+    Root {
+        /// The rank that was called.
+        rank: usize,
+        /// Ranks in the communicator.
+        size: usize,
+        /// The root that was named.
+        root: usize,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+
+    /// A number of ranks outside of what one segment serves.
+    #[error("{ranks} ranks: a job has 1 to {most} ranks")]
+    Ranks {
+        /// How many were asked for.
+        ranks: usize,
+        /// The most there can be.
+        most: usize,
+    },
+
+    /// The communicator is inside another call of the same rank (an operator that calls a collective, say).
+    #[error("rank {rank}: this communicator is in the middle of a call; a user-defined operator must not use the communicator that runs it (duplicate it first)")]
+    Busy {
+        /// The rank that was called.
+        rank: usize,
+    },
+
+    /// Memory that could not be had.
+    #[error("{what}: {bytes} bytes could not be reserved ({cause}); {advice}")]
+    Memory {
+        /// What it was for.
+        what: &'static str,
+        /// How much.
+        bytes: u64,
+        /// The system's word on it.
+        cause: String,
+        /// What to try.
+        advice: &'static str,
+    },
+
+    /// The arena has no block left for another communicator.
+    #[error(
+        "no room for another communicator: it needs {needed} bytes, {free} of the arena's {arena} are free; \
+         drop communicators that are no longer used, or start the job with a larger arena (PHALANX_ARENA=BYTES)"
+    )]
+    ArenaExhausted {
+        /// Bytes of the block.
+        needed: u64,
+        /// Bytes free in all (perhaps not in one piece).
+        free: u64,
+        /// Bytes of the arena.
+        arena: u64,
+    },
+
+    /// A descriptor or mapping that is not a segment of this build.
+    #[error("the shared segment is not usable: {why}; {advice}")]
+    Segment {
+        /// What does not fit.
+        why: String,
+        /// What to try.
+        advice: &'static str,
+    },
+
+    /// An environment variable that does not say what it should.
+    #[error("environment variable {name}={value:?}: {why}")]
+    Environment {
+        /// Its name.
+        name: &'static str,
+        /// Its value, or nothing when it is missing.
+        value: String,
+        /// What is wrong, and what to try.
+        why: String,
+    },
+
+    /// This process, or another one, is attached as this rank already.
+    #[error("rank {rank} is attached already, by process {pid}; a job's world is taken once a rank: keep the communicator, or duplicate it")]
+    AlreadyAttached {
+        /// The rank.
+        rank: usize,
+        /// Who has it.
+        pid: u32,
+    },
+
+    /// A choice of algorithm or a tuning that cannot be carried out.
+    #[error("tuning: {why}")]
+    Tuning {
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+
+    /// A system call that failed where it should not.
+    #[error("{call}: {cause}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// The system's word on it.
+        cause: String,
+    },
+}
+
+impl Error {
+    /// A failed system call as an error.
+    pub(crate) fn system(call: &'static str, cause: impl fmt::Display) -> Self {
+        Self::System { call, cause: cause.to_string() }
+    }
+}

@@ -1,0 +1,262 @@
+//! A job: the segment as its creator sees it (the launcher, or the process whose threads are the ranks).
+
+use std::hash::{BuildHasher, RandomState};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::fcntl::{FcntlArg, fcntl};
+
+use crate::communicator::Communicator;
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::seat::{self, Seat};
+pub use crate::segment::header::Standing;
+use crate::segment::header::{Header, HeaderValues};
+use crate::segment::layout::{BlockLayout, CHUNK, JobLayout, MOST_RANKS, round_up};
+use crate::segment::mapping::Mapping;
+use crate::segment::memory_file;
+use crate::select::Tuning;
+
+/// What a job is made of.
+#[derive(Clone, Debug)]
+pub struct JobSpec {
+    /// Ranks: 1 to 256.
+    pub ranks: usize,
+    /// Cores that all ranks together may use.
+    pub cores: usize,
+    /// Bytes of the arena, from which all communicators take their blocks; none for a default that is ample for dozens of
+    /// duplicates of the world. Only what is taken needs memory.
+    pub arena: Option<u64>,
+    /// The table by which algorithms are chosen.
+    pub tuning: Tuning,
+    /// Bytes that every rank can read.
+    pub note: Vec<u8>,
+}
+
+impl JobSpec {
+    /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
+    /// `PHALANX_ARENA`) wants it.
+    ///
+    /// # Errors
+    /// `Environment` when a variable is not understood.
+    pub fn new(ranks: usize) -> Result<Self> {
+        let arena = match std::env::var("PHALANX_ARENA") {
+            Err(_) => None,
+            Ok(value) => Some(value.parse::<u64>().ok().filter(|&bytes| bytes > 0 && bytes < 1 << 46).ok_or_else(|| {
+                Error::Environment { name: "PHALANX_ARENA", value, why: "a number of bytes is expected".to_owned() }
+            })?),
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self { ranks, cores, arena, tuning: Tuning::from_environment()?, note: Vec::new() })
+    }
+}
+
+/// The creator's handle on a job's segment.
+pub struct Job {
+    mapping: Arc<Mapping>,
+}
+
+impl Job {
+    /// Makes the segment of a job.
+    ///
+    /// # Errors
+    /// `Ranks` for none or too many, `Memory` when the segment cannot be reserved, `ArenaExhausted` when the arena
+    /// cannot hold the world's block.
+    pub fn create(spec: &JobSpec) -> Result<Self> {
+        if !(1..=MOST_RANKS).contains(&spec.ranks) {
+            return Err(Error::Ranks { ranks: spec.ranks, most: MOST_RANKS });
+        }
+        spec.tuning.check()?;
+        let block = block_layout(&spec.tuning, spec.ranks);
+        let arena = match spec.arena {
+            Some(bytes) => bytes as usize,
+            None => (round_up(block.total(), CHUNK) * 64).clamp(256 << 20, (4 << 30).max(round_up(block.total(), CHUNK) * 4)),
+        };
+        let layout = JobLayout::new(spec.ranks, spec.note.len(), arena);
+        let file = memory_file::create(layout.total() as u64)?;
+        memory_file::reserve(&file, "the segment's header", 0, layout.arena as u64)?;
+        let mapping = Mapping::of_own(file, layout)?;
+        let values = HeaderValues {
+            ranks: spec.ranks as u32,
+            total: layout.total() as u64,
+            cookie: RandomState::new().hash_one(std::process::id()),
+            note_bytes: spec.note.len() as u64,
+            arena_bytes: (layout.chunks * CHUNK) as u64,
+            cores: spec.cores.clamp(1, u32::MAX as usize) as u32,
+            membarrier: seat::register_for_heavy_fences().is_ok(),
+            tuning: spec.tuning,
+        };
+        // SAFETY: the segment was just mapped with this layout, and nobody else has its descriptor.
+        unsafe { Header::write(mapping.base().cast(), values) };
+        // SAFETY: the same; the layout was made for a note of this length.
+        unsafe { mapping.write_note(&spec.note) };
+        let world = mapping.take_block(0, block.total())?;
+        mapping.header().shared.world.store(world, Ordering::Release);
+        // SAFETY: the block was just taken with this layout, and is all zero.
+        unsafe { Communicator::open_block(&mapping, world, &block, spec.ranks) };
+        Ok(Self { mapping: Arc::new(mapping) })
+    }
+
+    /// The descriptor of the segment. It is closed on exec: whoever starts ranks clears that in the child.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.mapping.file().as_fd()
+    }
+
+    /// The variables by which a rank finds its place, when it sees the segment as descriptor `fd`.
+    #[must_use]
+    pub fn environment(&self, rank: usize, fd: RawFd) -> Vec<(&'static str, String)> {
+        vec![
+            (RANK, rank.to_string()),
+            (SIZE, self.mapping.layout.ranks.to_string()),
+            (SEGMENT, fd.to_string()),
+            (JOB, format!("{:016x}", self.mapping.header().cookie)),
+        ]
+    }
+
+    /// Says that a rank's process has ended; `failed` when it ended badly. Every rank that waits for a failed rank, or
+    /// that waits for one that is gone without having done its part, returns `RankFailed`.
+    pub fn mark_ended(&self, rank: usize, failed: bool) {
+        if failed {
+            self.mapping.rank(rank).end(Standing::Failed);
+            seat::condemn(&self.mapping, rank);
+        } else {
+            seat::end_in_order(&self.mapping, rank);
+        }
+    }
+
+    /// How a rank stands.
+    #[must_use]
+    pub fn standing(&self, rank: usize) -> Standing {
+        self.mapping.rank(rank).standing()
+    }
+
+    /// The rank because of which the job cannot go on, if there is one.
+    #[must_use]
+    pub fn failed_rank(&self) -> Option<usize> {
+        match self.mapping.header().shared.fault.load(Ordering::Acquire) {
+            0 => None,
+            failed => Some(failed as usize - 1),
+        }
+    }
+
+    /// Bytes of the arena that communicators hold.
+    #[must_use]
+    pub fn arena_taken(&self) -> u64 {
+        self.mapping.arena_taken()
+    }
+
+    /// Attaches a rank that is a thread of this process, and returns its world.
+    ///
+    /// # Errors
+    /// `AlreadyAttached`.
+    pub fn attach(&self, rank: usize, plan: Arc<dyn Plan>) -> Result<Communicator> {
+        Communicator::world_of(Seat::take(Arc::clone(&self.mapping), rank)?, plan)
+    }
+}
+
+/// The layout of a communicator's block.
+pub(crate) fn block_layout(tuning: &Tuning, size: usize) -> BlockLayout {
+    BlockLayout::new(size, tuning.up_area(size), tuning.down_area(size))
+}
+
+const RANK: &str = "PHALANX_RANK";
+const SIZE: &str = "PHALANX_SIZE";
+const SEGMENT: &str = "PHALANX_SEGMENT";
+const JOB: &str = "PHALANX_JOB";
+
+/// What a launcher handed to this process.
+pub struct Invitation {
+    mapping: Mapping,
+    rank: usize,
+}
+
+impl Invitation {
+    /// Reads the environment; none when no launcher started this process.
+    ///
+    /// # Errors
+    /// `Environment` when variables are missing or wrong, `Segment` when the descriptor is not the job's segment,
+    /// `AlreadyAttached` when this process has answered before.
+    pub fn from_environment() -> Result<Option<Self>> {
+        static ANSWERED: AtomicBool = AtomicBool::new(false);
+        let [rank, size, segment, job] = [RANK, SIZE, SEGMENT, JOB].map(|name| std::env::var(name).ok());
+        if segment.is_none() && job.is_none() {
+            return match (rank, size) {
+                (None, None) => Ok(None),
+                _ => Err(missing(SEGMENT)),
+            };
+        }
+        let rank = number(RANK, rank)?;
+        let size = number(SIZE, size)?;
+        let segment = number(SEGMENT, segment)?;
+        let job = job.ok_or_else(|| missing(JOB))?;
+        if rank >= size {
+            return Err(wrong(RANK, rank.to_string(), format!("there are ranks 0 to {} (PHALANX_SIZE={size})", size.saturating_sub(1))));
+        }
+        if ANSWERED.swap(true, Ordering::AcqRel) {
+            return Err(Error::AlreadyAttached { rank, pid: std::process::id() });
+        }
+        let file = adopt(segment)?;
+        memory_file::check(&file)?;
+        memory_file::keep_private(&file)?;
+        let mapping = Mapping::of_other(file)?;
+        let header = mapping.header();
+        if format!("{:016x}", header.cookie) != job {
+            return Err(wrong(JOB, job, "it is not the mark in the segment's header: the variables belong to another job".to_owned()));
+        }
+        if header.ranks as usize != size {
+            return Err(wrong(SIZE, size.to_string(), format!("the segment is that of {} ranks", header.ranks)));
+        }
+        Ok(Some(Self { mapping, rank }))
+    }
+
+    /// What the launcher noted for all ranks.
+    #[must_use]
+    pub fn note(&self) -> Vec<u8> {
+        self.mapping.note()
+    }
+
+    /// Ranks of the job.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.mapping.layout.ranks
+    }
+
+    /// Takes the place, and returns the world.
+    ///
+    /// # Errors
+    /// `AlreadyAttached` when another process has taken it.
+    pub fn accept(self, plan: Arc<dyn Plan>) -> Result<Communicator> {
+        Communicator::world_of(Seat::take(Arc::new(self.mapping), self.rank)?, plan)
+    }
+}
+
+/// Takes over a descriptor that was inherited.
+fn adopt(number: usize) -> Result<OwnedFd> {
+    let not_open = |why: String| Error::Segment {
+        why,
+        advice: "only the program that `phalanx run` starts may use the segment, not programs that it starts in turn; \
+                 clear PHALANX_* from their environment",
+    };
+    let raw = RawFd::try_from(number).ok().filter(|&raw| raw > 2).ok_or_else(|| not_open(format!("{number} is no descriptor of a segment")))?;
+    // SAFETY: the descriptor is only asked about; if it is not open, the call says so.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(raw) };
+    fcntl(borrowed, FcntlArg::F_GETFD).map_err(|_| not_open(format!("descriptor {} is not open in this process", borrowed.as_raw_fd())))?;
+    // SAFETY: it is open, was inherited for this very purpose, and is taken over once (ANSWERED).
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+fn missing(name: &'static str) -> Error {
+    let why = "it is not set though other variables of a job are; start the program with `phalanx run`, or clear PHALANX_*";
+    wrong(name, String::new(), why.to_owned())
+}
+
+fn wrong(name: &'static str, value: String, why: String) -> Error {
+    Error::Environment { name, value, why }
+}
+
+fn number(name: &'static str, value: Option<String>) -> Result<usize> {
+    let value = value.ok_or_else(|| missing(name))?;
+    value.parse().map_err(|_| wrong(name, value.clone(), "a number is expected".to_owned()))
+}

@@ -1,0 +1,44 @@
+//! Collectives between the ranks of one node, over one shared segment.
+//!
+//! A *job* has a fixed number of *ranks*: processes that a launcher starts, or threads of one process. They share one
+//! sealed memory file, the *segment* ([`segment`]). Ranks meet in [`Communicator`]s, and call collectives together: barrier,
+//! broadcast, reduce, allreduce.
+//!
+//! The crate is built in layers, each of which knows only those below it:
+//!
+//! * [`protocol`]: who waits for which flag before touching which slot; no memory in it, and model-checked;
+//! * [`wait`]: spinning, yielding, sleeping on a shared futex without losing a wake-up; model-checked too;
+//! * [`segment`]: layout, reservation, sealing, checks;
+//! * the regimes (line, cells, shares), which join protocols to payload, and the table that chooses between
+//!   them ([`select`]);
+//! * the collectives of [`Communicator`], and [`job`], the launcher's side.
+//!
+//! Trees come from outside, as plain [`Links`], through a [`Plan`]. The crate knows no machine topology and no MPI.
+
+mod board;
+mod collective;
+mod communicator;
+mod cost;
+mod counters;
+mod element;
+mod error;
+pub mod job;
+mod links;
+pub mod operator;
+mod payload;
+mod plan;
+pub mod protocol;
+mod regime;
+mod seat;
+pub mod segment;
+pub mod select;
+pub mod wait;
+
+pub use collective::Process;
+pub use communicator::Communicator;
+pub use counters::Counters;
+pub use element::{Element, Pair};
+pub use error::{Error, Result};
+pub use links::Links;
+pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
+pub use select::{Collective, Explanation, Regime, Tuning};

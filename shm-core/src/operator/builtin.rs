@@ -1,0 +1,223 @@
+//! The predefined operators (MPI 4.1, section 6.9.2), on every type for which they have a meaning.
+//!
+//! Integer sums and products wrap, as C's unsigned arithmetic does. `Min` and `Max` of floats follow IEEE 754-2008
+//! minNum and maxNum: a NaN loses against a number. Logical operators read "not zero" as true and give 1 or 0.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use super::Operator;
+use super::kernel::{Scalar, fold};
+use crate::element::Pair;
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident = $code:literal),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name;
+        impl Code for $name {
+            const CODE: u8 = $code;
+        }
+    )+};
+}
+
+/// The number of an operator in the check of calls.
+trait Code {
+    const CODE: u8;
+}
+
+operators! {
+    /// The sum (MPI_SUM).
+    Sum = 1,
+    /// The product (MPI_PROD).
+    Product = 2,
+    /// The least (MPI_MIN).
+    Min = 3,
+    /// The greatest (MPI_MAX).
+    Max = 4,
+    /// True where all are (MPI_LAND).
+    LogicalAnd = 5,
+    /// True where one is (MPI_LOR).
+    LogicalOr = 6,
+    /// True where an odd number are (MPI_LXOR).
+    LogicalXor = 7,
+    /// Bits set in all (MPI_BAND).
+    BitAnd = 8,
+    /// Bits set in one (MPI_BOR).
+    BitOr = 9,
+    /// Bits set in an odd number (MPI_BXOR).
+    BitXor = 10,
+    /// The least value and its least index (MPI_MINLOC).
+    MinLoc = 11,
+    /// The greatest value and its least index (MPI_MAXLOC).
+    MaxLoc = 12,
+}
+
+/// Joins a scalar operation to the kernels.
+macro_rules! scalar {
+    ($operator:ty, $type:ty, |$left:ident, $right:ident| $body:expr) => {
+        impl Scalar<$type> for $operator {
+            #[inline(always)]
+            fn combine($left: $type, $right: $type) -> $type {
+                $body
+            }
+        }
+        operator!($operator, $type, fold::<$type, Self>);
+    };
+}
+
+/// Joins a fold to an operator.
+macro_rules! operator {
+    ($operator:ty, $type:ty, $fold:expr) => {
+        impl Operator<$type> for $operator {
+            #[inline]
+            fn is_commutative(&self) -> bool {
+                true
+            }
+
+            #[inline]
+            fn code(&self) -> u8 {
+                Self::CODE
+            }
+
+            #[inline]
+            unsafe fn fold(&self, dst: *mut $type, operands: *const *const $type, count: usize, n: usize) {
+                // SAFETY: by contract.
+                unsafe { $fold(dst, operands, count, n) }
+            }
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($type:ty)+) => {$(
+        scalar!(Sum, $type, |a, b| a.wrapping_add(b));
+        scalar!(Product, $type, |a, b| a.wrapping_mul(b));
+        scalar!(Min, $type, |a, b| if b < a { b } else { a });
+        scalar!(Max, $type, |a, b| if b > a { b } else { a });
+        scalar!(LogicalAnd, $type, |a, b| <$type>::from(a != 0 && b != 0));
+        scalar!(LogicalOr, $type, |a, b| <$type>::from(a != 0 || b != 0));
+        scalar!(LogicalXor, $type, |a, b| <$type>::from((a != 0) != (b != 0)));
+        scalar!(BitAnd, $type, |a, b| a & b);
+        scalar!(BitOr, $type, |a, b| a | b);
+        scalar!(BitXor, $type, |a, b| a ^ b);
+    )+};
+}
+
+integers!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+
+macro_rules! floats {
+    ($($type:ty)+) => {$(
+        scalar!(Sum, $type, |a, b| a + b);
+        scalar!(Product, $type, |a, b| a * b);
+        scalar!(Min, $type, |a, b| a.min(b));
+        scalar!(Max, $type, |a, b| a.max(b));
+    )+};
+}
+
+floats!(f32 f64);
+
+macro_rules! complex {
+    ($($type:ty)+) => {$(
+        scalar!(Sum, $type, |a, b| a + b);
+        scalar!(Product, $type, |a, b| a * b);
+    )+};
+}
+
+complex!(Complex<f32> Complex<f64>);
+
+scalar!(LogicalAnd, bool, |a, b| a & b);
+scalar!(LogicalOr, bool, |a, b| a | b);
+scalar!(LogicalXor, bool, |a, b| a ^ b);
+
+macro_rules! halves {
+    ($($type:ty)+) => {$(
+        operator!(Sum, $type, halves::fold::<$type, Self>);
+        operator!(Product, $type, halves::fold::<$type, Self>);
+        operator!(Min, $type, halves::fold::<$type, Self>);
+        operator!(Max, $type, halves::fold::<$type, Self>);
+    )+};
+}
+
+halves!(f16 bf16);
+
+macro_rules! locations {
+    ($($value:ty, $index:ty);+ $(;)?) => {$(
+        scalar!(MinLoc, Pair<$value, $index>, |a, b| {
+            if b.value < a.value || (b.value == a.value && b.index < a.index) { b } else { a }
+        });
+        scalar!(MaxLoc, Pair<$value, $index>, |a, b| {
+            if b.value > a.value || (b.value == a.value && b.index < a.index) { b } else { a }
+        });
+    )+};
+}
+
+locations! {
+    f32, i32; f32, u32; f64, i64; f64, u64; f64, usize;
+    i8, i8; i16, i16; i32, i32; i32, u32; i64, i64; i64, u64; i64, usize;
+    u8, u8; u16, u16; u32, u32; u64, u64; usize, usize;
+}
+
+/// Half precision: operands are widened a piece at a time, combined in `f32`, and rounded once.
+mod halves {
+    use half::slice::HalfFloatSliceExt;
+
+    use super::Scalar;
+
+    /// Elements of a piece.
+    const PIECE: usize = 128;
+
+    pub(super) trait Half: Copy {
+        const ZERO: Self;
+        fn widen(from: &[Self], to: &mut [f32]);
+        fn round(from: &[f32], to: &mut [Self]);
+    }
+
+    macro_rules! half_type {
+        ($type:ty) => {
+            impl Half for $type {
+                const ZERO: Self = <$type>::ZERO;
+
+                fn widen(from: &[Self], to: &mut [f32]) {
+                    from.convert_to_f32_slice(to);
+                }
+
+                fn round(from: &[f32], to: &mut [Self]) {
+                    to.convert_from_f32_slice(from);
+                }
+            }
+        };
+    }
+    half_type!(half::f16);
+    half_type!(half::bf16);
+
+    /// # Safety
+    /// As `Operator::fold`.
+    pub(super) unsafe fn fold<H: Half, S: Scalar<f32>>(dst: *mut H, operands: *const *const H, count: usize, n: usize) {
+        let mut sum = [0f32; PIECE];
+        let mut wide = [0f32; PIECE];
+        let mut rounded = [H::ZERO; PIECE];
+        let mut at = 0;
+        while at < n {
+            let len = PIECE.min(n - at);
+            for operand in 0..count {
+                // SAFETY: `operand < count`.
+                let from = unsafe { *operands.add(operand) };
+                // SAFETY: `at + len <= n` elements of it, which nobody writes meanwhile.
+                let from = unsafe { std::slice::from_raw_parts(from.wrapping_add(at), len) };
+                if operand == 0 {
+                    H::widen(from, &mut sum[..len]);
+                } else {
+                    H::widen(from, &mut wide[..len]);
+                    for (left, &right) in sum[..len].iter_mut().zip(&wide[..len]) {
+                        *left = S::combine(*left, right);
+                    }
+                }
+            }
+            H::round(&sum[..len], &mut rounded[..len]);
+            // SAFETY: `at + len <= n` elements may be written; `rounded` is private.
+            unsafe { std::ptr::copy_nonoverlapping(rounded.as_ptr(), dst.add(at), len) };
+            at += len;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a reduction combines with: predefined operators and user-defined ones.
+//!
+//! An operator folds the contributions of several ranks in one pass: each element of each contribution is loaded
+//! once, the result stored once, whatever their number.
+
+mod builtin;
+mod kernel;
+mod user;
+
+pub use builtin::{
+    BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum,
+};
+pub use user::User;
+
+use crate::element::Element;
+
+/// An operator on vectors of `T`.
+///
+/// Predefined ones are values of [`Sum`], [`Max`] and so on; [`User`] makes one of a closure.
+pub trait Operator<T: Element> {
+    /// Whether the order of the operands may be changed. If not, they are combined in rank order.
+    fn is_commutative(&self) -> bool;
+
+    /// A number that goes into the check that all ranks made the same call.
+    fn code(&self) -> u8;
+
+    /// `dst[i] = a[0][i] op a[1][i] op ..`, from left to right, for `n` elements of `count` operands.
+    ///
+    /// # Safety
+    /// `operands` points to `count >= 1` pointers, each to `n` initialised elements, aligned for `T`, as is `dst`, where
+    /// `n` elements may be written. `dst` may be one of the operands; otherwise nothing overlaps it, and nobody
+    /// writes to the operands or touches `dst` during the call.
+    unsafe fn fold(&self, dst: *mut T, operands: *const *const T, count: usize, n: usize);
+}
+
+/// An operator with its element type forgotten, for protocol code that moves bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Fold<'a> {
+    /// Bytes of an element.
+    pub element: usize,
+    pub commutative: bool,
+    pub code: u8,
+    operator: *const (),
+    call: unsafe fn(*const (), *mut u8, *const *const u8, usize, usize),
+    lives: std::marker::PhantomData<&'a ()>,
+}
+
+impl<'a> Fold<'a> {
+    pub fn new<T: Element, O: Operator<T>>(operator: &'a O) -> Self {
+        /// # Safety
+        /// `operator` points to a live `O`; the rest as for `Operator::<T>::fold`.
+        unsafe fn call<T: Element, O: Operator<T>>(
+            operator: *const (),
+            dst: *mut u8,
+            operands: *const *const u8,
+            count: usize,
+            n: usize,
+        ) {
+            // SAFETY: by contract it points to a live `O`.
+            let operator = unsafe { &*operator.cast::<O>() };
+            // SAFETY: by contract as `fold` wants it.
+            unsafe { operator.fold(dst.cast(), operands.cast(), count, n) }
+        }
+        Self {
+            element: size_of::<T>(),
+            commutative: operator.is_commutative(),
+            code: operator.code(),
+            operator: std::ptr::from_ref(operator).cast(),
+            call: call::<T, O>,
+            lives: std::marker::PhantomData,
+        }
+    }
+
+    /// Folds `bytes` bytes (a multiple of the element's) of each operand into `dst`.
+    ///
+    /// # Safety
+    /// As [`Operator::fold`], with `bytes / element` elements of the type this was made for.
+    #[inline]
+    pub unsafe fn apply(&self, dst: *mut u8, operands: &[*const u8], bytes: usize) {
+        // Zero-sized elements have nothing to fold; counts of them are never cut into slices.
+        let n = bytes.checked_div(self.element).unwrap_or(0);
+        // SAFETY: `operator` lives for 'a and is the `O` that `call` was made for; the rest by contract.
+        unsafe { (self.call)(self.operator, dst, operands.as_ptr(), operands.len(), n) }
+    }
+}

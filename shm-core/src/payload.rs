@@ -1,0 +1,58 @@
+//! Moving payload: the one door through which bytes enter and leave lines and cells.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Stores `bytes` bytes in the words of a line.
+///
+/// # Safety
+/// `from` points to `bytes` initialised bytes, and `bytes <= 8 * words.len()`.
+#[inline]
+pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usize) {
+    let whole = bytes / 8;
+    for (i, word) in words[..whole].iter().enumerate() {
+        // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
+        let value = unsafe { from.add(8 * i).cast::<u64>().read_unaligned() };
+        word.store(value, Ordering::Relaxed);
+    }
+    let rest = bytes % 8;
+    if rest != 0 {
+        let mut value = [0u8; 8];
+        // SAFETY: `8 * whole <= bytes`.
+        let from = unsafe { from.add(8 * whole) };
+        // SAFETY: `rest` bytes are left there, and fewer than eight fit.
+        unsafe { std::ptr::copy_nonoverlapping(from, value.as_mut_ptr(), rest) };
+        words[whole].store(u64::from_ne_bytes(value), Ordering::Relaxed);
+    }
+}
+
+/// Loads `bytes` bytes from the words of a line.
+///
+/// # Safety
+/// `bytes` bytes may be written to `to`, and `bytes <= 8 * words.len()`.
+#[inline]
+pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
+    let whole = bytes / 8;
+    for (i, word) in words[..whole].iter().enumerate() {
+        // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
+        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word.load(Ordering::Relaxed)) };
+    }
+    let rest = bytes % 8;
+    if rest != 0 {
+        let value = words[whole].load(Ordering::Relaxed).to_ne_bytes();
+        // SAFETY: `8 * whole <= bytes`.
+        let to = unsafe { to.add(8 * whole) };
+        // SAFETY: room for `rest` bytes is left there.
+        unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), to, rest) };
+    }
+}
+
+/// Copies `bytes` bytes between a private buffer and a cell, or between cells.
+///
+/// # Safety
+/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
+/// nobody else touches meanwhile, and the two do not overlap.
+#[inline]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: by contract.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+}

@@ -1,0 +1,164 @@
+//! The flag words of a communicator as the protocols see them, and the names of the edges.
+
+use crate::error::Result;
+
+/// The synchronisation edges, by the names that `PROTOCOL.md` explains.
+///
+/// A label stands at both ends of each edge in the code: where the word is published and where it is
+/// observed. The real words ignore it; a model checker's words use it to weaken one edge at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Edge {
+    /// L1: a line's stamp publishes its payload, and that its writer is past all earlier line positions.
+    LinePublish,
+    /// L2: a reader's `done` word frees the slots of lines that it has read.
+    LineReuse,
+    /// U1: a stamp of an up cell (towards the root, or towards a leader) publishes its payload.
+    UpPublish,
+    /// U2: a reader's `done` word frees the up cells that it has folded.
+    UpReuse,
+    /// D1: a stamp of a down cell (from the root, or from a leader) publishes its payload.
+    DownPublish,
+    /// D2: a reader's `done` word frees the down cells that it has copied.
+    DownReuse,
+}
+
+/// The three rings of slots that each rank owns in a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RingName {
+    /// Lines: stamp and small payload together.
+    Line,
+    /// Up cells: contributions on their way to a parent, a root or a leader.
+    Up,
+    /// Down cells: results on their way from a parent, a root or a leader.
+    Down,
+}
+
+impl RingName {
+    /// All rings, in the order in which layouts and tables hold them.
+    pub const ALL: [RingName; 3] = [RingName::Line, RingName::Up, RingName::Down];
+
+    /// The edge on which a slot of this ring is published.
+    #[must_use]
+    pub const fn publish_edge(self) -> Edge {
+        match self {
+            RingName::Line => Edge::LinePublish,
+            RingName::Up => Edge::UpPublish,
+            RingName::Down => Edge::DownPublish,
+        }
+    }
+
+    /// The edge on which a slot of this ring is given back.
+    #[must_use]
+    pub const fn reuse_edge(self) -> Edge {
+        match self {
+            RingName::Line => Edge::LineReuse,
+            RingName::Up => Edge::UpReuse,
+            RingName::Down => Edge::DownReuse,
+        }
+    }
+}
+
+/// What a slot's stamp says: the position it holds, and a tag of the call that wrote it.
+///
+/// Position in the upper 40 bits (compared for equality only, so that it may wrap after 2^40 slots), tag
+/// in the lower 24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(pub u64);
+
+impl Stamp {
+    const TAG_BITS: u32 = 24;
+
+    /// The stamp of `position` in a call that all ranks tag with `tag`.
+    #[inline]
+    #[must_use]
+    pub const fn new(position: u64, tag: u32) -> Self {
+        Self((position << Self::TAG_BITS) | (tag as u64 & ((1 << Self::TAG_BITS) - 1)))
+    }
+
+    /// Whether two stamps speak of the same position (perhaps in different calls).
+    #[inline]
+    #[must_use]
+    pub const fn same_position(self, other: Self) -> bool {
+        (self.0 ^ other.0) >> Self::TAG_BITS == 0
+    }
+}
+
+/// What a wait waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The word is this stamp. A stamp of the same position with another tag is a mismatch of calls.
+    Stamped(Stamp),
+    /// The word has reached this position.
+    Reached(u64),
+}
+
+impl Until {
+    /// Whether `value` ends the wait.
+    #[inline]
+    #[must_use]
+    pub const fn holds(self, value: u64) -> bool {
+        match self {
+            Until::Stamped(stamp) => value == stamp.0,
+            Until::Reached(position) => value >= position,
+        }
+    }
+
+    /// Whether `value` shows that the writer made another call.
+    #[inline]
+    #[must_use]
+    pub const fn mismatches(self, value: u64) -> bool {
+        match self {
+            Until::Stamped(stamp) => value != stamp.0 && stamp.same_position(Stamp(value)),
+            Until::Reached(_) => false,
+        }
+    }
+}
+
+/// One flag word: a `u64` with one writer.
+pub trait Word {
+    /// Stores `value` with release ordering: the near end of `edge`.
+    fn publish(&self, value: u64, edge: Edge);
+    /// Loads with acquire ordering: the far end of `edge`.
+    fn observe(&self, edge: Edge) -> u64;
+}
+
+/// The flag words of all ranks of a communicator, seen from one of them, and a way to wait.
+pub trait Board {
+    /// The kind of word.
+    type Word: Word;
+
+    /// The rank that looks.
+    fn rank(&self) -> usize;
+
+    /// Ranks in the communicator.
+    fn size(&self) -> usize;
+
+    /// The stamp of `slot` in `rank`'s ring. Written by `rank` alone.
+    fn stamp(&self, ring: RingName, rank: usize, slot: usize) -> &Self::Word;
+
+    /// The position up to which `rank` has finished all its reads in this ring (of anybody's slots).
+    /// Written by `rank` alone; never decreases.
+    fn done(&self, ring: RingName, rank: usize) -> &Self::Word;
+
+    /// Stores a word of the own rank with release ordering, and wakes who sleeps on this rank.
+    fn publish(&self, word: &Self::Word, value: u64, edge: Edge);
+
+    /// Waits, past the first look, until `word`, which `writer` writes, holds what `until` says.
+    ///
+    /// # Errors
+    /// When the wait can have no end: a rank has failed, or `writer` made another call.
+    fn wait_slowly(&self, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64>;
+
+    /// Waits until `word`, which `writer` writes, holds what `until` says.
+    ///
+    /// # Errors
+    /// As [`wait_slowly`](Board::wait_slowly).
+    #[inline]
+    fn wait(&self, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64> {
+        let value = word.observe(edge);
+        if until.holds(value) {
+            return Ok(value);
+        }
+        self.wait_slowly(writer, word, until, edge)
+    }
+}

@@ -1,0 +1,24 @@
+//! The protocols: who waits for which word before touching which slot.
+//!
+//! Nothing here knows memory. A protocol sees the flag words of all ranks through a [`Board`], and moves
+//! payload through closures that are called exactly while the protocol holds the slot. So the same code
+//! runs over a shared segment between processes, over the same segment between threads, and under a
+//! model checker, which watches both words and payload.
+//!
+//! | file | protocol |
+//! |---|---|
+//! | [`ring`] | a ring of slots: publish, read, reuse; every other protocol is made of it |
+//! | [`exchange`] | everybody publishes, everybody reads everybody |
+//! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
+//! | [`shares`] | the data-partitioned reduction with several leaders |
+//!
+//! `PROTOCOL.md` beside this crate names every synchronisation edge, its proof and its model.
+
+pub mod board;
+pub mod exchange;
+pub mod ring;
+pub mod shares;
+pub mod step;
+
+pub use board::{Board, Edge, RingName, Stamp, Until, Word};
+pub use ring::{Readers, Ring};

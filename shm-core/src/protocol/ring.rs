@@ -1,0 +1,181 @@
+//! A ring of slots: the one protocol that every other is made of.
+//!
+//! Each rank owns `slots` slots in each ring. All ranks count *positions* alike: a collective takes as many
+//! positions of a ring as its arguments say, so that a position names the same slice of the same call on every
+//! rank, whatever tree, root or algorithm the call uses. Position `t` lies in slot `t % slots` of whoever
+//! writes at it.
+//!
+//! * **Publish** (edges L1, U1, D1): the writer fills the slot and stores its stamp with release ordering;
+//!   a reader that acquires the stamp sees the payload.
+//! * **Reuse** (edges L2, U2, D2): every rank stores `done = t` with release ordering when it has finished all
+//!   its reads at positions up to `t`. A writer may fill a slot again when every reader of its last use has
+//!   `done` at or past that position.
+//!
+//! The readers of a slot are remembered with its last use, slot by slot. So a parent in one tree is never
+//! taken as proof for the reader in another tree, and collectives of different trees, roots and kinds may
+//! follow one another in a ring without waiting for each other.
+
+use std::sync::Arc;
+
+use super::board::{Board, RingName, Stamp, Until};
+use crate::error::Result;
+
+/// Who reads a slot.
+#[derive(Clone, Debug)]
+pub enum Readers {
+    /// Every other rank.
+    All,
+    /// One rank.
+    One(usize),
+    /// These ranks.
+    These(Arc<[usize]>),
+}
+
+/// The last use of an own slot.
+#[derive(Clone, Debug)]
+struct Use {
+    /// The position that was published there; 0 when the slot was never used.
+    position: u64,
+    readers: Readers,
+}
+
+/// One rank's view of one ring: its clock, and what it knows of its readers.
+///
+/// Invariants:
+/// * I1: `clock` is the same on all ranks between calls.
+/// * I2: every reader of an own slot published at a position `<= proven` has finished reading it.
+/// * I3: `known[q] <= done[q]`: rank `q` has finished its reads up to `known[q]`.
+#[derive(Debug)]
+pub struct Ring {
+    name: RingName,
+    clock: u64,
+    proven: u64,
+    uses: Vec<Use>,
+    known: Vec<u64>,
+}
+
+impl Ring {
+    /// A ring of `slots` slots a rank, in a communicator of `size` ranks, of which nothing was used.
+    #[must_use]
+    pub fn new(name: RingName, slots: usize, size: usize) -> Self {
+        Self { name, clock: 0, proven: 0, uses: vec![Use { position: 0, readers: Readers::All }; slots], known: vec![0; size] }
+    }
+
+    /// Slots a rank.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.uses.len()
+    }
+
+    /// Takes the next `count` positions for a call and returns the first of them.
+    #[inline]
+    pub fn take(&mut self, count: u64) -> u64 {
+        let first = self.clock + 1;
+        self.clock += count;
+        first
+    }
+
+    /// The position that the next call will take first.
+    #[must_use]
+    pub fn next_position(&self) -> u64 {
+        self.clock + 1
+    }
+
+    /// The slot of `position`.
+    #[inline]
+    #[must_use]
+    pub fn slot(&self, position: u64) -> usize {
+        (position % self.uses.len() as u64) as usize
+    }
+
+    /// Waits until the own slot of `position` may be filled, and returns it.
+    ///
+    /// # Errors
+    /// When a reader of its last use has failed, or made another call.
+    #[inline]
+    pub fn claim<B: Board>(&mut self, board: &B, position: u64) -> Result<usize> {
+        let slot = self.slot(position);
+        if self.uses[slot].position > self.proven {
+            self.wait_for_readers(board, slot)?;
+        }
+        Ok(slot)
+    }
+
+    /// Publishes the own slot of `position`, which was claimed and filled, to `readers`.
+    #[inline]
+    pub fn publish<B: Board>(&mut self, board: &B, position: u64, tag: u32, readers: Readers) {
+        let slot = self.slot(position);
+        self.uses[slot] = Use { position, readers };
+        let word = board.stamp(self.name, board.rank(), slot);
+        board.publish(word, Stamp::new(position, tag).0, self.name.publish_edge());
+    }
+
+    /// Waits until `from` has published `position`, and returns the slot to read.
+    ///
+    /// # Errors
+    /// When `from` has failed, or made another call.
+    #[inline]
+    pub fn expect<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<usize> {
+        let slot = self.slot(position);
+        let word = board.stamp(self.name, from, slot);
+        board.wait(from, word, Until::Stamped(Stamp::new(position, tag)), self.name.publish_edge())?;
+        Ok(slot)
+    }
+
+    /// Says that this rank has finished all its reads at positions up to `position`.
+    #[inline]
+    pub fn finish<B: Board>(&self, board: &B, position: u64) {
+        board.publish(board.done(self.name, board.rank()), position, self.name.reuse_edge());
+    }
+
+    /// Notes that every rank is known to have finished its reads up to `position`, because each has
+    /// published something later that this rank has acquired.
+    #[inline]
+    pub fn prove(&mut self, position: u64) {
+        self.proven = self.proven.max(position);
+    }
+
+    /// Changes how the own slots are cut: waits until nobody reads any of them.
+    ///
+    /// # Errors
+    /// As [`claim`](Ring::claim).
+    pub fn reshape<B: Board>(&mut self, board: &B, slots: usize) -> Result<()> {
+        for slot in 0..self.uses.len() {
+            if self.uses[slot].position > self.proven {
+                self.wait_for_readers(board, slot)?;
+            }
+        }
+        self.uses.clear();
+        self.uses.resize(slots, Use { position: 0, readers: Readers::All });
+        Ok(())
+    }
+
+    #[cold]
+    fn wait_for_readers<B: Board>(&mut self, board: &B, slot: usize) -> Result<()> {
+        let Use { position, readers } = self.uses[slot].clone();
+        match readers {
+            Readers::All => {
+                for reader in (0..board.size()).filter(|&rank| rank != board.rank()) {
+                    self.wait_for_reader(board, reader, position)?;
+                }
+                self.prove(position);
+            }
+            Readers::One(reader) => self.wait_for_reader(board, reader, position)?,
+            Readers::These(readers) => {
+                for &reader in readers.iter() {
+                    self.wait_for_reader(board, reader, position)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn wait_for_reader<B: Board>(&mut self, board: &B, reader: usize, position: u64) -> Result<()> {
+        if self.known[reader] < position {
+            let word = board.done(self.name, reader);
+            self.known[reader] = board.wait(reader, word, Until::Reached(position), self.name.reuse_edge())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! The regimes: protocols joined to payload.
+//!
+//! | file | regime | for |
+//! |---|---|---|
+//! | `line` | 1: stamp and payload in one cache line | barriers, short messages |
+//! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
+//! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
+//!
+//! Regime 4, for buffers that lie in the segment already, will stand beside them.
+
+mod cells;
+mod line;
+mod shares;
+
+use std::sync::Arc;
+
+use crate::board::SharedBoard;
+use crate::error::Result;
+use crate::links::Links;
+use crate::operator::Fold;
+use crate::plan::{MOST_CLASSES, Plan, Step};
+use crate::protocol::{Board, Ring, RingName};
+use crate::segment::layout::LINE_SLOTS;
+use crate::select::Choice;
+
+/// The part of a message that one rank combines, and where the result goes: at byte `0..bytes` of both.
+#[derive(Clone, Copy)]
+pub(crate) struct Reduction<'a> {
+    /// The own contribution.
+    pub send: *const u8,
+    /// Where the result goes (the same as `send` when in place); null where there is none.
+    pub recv: *mut u8,
+    /// Bytes of the vector.
+    pub bytes: usize,
+    pub fold: Fold<'a>,
+}
+
+/// A line slot's worth of private memory, aligned for any element.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Scratch([u8; 512]);
+
+/// What a rank keeps of a communicator between calls.
+pub(crate) struct Engine {
+    pub board: SharedBoard,
+    lines: Ring,
+    up: Ring,
+    down: Ring,
+    /// How the up and down cells are cut at present: bytes of a cell.
+    up_cell: usize,
+    down_cell: usize,
+    /// One for each rank.
+    scratch: Vec<Scratch>,
+    /// Where the operands of a fold lie; kept to spare an allocation a call.
+    operands: Vec<*const u8>,
+    /// The ranks of the leaders, for the number of leaders that was used last.
+    leaders: Vec<usize>,
+    trees: Trees,
+}
+
+impl Engine {
+    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>) -> Self {
+        let size = board.size();
+        Self {
+            board,
+            lines: Ring::new(RingName::Line, LINE_SLOTS, size),
+            up: Ring::new(RingName::Up, 1, size),
+            down: Ring::new(RingName::Down, 1, size),
+            up_cell: 0,
+            down_cell: 0,
+            scratch: vec![Scratch([0; 512]); size],
+            operands: Vec::with_capacity(size),
+            leaders: Vec::new(),
+            trees: Trees { plan, cache: Vec::new() },
+        }
+    }
+
+    pub fn trees(&mut self) -> &mut Trees {
+        &mut self.trees
+    }
+
+    /// Cuts the own cells as `choice` says; waits for readers of cells that were cut otherwise.
+    fn cut_cells(&mut self, choice: &Choice) -> Result<()> {
+        if self.up_cell != choice.up_cell || self.up.slots() != choice.up_slots {
+            self.up.reshape(&self.board, choice.up_slots)?;
+            self.up_cell = choice.up_cell;
+        }
+        if self.down_cell != choice.down_cell || self.down.slots() != choice.down_slots {
+            self.down.reshape(&self.board, choice.down_slots)?;
+            self.down_cell = choice.down_cell;
+        }
+        Ok(())
+    }
+}
+
+/// The places of this rank in the trees that were used so far.
+pub(crate) struct Trees {
+    plan: Arc<dyn Plan>,
+    /// By step, class (the last one is the flat tree), root.
+    cache: Vec<Option<Links>>,
+}
+
+/// The class of the flat tree, beside those of the plan.
+const FLAT: usize = MOST_CLASSES;
+
+impl Trees {
+    pub fn plan(&self) -> &Arc<dyn Plan> {
+        &self.plan
+    }
+
+    /// Takes the trees from another plan.
+    pub fn follow(&mut self, plan: Arc<dyn Plan>) {
+        self.plan = plan;
+        self.cache.clear();
+    }
+
+    /// The place of `rank` in the tree for a message of `bytes` bytes, or in the flat one.
+    fn links(&mut self, step: Step, bytes: Option<usize>, root: usize, rank: usize, size: usize) -> Links {
+        let class = bytes.map_or(FLAT, |bytes| self.plan.class(step, bytes).min(MOST_CLASSES - 1));
+        let index = ((step as usize) * (MOST_CLASSES + 1) + class) * size + root;
+        if self.cache.is_empty() {
+            self.cache.resize(2 * (MOST_CLASSES + 1) * size, None);
+        }
+        let plan = &self.plan;
+        self.cache[index]
+            .get_or_insert_with(|| match class {
+                FLAT => Links::flat(rank, size, root),
+                class => plan.links(step, class, root, rank, size),
+            })
+            .clone()
+    }
+}

@@ -1,0 +1,178 @@
+//! Regime 3: every leader owns a share of the vector and folds everybody's contribution to it.
+//!
+//! A contribution is copied once, to a cell; the leader folds all p of them in one pass, its own from the private
+//! buffer, straight into its result, which the others copy out: (5p-1)n bytes loaded and stored for an allreduce of n bytes
+//! on p ranks with p leaders. Contributions are combined in rank order, for every operator.
+
+use super::{Engine, Reduction};
+use crate::board::SharedBoard;
+use crate::counters::add;
+use crate::error::Result;
+use crate::payload::copy;
+use crate::protocol::Board;
+use crate::protocol::shares::{self, Shares, Takers, Work};
+use crate::segment::layout::LINE;
+use crate::select::Choice;
+
+/// How a vector is divided: shares of whole units, a unit being the elements of a cache line or more.
+#[derive(Clone, Copy, Debug)]
+struct Division {
+    bytes: usize,
+    unit: usize,
+    leaders: usize,
+    slice: usize,
+}
+
+impl Division {
+    /// Divides `bytes` bytes of `element`-byte elements among `leaders` leaders, in slices of at most `cell` bytes.
+    fn new(bytes: usize, element: usize, leaders: usize, cell: usize) -> Self {
+        let element = element.max(1);
+        // The least number of whole elements that is whole lines too, if a cell has room for it.
+        let lines = element / gcd(element, LINE) * LINE;
+        let unit = if lines <= cell { lines } else { element };
+        let mut division = Self { bytes, unit, leaders, slice: cell / unit * unit };
+        // Equal slices: no short one at the end that costs a round of its own.
+        let rounds = division.rounds() as usize;
+        division.slice = (division.longest().div_ceil(rounds)).div_ceil(unit).max(1) * unit;
+        division
+    }
+
+    /// The first byte of a share; that of share `leaders` is the end.
+    fn start(&self, share: usize) -> usize {
+        let units = self.bytes.div_ceil(self.unit);
+        (units * share / self.leaders * self.unit).min(self.bytes)
+    }
+
+    fn longest(&self) -> usize {
+        self.bytes.div_ceil(self.unit).div_ceil(self.leaders) * self.unit
+    }
+
+    fn rounds(&self) -> u64 {
+        self.longest().div_ceil(self.slice).max(1) as u64
+    }
+
+    /// Offset and length of a slice; empty where a share has no such slice.
+    fn range(&self, share: usize, round: u64) -> (usize, usize) {
+        let end = self.start(share + 1);
+        let at = (self.start(share) + round as usize * self.slice).min(end);
+        (at, self.slice.min(end - at))
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Engine {
+    /// An allreduce: all ranks take all shares.
+    pub fn shares_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.reduce_shares(choice, Takers::All, reduction, tag)
+    }
+
+    /// A reduction: the root takes all shares.
+    pub fn shares_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.reduce_shares(choice, Takers::Root(root), reduction, tag)
+    }
+
+    fn reduce_shares(&mut self, choice: &Choice, takers: Takers, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.cut_cells(choice)?;
+        let size = self.board.size();
+        if self.leaders.len() != choice.leaders {
+            self.leaders = (0..choice.leaders).map(|leader| leader * size / choice.leaders).collect();
+        }
+        let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
+        let Self { board, up, down, operands, leaders, .. } = self;
+        let shares = Shares { leaders, rounds: division.rounds(), takers };
+        let keeps = match takers {
+            Takers::All => true,
+            Takers::Root(root) => root == board.rank(),
+        };
+        let mut work = Slicing { board, leaders, division, cell: choice.up_cell, reduction, operands, keeps };
+        shares::run(board, up, down, shares, tag, &mut work)
+    }
+}
+
+/// The payload of one call.
+struct Slicing<'a> {
+    board: &'a SharedBoard,
+    leaders: &'a [usize],
+    division: Division,
+    cell: usize,
+    reduction: Reduction<'a>,
+    operands: &'a mut Vec<*const u8>,
+    /// Whether this rank takes results.
+    keeps: bool,
+}
+
+impl Work for Slicing<'_> {
+    fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        let (at, len) = self.division.range(leader, round);
+        let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
+        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+        unsafe { copy(self.reduction.send.wrapping_add(at), cell, len) };
+        add(&self.board.tally.loaded, len);
+        add(&self.board.tally.stored, len);
+    }
+
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
+        let (at, len) = self.division.range(leader, round);
+        let (board, rank) = (self.board, self.board.rank());
+        self.operands.clear();
+        self.operands.extend((0..board.size()).map(|from| match from == rank {
+            true => self.reduction.send.wrapping_add(at),
+            false => board.up_cell(from, up, self.cell).cast_const(),
+        }));
+        let own = self.keeps.then(|| self.reduction.recv.wrapping_add(at));
+        let shared = down.map(|slot| board.down_cell(rank, slot, self.cell));
+        let result = own.or(shared).expect("a leader keeps its result, or gives it to the root, or both");
+        // SAFETY: everybody's slot is published, so that `len` bytes of it are written and will not change; the result goes
+        // to the caller's buffer, or to the own claimed slot, which is no operand.
+        unsafe { self.reduction.fold.apply(result, self.operands, len) };
+        add(&board.tally.loaded, self.operands.len() * len);
+        add(&board.tally.stored, len);
+        if let (Some(own), Some(shared)) = (own, shared) {
+            // SAFETY: `len` bytes were just written there; the slot is claimed.
+            unsafe { copy(own, shared, len) };
+            add(&board.tally.loaded, len);
+            add(&board.tally.stored, len);
+        }
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let (at, len) = self.division.range(leader, round);
+        let cell = self.board.down_cell(self.leaders[leader], slot, self.cell);
+        // SAFETY: the slot is published, and not reused before this rank says so; `at + len <= bytes` of the caller's
+        // buffer.
+        unsafe { copy(cell, self.reduction.recv.wrapping_add(at), len) };
+        add(&self.board.tally.loaded, len);
+        add(&self.board.tally.stored, len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn slices_cover_a_vector_once(n in 0usize..5000, element in 1usize..100, leaders in 1usize..20, cell in 1usize..20) {
+            let cell = cell * LINE;
+            prop_assume!(element <= cell);
+            let bytes = n * element;
+            let division = Division::new(bytes, element, leaders, cell);
+            prop_assert!(division.slice <= cell);
+            let mut at = 0;
+            for share in 0..leaders {
+                for round in 0..division.rounds() {
+                    let (start, len) = division.range(share, round);
+                    prop_assert!(len == 0 || start == at);
+                    prop_assert_eq!(len % element, 0);
+                    at += len;
+                }
+            }
+            prop_assert_eq!(at, bytes);
+        }
+    }
+}

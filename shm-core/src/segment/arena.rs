@@ -1,0 +1,116 @@
+//! Blocks of the arena: taken for a communicator, given back with its last handle.
+
+use std::sync::atomic::Ordering;
+
+use super::layout::CHUNK;
+use super::mapping::Mapping;
+use super::memory_file;
+use crate::error::{Error, Result};
+
+/// Finds `count` free chunks in a row (first fit).
+fn first_fit(taken: impl Iterator<Item = bool>, count: usize) -> Option<usize> {
+    let mut start = 0;
+    for (chunk, taken) in taken.enumerate() {
+        if taken {
+            start = chunk + 1;
+        } else if chunk + 1 - start == count {
+            return Some(start);
+        }
+    }
+    None
+}
+
+impl Mapping {
+    /// Takes a block of at least `bytes` bytes, all zero, for `rank` of the job, and returns its offset.
+    ///
+    /// # Errors
+    /// `ArenaExhausted` when no gap is long enough, `Memory` when the system cannot back it, `RankFailed`.
+    pub fn take_block(&self, rank: usize, bytes: usize) -> Result<u64> {
+        let count = bytes.div_ceil(CHUNK);
+        let start = {
+            let _lock = self.lock_arena(rank)?;
+            let map = self.chunk_map();
+            let start = first_fit(map.iter().map(|chunk| chunk.load(Ordering::Relaxed) != 0), count);
+            let Some(start) = start else {
+                let free = map.iter().filter(|chunk| chunk.load(Ordering::Relaxed) == 0).count();
+                return Err(Error::ArenaExhausted {
+                    needed: (count * CHUNK) as u64,
+                    free: (free * CHUNK) as u64,
+                    arena: (map.len() * CHUNK) as u64,
+                });
+            };
+            for chunk in &map[start..start + count] {
+                chunk.store(1, Ordering::Relaxed);
+            }
+            start
+        };
+        let offset = (self.layout.arena + start * CHUNK) as u64;
+        let reserved = memory_file::reserve(self.file(), "a communicator's block", offset, (count * CHUNK) as u64);
+        if let Err(error) = reserved {
+            self.give_block_back(rank, offset, bytes);
+            return Err(error);
+        }
+        Ok(offset)
+    }
+
+    /// Gives a block back, memory and all. Nobody must touch it any more.
+    pub fn give_block_back(&self, rank: usize, offset: u64, bytes: usize) {
+        let count = bytes.div_ceil(CHUNK);
+        let start = (offset as usize - self.layout.arena) / CHUNK;
+        // A hole that cannot be punched keeps its memory, and its old bytes; the chunks then stay taken, so
+        // that a block is always handed out as zeros.
+        if memory_file::give_back(self.file(), offset, (count * CHUNK) as u64).is_err() {
+            return;
+        }
+        // After a failure of the job the lock may be held by a dead rank: then nobody needs the chunks.
+        if let Ok(_lock) = self.lock_arena(rank) {
+            for chunk in &self.chunk_map()[start..start + count] {
+                chunk.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Bytes of the arena that are taken.
+    pub fn arena_taken(&self) -> u64 {
+        let taken = self.chunk_map().iter().filter(|chunk| chunk.load(Ordering::Relaxed) != 0).count();
+        (taken * CHUNK) as u64
+    }
+
+    /// A1: the arena's map is touched by one rank at a time. Held for microseconds; yields meanwhile.
+    fn lock_arena(&self, rank: usize) -> Result<ArenaLock<'_>> {
+        let words = &self.header().shared;
+        let mine = rank as u32 + 1;
+        while words.arena_lock.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            match words.fault.load(Ordering::Acquire) {
+                0 => std::thread::yield_now(),
+                failed => return Err(Error::RankFailed { rank: failed as usize - 1 }),
+            }
+        }
+        Ok(ArenaLock { mapping: self })
+    }
+}
+
+struct ArenaLock<'a> {
+    mapping: &'a Mapping,
+}
+
+impl Drop for ArenaLock<'_> {
+    fn drop(&mut self) {
+        self.mapping.header().shared.arena_lock.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_fit_finds_the_first_gap_that_is_long_enough() {
+        let map = [true, false, true, false, false, false, true];
+        assert_eq!(first_fit(map.into_iter(), 1), Some(1));
+        assert_eq!(first_fit(map.into_iter(), 2), Some(3));
+        assert_eq!(first_fit(map.into_iter(), 3), Some(3));
+        assert_eq!(first_fit(map.into_iter(), 4), None);
+        assert_eq!(first_fit([].into_iter(), 1), None);
+    }
+}

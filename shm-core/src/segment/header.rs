@@ -1,0 +1,184 @@
+//! The first page of the segment: what it is, and the words that the whole job shares.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+use crate::segment::layout::{self, MOST_RANKS};
+use crate::select::Tuning;
+
+/// "phalanx" and a zero, read as a little-endian number.
+const MAGIC: u64 = u64::from_le_bytes(*b"phalanx\0");
+
+/// The header. All fields but the atomic ones are written once, by the creator, before any rank has the descriptor.
+#[repr(C)]
+pub(crate) struct Header {
+    pub magic: u64,
+    pub version: u32,
+    pub ranks: u32,
+    pub layout_hash: u64,
+    pub total: u64,
+    pub cookie: u64,
+    pub note_bytes: u64,
+    pub arena_bytes: u64,
+    /// Cores that the job may use, all ranks together.
+    pub cores: u32,
+    /// 1 when ranks that want to sleep can make the others pass a barrier; 0 when every publication must fence.
+    pub membarrier: u32,
+    pub tuning: Tuning,
+    pub shared: SharedWords,
+}
+
+/// The words that ranks write while the job runs.
+#[repr(C, align(128))]
+pub(crate) struct SharedWords {
+    /// J1: 0, or the failed rank plus one. Written once.
+    pub fault: AtomicU64,
+    /// A1: 0, or one plus the rank that works on the arena's map.
+    pub arena_lock: AtomicU32,
+    /// The offset of the world's block.
+    pub world: AtomicU64,
+}
+
+/// What a rank's standing in the job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Standing {
+    /// It has not attached.
+    Absent = 0,
+    /// It is attached and takes part.
+    Attached = 1,
+    /// It has dropped its last communicator, in good order.
+    Left = 2,
+    /// It has failed.
+    Failed = 3,
+}
+
+impl Standing {
+    fn from_word(word: u32) -> Self {
+        match word {
+            0 => Self::Absent,
+            1 => Self::Attached,
+            2 => Self::Left,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// The words of one rank that are the same in all its communicators.
+#[repr(C, align(128))]
+pub(crate) struct RankWords {
+    /// W1: ranks about to sleep until this rank publishes.
+    pub announced: AtomicU32,
+    /// W2: how often they were woken; what they sleep on.
+    pub rung: AtomicU32,
+    standing: AtomicU32,
+    pid: AtomicU32,
+}
+
+const _: () = assert!(size_of::<RankWords>() == layout::APART);
+
+impl RankWords {
+    pub fn standing(&self) -> Standing {
+        // J2: acquire, so that what the rank published before it left is seen after this.
+        Standing::from_word(self.standing.load(Ordering::Acquire))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid.load(Ordering::Relaxed)
+    }
+
+    /// Takes the place of this rank, once in the life of the job.
+    pub fn attach(&self, rank: usize) -> Result<()> {
+        let claim = self.standing.compare_exchange(
+            Standing::Absent as u32,
+            Standing::Attached as u32,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        match claim {
+            Ok(_) => {
+                self.pid.store(std::process::id(), Ordering::Relaxed);
+                Ok(())
+            }
+            Err(_) => Err(Error::AlreadyAttached { rank, pid: self.pid() }),
+        }
+    }
+
+    /// Ends this rank's part in the job. The first word on it stands, unless a failure follows a good order.
+    pub fn end(&self, standing: Standing) {
+        self.standing.fetch_max(standing as u32, Ordering::AcqRel);
+    }
+}
+
+impl Header {
+    /// Fills a fresh header.
+    ///
+    /// # Safety
+    /// `at` points to the beginning of a mapped segment of this layout that nobody else sees yet.
+    pub unsafe fn write(at: *mut Header, value: HeaderValues) {
+        let header = Header {
+            magic: MAGIC,
+            version: layout::VERSION,
+            ranks: value.ranks,
+            layout_hash: layout::layout_hash(),
+            total: value.total,
+            cookie: value.cookie,
+            note_bytes: value.note_bytes,
+            arena_bytes: value.arena_bytes,
+            cores: value.cores,
+            membarrier: u32::from(value.membarrier),
+            tuning: value.tuning,
+            shared: SharedWords { fault: AtomicU64::new(0), arena_lock: AtomicU32::new(0), world: AtomicU64::new(0) },
+        };
+        // SAFETY: by contract the place is mapped, large enough, aligned to a page and unshared.
+        unsafe { at.write(header) };
+    }
+
+    /// Checks a segment of `bytes` bytes that somebody else made.
+    pub fn check(&self, bytes: u64) -> Result<()> {
+        let refuse = |why: String, advice| Err(Error::Segment { why, advice });
+        if self.magic != MAGIC {
+            return refuse(
+                format!("it begins with {:#018x}, not with the mark of a segment", self.magic),
+                "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",
+            );
+        }
+        if self.version != layout::VERSION || self.layout_hash != layout::layout_hash() {
+            return refuse(
+                format!(
+                    "its layout is version {} ({:#018x}), this program's is version {} ({:#018x})",
+                    self.version,
+                    self.layout_hash,
+                    layout::VERSION,
+                    layout::layout_hash()
+                ),
+                "build the program and the `phalanx` command from the same sources, with the same compiler",
+            );
+        }
+        let sane = (1..=MOST_RANKS).contains(&(self.ranks as usize))
+            && self.note_bytes <= bytes
+            && self.arena_bytes <= bytes
+            && self.total == bytes
+            && layout::JobLayout::new(self.ranks as usize, self.note_bytes as usize, self.arena_bytes as usize).total() as u64
+                == bytes;
+        if !sane {
+            return refuse(
+                format!("its header speaks of {} bytes and {} ranks, the file has {bytes} bytes", self.total, self.ranks),
+                "the segment is damaged: start the job again",
+            );
+        }
+        self.tuning.check()
+    }
+}
+
+/// What differs between headers.
+pub(crate) struct HeaderValues {
+    pub ranks: u32,
+    pub total: u64,
+    pub cookie: u64,
+    pub note_bytes: u64,
+    pub arena_bytes: u64,
+    pub cores: u32,
+    pub membarrier: bool,
+    pub tuning: Tuning,
+}

@@ -1,0 +1,210 @@
+//! Where everything lies: pure functions from sizes to offsets.
+
+/// The most ranks that one segment serves.
+pub const MOST_RANKS: usize = 256;
+
+/// Bytes between words of different writers: a pair of cache lines, which some machines fetch together.
+pub const APART: usize = 128;
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+
+/// Line slots a rank owns in a communicator.
+pub const LINE_SLOTS: usize = 16;
+
+/// Cache lines of a line slot.
+pub const LINES_A_SLOT: usize = 8;
+
+/// Payload bytes that share the first line of a slot with its stamp.
+pub const FIRST_LINE: usize = LINE - 8;
+
+/// Payload bytes of a line slot.
+pub const SLOT_PAYLOAD: usize = LINES_A_SLOT * LINE - 8;
+
+/// Calls that each rank remembers for the others to compare.
+pub const CALLS: usize = 64;
+
+/// Down slots a rank owns at most.
+pub const MOST_DOWN_SLOTS: usize = 64;
+
+/// The unit in which the arena is given out.
+pub const CHUNK: usize = 64 * 1024;
+
+/// Changes when the meaning of the segment's bytes changes.
+pub const VERSION: u32 = 1;
+
+/// `value` rounded up to a multiple of `unit`.
+#[must_use]
+pub const fn round_up(value: usize, unit: usize) -> usize {
+    value.div_ceil(unit) * unit
+}
+
+/// The parts of a job's segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobLayout {
+    /// Ranks of the job.
+    pub ranks: usize,
+    /// Where the bells begin.
+    pub bells: usize,
+    /// Where the note begins.
+    pub note: usize,
+    /// Where the map of the arena begins, one byte a chunk.
+    pub map: usize,
+    /// Where the arena begins.
+    pub arena: usize,
+    /// Chunks in the arena.
+    pub chunks: usize,
+}
+
+impl JobLayout {
+    /// The layout for `ranks` ranks, a note of `note` bytes, and an arena of at least `arena` bytes.
+    #[must_use]
+    pub fn new(ranks: usize, note: usize, arena: usize) -> Self {
+        let chunks = arena.div_ceil(CHUNK);
+        let bells = 4096;
+        let note_at = bells + ranks * APART;
+        let map = round_up(note_at + note, APART);
+        let arena = round_up(map + chunks, CHUNK);
+        Self { ranks, bells, note: note_at, map, arena, chunks }
+    }
+
+    /// Bytes of the segment.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.arena + self.chunks * CHUNK
+    }
+}
+
+/// The parts of a communicator's block in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockLayout {
+    /// Ranks of the communicator.
+    pub size: usize,
+    /// Up slots that have a stamp.
+    pub up_slots: usize,
+    /// Bytes of up cells a rank.
+    pub up_bytes: usize,
+    /// Bytes of down cells a rank.
+    pub down_bytes: usize,
+    /// Where the ranks' areas begin.
+    pub ranks: usize,
+    /// Bytes of a rank's area.
+    pub stride: usize,
+}
+
+/// Offsets within a rank's area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AreaLayout {
+    /// The `done` words, one a ring.
+    pub done: usize,
+    /// The calls that this rank made last.
+    pub calls: usize,
+    /// The line slots.
+    pub lines: usize,
+    /// The stamps of the up slots, a line each.
+    pub up_stamps: usize,
+    /// The stamps of the down slots, a line each.
+    pub down_stamps: usize,
+    /// The up cells.
+    pub up: usize,
+    /// The down cells.
+    pub down: usize,
+    /// Bytes in all.
+    pub total: usize,
+}
+
+impl BlockLayout {
+    /// The layout for a communicator of `size` ranks with so many bytes of cells a rank.
+    #[must_use]
+    pub fn new(size: usize, up_bytes: usize, down_bytes: usize) -> Self {
+        let up_slots = (2 * size).max(64);
+        let mut layout = Self { size, up_slots, up_bytes, down_bytes, ranks: 4096, stride: 0 };
+        layout.stride = layout.area().total;
+        layout
+    }
+
+    /// Offsets within a rank's area.
+    #[must_use]
+    pub fn area(&self) -> AreaLayout {
+        let done = 0;
+        let calls = done + APART;
+        let lines = calls + round_up(8 * CALLS, APART);
+        let up_stamps = lines + LINE_SLOTS * LINES_A_SLOT * LINE;
+        let down_stamps = up_stamps + self.up_slots * LINE;
+        let up = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
+        let down = round_up(up + self.up_bytes, 4096);
+        let total = round_up(down + self.down_bytes, 4096);
+        AreaLayout { done, calls, lines, up_stamps, down_stamps, up, down, total }
+    }
+
+    /// Bytes of the block.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.ranks + self.size * self.stride
+    }
+}
+
+/// A number that differs between builds that lay the segment out differently.
+#[must_use]
+pub const fn layout_hash() -> u64 {
+    const PARTS: [usize; 13] = [
+        VERSION as usize,
+        MOST_RANKS,
+        APART,
+        LINE,
+        LINE_SLOTS,
+        LINES_A_SLOT,
+        CALLS,
+        MOST_DOWN_SLOTS,
+        CHUNK,
+        size_of::<super::header::Header>(),
+        size_of::<crate::select::Tuning>(),
+        size_of::<usize>(),
+        cfg!(target_endian = "big") as usize,
+    ];
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut i = 0;
+    while i < PARTS.len() {
+        hash = (hash ^ PARTS[i] as u64).wrapping_mul(0x0100_0000_01b3);
+        i += 1;
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn parts_of_a_block_do_not_overlap(size in 1..=MOST_RANKS, up in 0usize..1 << 20, down in 0usize..1 << 20) {
+            let block = BlockLayout::new(size, up, down);
+            let area = block.area();
+            prop_assert!(size_of::<crate::board::BlockHeader>() <= block.ranks);
+            prop_assert!(area.done + 24 <= area.calls);
+            prop_assert!(area.calls + 8 * CALLS <= area.lines);
+            prop_assert!(area.lines + LINE_SLOTS * LINES_A_SLOT * LINE <= area.up_stamps);
+            prop_assert!(area.up_stamps + block.up_slots * LINE <= area.down_stamps);
+            prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.up);
+            prop_assert!(area.up + up <= area.down);
+            prop_assert!(area.down + down <= area.total);
+            for offset in [area.lines, area.up_stamps, area.down_stamps, area.up, area.down, block.stride, block.ranks] {
+                prop_assert_eq!(offset % LINE, 0);
+            }
+            prop_assert!(block.up_slots >= crate::protocol::shares::least_up_slots(size));
+        }
+
+        #[test]
+        fn parts_of_a_job_do_not_overlap(ranks in 1..=MOST_RANKS, note in 0usize..100_000, arena in 0usize..1 << 30) {
+            let job = JobLayout::new(ranks, note, arena);
+            prop_assert!(size_of::<super::super::header::Header>() <= job.bells);
+            prop_assert!(job.bells + ranks * APART <= job.note);
+            prop_assert!(job.note + note <= job.map);
+            prop_assert!(job.map + job.chunks <= job.arena);
+            prop_assert!(job.chunks * CHUNK >= arena);
+            prop_assert_eq!(job.arena % CHUNK, 0);
+        }
+    }
+}

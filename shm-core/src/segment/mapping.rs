@@ -1,0 +1,110 @@
+//! The mapped segment: the one door to its memory.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU8;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::header::{Header, RankWords};
+use super::layout::{APART, JobLayout};
+use super::memory_file::{self, MEMORY_ADVICE};
+use crate::error::{Error, Result};
+
+/// A segment in this process's memory.
+///
+/// Invariants:
+/// * M1: `map` covers `layout.total()` bytes of a sealed memory file, so that every offset below it stays backed.
+/// * M2: the header, bells, note and map of the arena are reserved; so is every block from its allocation on.
+pub(crate) struct Mapping {
+    map: MmapRaw,
+    file: OwnedFd,
+    pub layout: JobLayout,
+}
+
+impl Mapping {
+    /// Maps a segment that this process has just made.
+    pub fn of_own(file: OwnedFd, layout: JobLayout) -> Result<Self> {
+        let map = map(&file, layout.total())?;
+        Ok(Self { map, file, layout })
+    }
+
+    /// Maps a segment that somebody else made, once everything about it is found to be right.
+    pub fn of_other(file: OwnedFd) -> Result<Self> {
+        let bytes = memory_file::check(&file)?;
+        if bytes < 4096 {
+            return Err(Error::Segment {
+                why: format!("it has {bytes} bytes, less than its header"),
+                advice: "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",
+            });
+        }
+        let map = map(&file, bytes as usize)?;
+        // SAFETY: a page at least is mapped (checked above), aligned to a page; every bit pattern is a Header; the fields
+        // that are not atomic do not change once the descriptor has left its creator.
+        let header = unsafe { &*map.as_mut_ptr().cast::<Header>() };
+        header.check(bytes)?;
+        let layout = JobLayout::new(header.ranks as usize, header.note_bytes as usize, header.arena_bytes as usize);
+        Ok(Self { map, file, layout })
+    }
+
+    pub fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    /// The first byte.
+    pub fn base(&self) -> *mut u8 {
+        self.map.as_mut_ptr()
+    }
+
+    pub fn header(&self) -> &Header {
+        // SAFETY: M1, M2: the header is mapped and was written by the creator.
+        unsafe { &*self.base().cast::<Header>() }
+    }
+
+    /// The words of a rank of the job.
+    pub fn rank(&self, rank: usize) -> &RankWords {
+        assert!(rank < self.layout.ranks);
+        // SAFETY: below the layout's total, since `rank < ranks` (M1).
+        let at = unsafe { self.base().add(self.layout.bells + rank * APART) };
+        // SAFETY: M2; aligned to APART; atomic words only.
+        unsafe { &*at.cast::<RankWords>() }
+    }
+
+    /// A copy of the note.
+    pub fn note(&self) -> Vec<u8> {
+        let bytes = self.header().note_bytes as usize;
+        let mut note = vec![0; bytes];
+        // SAFETY: the layout has the note within the mapping (M1).
+        let at = unsafe { self.base().add(self.layout.note) };
+        // SAFETY: `bytes` bytes lie there (M2), and are not written once the descriptor has left its creator.
+        unsafe { std::ptr::copy_nonoverlapping(at, note.as_mut_ptr(), bytes) };
+        note
+    }
+
+    /// Writes the note.
+    ///
+    /// # Safety
+    /// Nobody else sees the segment yet, and `note` is as long as the layout's.
+    pub unsafe fn write_note(&self, note: &[u8]) {
+        // SAFETY: the layout has the note within the mapping (M1).
+        let at = unsafe { self.base().add(self.layout.note) };
+        // SAFETY: by contract.
+        unsafe { std::ptr::copy_nonoverlapping(note.as_ptr(), at, note.len()) };
+    }
+
+    /// The arena's map: a byte for each chunk.
+    pub fn chunk_map(&self) -> &[AtomicU8] {
+        // SAFETY: the layout has the map within the mapping (M1).
+        let at = unsafe { self.base().add(self.layout.map) };
+        // SAFETY: M2; atomic bytes.
+        unsafe { std::slice::from_raw_parts(at.cast::<AtomicU8>(), self.layout.chunks) }
+    }
+}
+
+fn map(file: &OwnedFd, bytes: usize) -> Result<MmapRaw> {
+    MmapOptions::new().len(bytes).map_raw(file).map_err(|e| Error::Memory {
+        what: "address space for the segment",
+        bytes: bytes as u64,
+        cause: e.to_string(),
+        advice: MEMORY_ADVICE,
+    })
+}

@@ -1,0 +1,70 @@
+//! The memory file: made, sized, sealed, reserved piece by piece, given back; and checked when it comes from others.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, FcntlArg, FdFlag, SealFlag, fallocate, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::{Mode, fchmod, fstat};
+use nix::unistd::ftruncate;
+
+use crate::error::{Error, Result};
+
+/// The advice that goes with every shortage of memory.
+pub(crate) const MEMORY_ADVICE: &str =
+    "free memory, raise the limit (ulimit -v, the container's memory), use fewer ranks, or set a smaller PHALANX_ARENA";
+
+const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK.union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_SEAL);
+
+/// Makes a sealed memory file of `bytes` bytes, none of which is reserved.
+pub(crate) fn create(bytes: u64) -> Result<OwnedFd> {
+    let file = memfd_create("phalanx", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
+        .map_err(|e| Error::system("memfd_create", e))?;
+    fchmod(&file, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|e| Error::system("fchmod of the segment", e))?;
+    ftruncate(&file, bytes as i64).map_err(|e| shortage("the segment", bytes, e))?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::system("sealing the segment", e))?;
+    Ok(file)
+}
+
+/// Reserves memory for a range of the file.
+pub(crate) fn reserve(file: &OwnedFd, what: &'static str, offset: u64, bytes: u64) -> Result<()> {
+    loop {
+        match fallocate(file, FallocateFlags::empty(), offset as i64, bytes as i64) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(shortage(what, bytes, error)),
+        }
+    }
+}
+
+/// Gives the memory of a range back; it reads as zeros when it is reserved again.
+pub(crate) fn give_back(file: &OwnedFd, offset: u64, bytes: u64) -> Result<()> {
+    let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    fallocate(file, mode, offset as i64, bytes as i64).map_err(|e| Error::system("giving memory back", e))
+}
+
+/// Checks that a descriptor which somebody else passed is a sealed memory file, and returns its size.
+pub(crate) fn check(file: &OwnedFd) -> Result<u64> {
+    let foreign = |why: String| Error::Segment {
+        why,
+        advice: "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",
+    };
+    let seals = fcntl(file, FcntlArg::F_GET_SEALS)
+        .map_err(|e| foreign(format!("descriptor {} is not a memory file ({e})", file.as_raw_fd())))?;
+    let seals = SealFlag::from_bits_truncate(seals);
+    if !seals.contains(SEALS) {
+        return Err(foreign(format!("descriptor {} could still shrink or grow", file.as_raw_fd())));
+    }
+    let status = fstat(file).map_err(|e| Error::system("fstat of the segment", e))?;
+    Ok(status.st_size as u64)
+}
+
+/// Keeps the descriptor from programs that this process starts.
+pub(crate) fn keep_private(file: &OwnedFd) -> Result<()> {
+    fcntl(file, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|e| Error::system("fcntl of the segment", e))?;
+    Ok(())
+}
+
+fn shortage(what: &'static str, bytes: u64, error: Errno) -> Error {
+    Error::Memory { what, bytes, cause: error.desc().to_owned(), advice: MEMORY_ADVICE }
+}

@@ -1,0 +1,9 @@
+//! Which algorithm a call takes: a pure function of the call and of one table, which is the same on all ranks
+//! because it rides in the segment's header.
+
+mod choice;
+mod force;
+mod tuning;
+
+pub use choice::{Choice, Collective, Explanation, Regime};
+pub use tuning::Tuning;

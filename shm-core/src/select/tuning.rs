@@ -1,0 +1,187 @@
+//! The table.
+
+use super::choice::{Choice, Collective, Regime};
+use crate::error::{Error, Result};
+use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
+use crate::segment::layout::{LINE, MOST_DOWN_SLOTS, round_up};
+
+/// The parameters of the choice. Every rank of a job sees the one that its creator wrote into the segment.
+///
+/// Cells and trees of the broadcast and of the reduction are set apart: the *up* ring serves gather steps and shares, the
+/// *down* ring release steps and results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Tuning {
+    /// Bytes up to which a collective takes lines, by [`Collective`].
+    pub line_most: [u64; 4],
+    /// Bytes from which a collective takes shares, by [`Collective`]; `u64::MAX` for never.
+    pub shares_least: [u64; 4],
+    /// The regime that is forced on a collective, by [`Collective`]: 0 for none, else the [`Regime`]'s number.
+    pub forced: [u32; 4],
+    /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
+    pub flat_ranks: u32,
+    /// Leaders among whom shares are divided; 0 for all ranks.
+    pub leaders: u32,
+    /// Bytes of an up cell, and their number, where trees are used.
+    pub up_cell: u32,
+    /// Number of up cells where trees are used.
+    pub up_cells: u32,
+    /// Bytes of a down cell where trees are used.
+    pub down_cell: u32,
+    /// Number of down cells where trees are used.
+    pub down_cells: u32,
+    /// The most bytes of a slice of a share.
+    pub share_cell: u32,
+    /// Down cells of a leader.
+    pub share_downs: u32,
+    /// Bytes of up cells a rank; 0 to derive them from the number of ranks.
+    pub up_bytes: u32,
+    /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
+    pub down_bytes: u32,
+    /// 1 to print what is chosen, once for each kind of call.
+    pub debug: u32,
+    /// Keeps the size a multiple of eight.
+    pub reserved: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            line_most: [0, 504, 504, 504],
+            shares_least: [u64::MAX, u64::MAX, 32 * 1024, 8 * 1024],
+            forced: [0; 4],
+            flat_ranks: 32,
+            leaders: 0,
+            up_cell: 8 * 1024,
+            up_cells: 4,
+            down_cell: 8 * 1024,
+            down_cells: 4,
+            share_cell: 32 * 1024,
+            share_downs: 4,
+            up_bytes: 0,
+            down_bytes: 0,
+            debug: 0,
+            reserved: 0,
+        }
+    }
+}
+
+impl Tuning {
+    /// Bytes of up cells a rank of a communicator of `size` ranks owns.
+    #[must_use]
+    pub fn up_area(&self, size: usize) -> usize {
+        let derived = if size <= 64 { 256 * 1024 } else { 128 * 1024 };
+        let area = if self.up_bytes == 0 { derived } else { self.up_bytes as usize };
+        area.max(least_up_slots(size) * LINE).max(self.up_cell as usize * self.up_cells as usize)
+    }
+
+    /// Bytes of down cells a rank of a communicator of `size` ranks owns.
+    #[must_use]
+    pub fn down_area(&self, size: usize) -> usize {
+        let derived = if size <= 64 { 128 * 1024 } else { 64 * 1024 };
+        let area = if self.down_bytes == 0 { derived } else { self.down_bytes as usize };
+        area.max(LEAST_DOWN_SLOTS * LINE).max(self.down_cell as usize * self.down_cells as usize)
+    }
+
+    /// What a call of `bytes` bytes, in elements of `element` bytes, takes on `size` ranks.
+    ///
+    /// `element` is 1 for a broadcast, which may cut anywhere. An operator that is not `commutative` never takes a tree.
+    ///
+    /// # Errors
+    /// `Tuning` when an element is larger than a cell can be: the same on all ranks, before any flag moves.
+    pub fn choose(
+        &self,
+        what: Collective,
+        bytes: usize,
+        element: usize,
+        commutative: bool,
+        size: usize,
+    ) -> Result<Choice> {
+        let element = element.max(1);
+        let slot = crate::segment::layout::SLOT_PAYLOAD;
+        let regime = match Regime::from_number(self.forced[what as usize]) {
+            Some(regime) => regime,
+            None if bytes as u64 <= self.line_most[what as usize] && element <= slot => Regime::Line,
+            None if bytes as u64 >= self.shares_least[what as usize] => Regime::Shares,
+            // Elements larger than a line's slot, in a short message.
+            None => Regime::Cells,
+        };
+        // What cannot be cut into lines goes through cells.
+        let regime = if regime == Regime::Line && element > slot { Regime::Cells } else { regime };
+        let flat = size <= self.flat_ranks as usize || !commutative;
+        match regime {
+            Regime::Line => Ok(Choice { regime, flat, leaders: 1, up_cell: 0, up_slots: 0, down_cell: 0, down_slots: 0 }),
+            Regime::Cells => {
+                let (up_cell, up_slots) =
+                    fit(self.up_cell as usize, self.up_cells as usize, element, self.up_area(size), 2)?;
+                let (down_cell, down_slots) =
+                    fit(self.down_cell as usize, self.down_cells as usize, element, self.down_area(size), 2)?;
+                let down_slots = down_slots.min(MOST_DOWN_SLOTS);
+                Ok(Choice { regime, flat: !commutative, leaders: 1, up_cell, up_slots, down_cell, down_slots })
+            }
+            Regime::Shares => {
+                let leaders = match self.leaders as usize {
+                    0 => size,
+                    some => some.min(size),
+                };
+                let up_slots = least_up_slots(leaders);
+                let down_slots = (self.share_downs as usize).clamp(LEAST_DOWN_SLOTS, MOST_DOWN_SLOTS);
+                let most = (self.up_area(size) / up_slots).min(self.down_area(size) / down_slots);
+                let cell = (self.share_cell as usize).min(most) / LINE * LINE;
+                let cell = cell.max(round_up(element, LINE));
+                if cell > most {
+                    return Err(too_large(element, most));
+                }
+                Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
+            }
+        }
+    }
+
+    /// Refuses a table that could not be carried out.
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |why: String| Err(Error::Tuning { why });
+        for (name, value, least, most) in [
+            ("flat_ranks", self.flat_ranks, 1, 256),
+            ("leaders", self.leaders, 0, 256),
+            ("up_cell", self.up_cell, LINE as u32, 1 << 26),
+            ("up_cells", self.up_cells, 2, 64),
+            ("down_cell", self.down_cell, LINE as u32, 1 << 26),
+            ("down_cells", self.down_cells, 2, 64),
+            ("share_cell", self.share_cell, LINE as u32, 1 << 26),
+            ("share_downs", self.share_downs, 2, 64),
+            ("up_bytes", self.up_bytes, 0, 1 << 28),
+            ("down_bytes", self.down_bytes, 0, 1 << 28),
+        ] {
+            if !(least..=most).contains(&value) {
+                return refuse(format!("{name} = {value} is not within {least}..={most}"));
+            }
+        }
+        if !(self.up_cell as usize).is_multiple_of(LINE) || !(self.down_cell as usize).is_multiple_of(LINE) {
+            return refuse(format!("cells of {} and {} bytes: they must be multiples of {LINE}", self.up_cell, self.down_cell));
+        }
+        for what in Collective::ALL {
+            let forced = self.forced[what as usize];
+            let regime = Regime::from_number(forced);
+            if forced != 0 && !regime.is_some_and(|regime| regime.serves(what)) {
+                return refuse(format!("{what} has no algorithm {forced}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cells large enough for an element, and as many of them as were asked for if the area holds them.
+fn fit(cell: usize, cells: usize, element: usize, area: usize, least: usize) -> Result<(usize, usize)> {
+    let cell = cell.max(round_up(element, LINE));
+    let cells = cells.min(area / cell);
+    if cells < least { Err(too_large(element, area / least)) } else { Ok((cell, cells)) }
+}
+
+fn too_large(element: usize, most: usize) -> Error {
+    Error::Tuning {
+        why: format!(
+            "an element of {element} bytes does not fit a cell of at most {most} bytes; \
+             use a vector of smaller elements, or larger cells (PHALANX_ALGORITHM=all:up_bytes=..,down_bytes=..)"
+        ),
+    }
+}

@@ -1,0 +1,37 @@
+//! How long a rank spins and yields before it sleeps.
+
+/// The stages of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// Looks with a CPU pause between them.
+    pub spins: u32,
+    /// Looks with a yield to the scheduler between them.
+    pub yields: u32,
+}
+
+impl Patience {
+    /// For `ranks` ranks on `cores` cores that they may use.
+    ///
+    /// With a core for each rank, spinning costs nobody anything and catches what is a few line transfers away;
+    /// with more ranks than cores it only keeps from the core the very rank that is waited for, so the core
+    /// is given away at once, for about as many times as it takes all others to have had it several times.
+    pub fn new(ranks: usize, cores: usize) -> Self {
+        if ranks <= cores {
+            Self { spins: 2_000, yields: 200 }
+        } else {
+            Self { spins: 0, yields: 200 }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spins_only_where_a_core_is_free() {
+        assert!(Patience::new(2, 2).spins > 0);
+        assert_eq!(Patience::new(3, 2).spins, 0);
+        assert!(Patience::new(16, 2).yields > 0);
+    }
+}
