@@ -27,7 +27,10 @@ impl Note {
     /// # Errors
     /// `Segment` when it is none.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let damaged = |why: String| Error::Segment { why: format!("its note cannot be read: {why}"), advice: "start the job again" };
+        let damaged = |why: String| Error::Segment {
+            why: format!("its note cannot be read: {why}"),
+            advice: "start the job again",
+        };
         let text = std::str::from_utf8(bytes).map_err(|e| damaged(e.to_string()))?;
         let (rules, machine) = text.split_once('\n').ok_or_else(|| damaged("it has no second line".to_owned()))?;
         let machine = match machine {

@@ -34,7 +34,11 @@ impl TopologyPlan {
         {
             return Arc::clone(tree);
         }
-        let tree = self.rules.tree(step, class).build(&self.map, root).expect("specifications are checked when they are parsed, roots by the call");
+        let tree = self
+            .rules
+            .tree(step, class)
+            .build(&self.map, root)
+            .expect("specifications are checked when they are parsed, roots by the call");
         let tree = Arc::new(tree);
         *last = Some((step, class, root, Arc::clone(&tree)));
         tree

@@ -115,14 +115,16 @@ impl FromStr for TreeRules {
         let wrong = |why: String| Error::Environment { name: VARIABLE, value: text.to_owned(), why };
         let mut rules = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-            let (step, list) = part
-                .split_once(':')
-                .ok_or_else(|| wrong(format!("{part:?} is no rule: write STEP:TREE[<BYTES],.., as in gather:kary:3<8K,kary:2")))?;
+            let (step, list) = part.split_once(':').ok_or_else(|| {
+                wrong(format!("{part:?} is no rule: write STEP:TREE[<BYTES],.., as in gather:kary:3<8K,kary:2"))
+            })?;
             let parsed = list.split(',').map(|rule| parse_rule(rule).map_err(wrong)).collect::<Result<Vec<_>, _>>()?;
             if parsed.len() > MOST_CLASSES {
                 return Err(wrong(format!("{} trees for one step; there can be {MOST_CLASSES}", parsed.len())));
             }
-            if !parsed.is_sorted_by(|a, b| a.below < b.below) || parsed.last().is_none_or(|rule| rule.below != usize::MAX) {
+            if !parsed.is_sorted_by(|a, b| a.below < b.below)
+                || parsed.last().is_none_or(|rule| rule.below != usize::MAX)
+            {
                 return Err(wrong(format!("{list:?}: limits must rise, and the last tree has none")));
             }
             match step.trim() {
@@ -137,7 +139,9 @@ impl FromStr for TreeRules {
 
 fn parse_rule(text: &str) -> Result<Rule, String> {
     let (tree, below) = match text.split_once('<') {
-        Some((tree, limit)) => (tree, parse_bytes(limit.trim()).ok_or_else(|| format!("{limit:?} is no number of bytes"))?),
+        Some((tree, limit)) => {
+            (tree, parse_bytes(limit.trim()).ok_or_else(|| format!("{limit:?} is no number of bytes"))?)
+        }
         None => (text, usize::MAX),
     };
     let tree = tree.trim().parse::<TreeSpec>().map_err(|error| error.to_string())?;

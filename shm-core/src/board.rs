@@ -69,7 +69,16 @@ impl SharedBoard {
     pub unsafe fn new(seat: Arc<Seat>, offset: u64, layout: BlockLayout, rank: usize, members: Vec<usize>) -> Self {
         // SAFETY: by contract the offset lies within the mapping.
         let base = unsafe { seat.mapping().base().add(offset as usize) };
-        Self { base, layout, area: layout.area(), rank, members, seat, call: Cell::new((0, 0)), tally: Tally::default() }
+        Self {
+            base,
+            layout,
+            area: layout.area(),
+            rank,
+            members,
+            seat,
+            call: Cell::new((0, 0)),
+            tally: Tally::default(),
+        }
     }
 
     pub fn members(&self) -> &[usize] {

@@ -1,10 +1,11 @@
 //! The communicator: a group of ranks, and the handle of one of them.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::board::SharedBoard;
+use crate::cost::{self, Chain};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::job::{Invitation, Job, JobSpec, block_layout};
@@ -13,7 +14,6 @@ use crate::regime::Engine;
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::cost::{self, Chain};
 use crate::select::{Collective, Explanation, Tuning};
 
 /// A rank's handle on a group of ranks that call collectives together.
@@ -29,6 +29,8 @@ pub struct Communicator {
     rank: usize,
     size: usize,
     pub(crate) tuning: Tuning,
+    /// The size classes that were traced, by collective.
+    traced: [Cell<u64>; 4],
 }
 
 // SAFETY: the raw pointers within are to the mapping, which lives as long as the seat and may be used from any thread, and
@@ -113,13 +115,28 @@ impl Communicator {
     ///
     /// # Safety
     /// The block at `offset` was opened for a communicator of these members, of which `rank` is this one and joins once.
-    pub(crate) unsafe fn join(seat: Arc<Seat>, offset: u64, rank: usize, members: Vec<usize>, plan: Arc<dyn Plan>) -> Self {
+    pub(crate) unsafe fn join(
+        seat: Arc<Seat>,
+        offset: u64,
+        rank: usize,
+        members: Vec<usize>,
+        plan: Arc<dyn Plan>,
+    ) -> Self {
         let tuning = seat.mapping().header().tuning;
         let size = members.len();
         let layout = block_layout(&tuning, size);
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
-        Self { engine: RefCell::new(Engine::new(board, plan)), seat, offset, layout, rank, size, tuning }
+        Self {
+            engine: RefCell::new(Engine::new(board, plan)),
+            seat,
+            offset,
+            layout,
+            rank,
+            size,
+            tuning,
+            traced: Default::default(),
+        }
     }
 
     /// This rank, from 0 on.
@@ -186,6 +203,36 @@ impl Communicator {
         Ok(())
     }
 
+    /// Says on stderr what was chosen, once for each size class, if the job is to (`PHALANX_DEBUG`).
+    #[inline]
+    pub(crate) fn trace(&self, what: Collective, bytes: usize) {
+        if self.tuning.debug != 0 && self.rank == 0 {
+            self.trace_slowly(what, bytes);
+        }
+    }
+
+    #[cold]
+    fn trace_slowly(&self, what: Collective, bytes: usize) {
+        let class = 1u64 << (usize::BITS - bytes.leading_zeros()).min(63);
+        let seen = &self.traced[what as usize];
+        if seen.get() & class == 0 {
+            seen.set(seen.get() | class);
+            if let Ok(explanation) = self.explain(what, bytes) {
+                let (size, lines) = (self.size, explanation.critical_lines);
+                eprintln!(
+                    "phalanx: {what} of {bytes} bytes on {size} ranks: {explanation} ({lines} lines on the longest chain)"
+                );
+            }
+        }
+    }
+
+    /// Stops the job if the call that holds this is left by a panic (of a user-defined operator): the others would wait
+    /// for this rank's part.
+    #[inline]
+    pub(crate) fn stops_at_panic(&self) -> StopsAtPanic<'_> {
+        StopsAtPanic { seat: &self.seat }
+    }
+
     pub(crate) fn seat(&self) -> &Arc<Seat> {
         &self.seat
     }
@@ -206,10 +253,24 @@ impl Communicator {
     }
 }
 
+/// See [`Communicator::stops_at_panic`].
+pub(crate) struct StopsAtPanic<'a> {
+    seat: &'a Seat,
+}
+
+impl Drop for StopsAtPanic<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.seat.condemn(self.seat.rank());
+        }
+    }
+}
+
 impl Drop for Communicator {
     fn drop(&mut self) {
         let engine = self.engine.get_mut();
-        // D1: everything this rank did with the block comes before the last one gives it back.
+        // B3: everything this rank did with the block comes before the last one gives it back.
         if engine.board.header().users.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.seat.mapping().give_block_back(self.seat.rank(), self.offset, self.layout.total());
         }

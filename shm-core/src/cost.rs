@@ -52,7 +52,14 @@ fn weight(children: &[Vec<usize>], rank: usize, step: Step) -> u64 {
 ///
 /// A line slot counts the lines it fills; a cell its payload's and its stamp's. Fetches that overlap in time (the lines
 /// of several ranks that one rank reads in turn) count each.
-pub(crate) fn critical_lines(choice: &Choice, what: Collective, bytes: usize, size: usize, up: Chain, down: Chain) -> u64 {
+pub(crate) fn critical_lines(
+    choice: &Choice,
+    what: Collective,
+    bytes: usize,
+    size: usize,
+    up: Chain,
+    down: Chain,
+) -> u64 {
     if size < 2 {
         return 0;
     }

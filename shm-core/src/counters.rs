@@ -53,9 +53,7 @@ impl Tally {
     }
 
     pub fn reset(&self) {
-        for count in
-            [&self.calls, &self.loaded, &self.stored, &self.waits, &self.yields, &self.sleeps, &self.wakes]
-        {
+        for count in [&self.calls, &self.loaded, &self.stored, &self.waits, &self.yields, &self.sleeps, &self.wakes] {
             count.set(0);
         }
     }

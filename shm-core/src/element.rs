@@ -1,15 +1,40 @@
 //! What a vector may be made of.
 
+use std::any::TypeId;
+use std::hash::{Hash, Hasher};
+
 use bytemuck::NoUninit;
 
 /// A type whose values are moved between ranks byte by byte.
 ///
 /// Every `bytemuck::NoUninit` type is one: all integers, floats, `f16`, `bf16`, complex numbers, `bool`, [`Pair`]s,
 /// arrays of them, and user-defined `#[repr(C)]` structures without padding. All ranks of a collective must use
-/// the same type: bytes that one rank wrote as a `T` are read as a `T` by the others.
+/// the same type: bytes that one rank wrote as a `T` are read as a `T` by the others. So the type is part of what is checked
+/// between ranks; programs of one job must be built by the same compiler.
 pub trait Element: NoUninit + Send + Sync + 'static {}
 
 impl<T: NoUninit + Send + Sync + 'static> Element for T {}
+
+/// A number that tells element types apart, the same in all programs of one compiler.
+#[inline]
+pub(crate) fn type_number<T: Element>() -> u64 {
+    /// Keeps the last number that it is fed: a type's identity is a hash already.
+    struct Keep(u64);
+    impl Hasher for Keep {
+        fn finish(&self) -> u64 {
+            self.0
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+        }
+        fn write_u64(&mut self, number: u64) {
+            self.0 = number;
+        }
+    }
+    let mut hasher = Keep(0);
+    TypeId::of::<T>().hash(&mut hasher);
+    hasher.finish()
+}
 
 /// A value and where it was found: the element of [`MinLoc`](crate::operator::MinLoc) and
 /// [`MaxLoc`](crate::operator::MaxLoc) (MPI 4.1, section 6.9.4).

@@ -14,7 +14,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A rank of the job ended while others still counted on it.
-    #[error("rank {rank} of the job has ended; collectives of this job cannot go on (the launcher's report says why it ended)")]
+    #[error(
+        "rank {rank} of the job has ended; collectives of this job cannot go on (the launcher's report says why it ended)"
+    )]
     RankFailed {
         /// Its rank in the job's world.
         rank: usize,
@@ -23,7 +25,7 @@ pub enum Error {
     /// Two ranks made different calls where the same one was due.
     #[error(
         "rank {rank} of this communicator made another call than rank {own}: {own_call}; \
-         all ranks must name the same collective, root, operator, element size and count, in the same order"
+         all ranks must name the same collective, root, operator, element type and count, in the same order"
     )]
     Mismatch {
         /// The rank that differs, in this communicator.
@@ -35,7 +37,9 @@ pub enum Error {
     },
 
     /// Another rank refused its arguments, and so never took part in the call.
-    #[error("rank {rank} of this communicator refused its own arguments to this call, so that the call cannot finish; its own error says what was wrong")]
+    #[error(
+        "rank {rank} of this communicator refused its own arguments to this call, so that the call cannot finish; its own error says what was wrong"
+    )]
     Refused {
         /// The rank that refused, in this communicator.
         rank: usize,
@@ -77,7 +81,9 @@ pub enum Error {
     },
 
     /// The communicator is inside another call of the same rank (an operator that calls a collective, say).
-    #[error("rank {rank}: this communicator is in the middle of a call; a user-defined operator must not use the communicator that runs it (duplicate it first)")]
+    #[error(
+        "rank {rank}: this communicator is in the middle of a call; a user-defined operator must not use the communicator that runs it (duplicate it first)"
+    )]
     Busy {
         /// The rank that was called.
         rank: usize,
@@ -131,7 +137,9 @@ pub enum Error {
     },
 
     /// This process, or another one, is attached as this rank already.
-    #[error("rank {rank} is attached already, by process {pid}; a job's world is taken once a rank: keep the communicator, or duplicate it")]
+    #[error(
+        "rank {rank} is attached already, by process {pid}; a job's world is taken once a rank: keep the communicator, or duplicate it"
+    )]
     AlreadyAttached {
         /// The rank.
         rank: usize,

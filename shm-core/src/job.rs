@@ -43,9 +43,11 @@ impl JobSpec {
     pub fn new(ranks: usize) -> Result<Self> {
         let arena = match std::env::var("PHALANX_ARENA") {
             Err(_) => None,
-            Ok(value) => Some(value.parse::<u64>().ok().filter(|&bytes| bytes > 0 && bytes < 1 << 46).ok_or_else(|| {
-                Error::Environment { name: "PHALANX_ARENA", value, why: "a number of bytes is expected".to_owned() }
-            })?),
+            Ok(value) => {
+                Some(value.parse::<u64>().ok().filter(|&bytes| bytes > 0 && bytes < 1 << 46).ok_or_else(|| {
+                    Error::Environment { name: "PHALANX_ARENA", value, why: "a number of bytes is expected".to_owned() }
+                })?)
+            }
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { ranks, cores, arena, tuning: Tuning::from_environment()?, note: Vec::new() })
@@ -71,7 +73,8 @@ impl Job {
         let block = block_layout(&spec.tuning, spec.ranks);
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
-            None => (round_up(block.total(), CHUNK) * 64).clamp(256 << 20, (4 << 30).max(round_up(block.total(), CHUNK) * 4)),
+            None => (round_up(block.total(), CHUNK) * 64)
+                .clamp(256 << 20, (4 << 30).max(round_up(block.total(), CHUNK) * 4)),
         };
         let layout = JobLayout::new(spec.ranks, spec.note.len(), arena);
         let file = memory_file::create(layout.total() as u64)?;
@@ -192,7 +195,11 @@ impl Invitation {
         let segment = number(SEGMENT, segment)?;
         let job = job.ok_or_else(|| missing(JOB))?;
         if rank >= size {
-            return Err(wrong(RANK, rank.to_string(), format!("there are ranks 0 to {} (PHALANX_SIZE={size})", size.saturating_sub(1))));
+            return Err(wrong(
+                RANK,
+                rank.to_string(),
+                format!("there are ranks 0 to {} (PHALANX_SIZE={size})", size.saturating_sub(1)),
+            ));
         }
         if ANSWERED.swap(true, Ordering::AcqRel) {
             return Err(Error::AlreadyAttached { rank, pid: std::process::id() });
@@ -203,7 +210,11 @@ impl Invitation {
         let mapping = Mapping::of_other(file)?;
         let header = mapping.header();
         if format!("{:016x}", header.cookie) != job {
-            return Err(wrong(JOB, job, "it is not the mark in the segment's header: the variables belong to another job".to_owned()));
+            return Err(wrong(
+                JOB,
+                job,
+                "it is not the mark in the segment's header: the variables belong to another job".to_owned(),
+            ));
         }
         if header.ranks as usize != size {
             return Err(wrong(SIZE, size.to_string(), format!("the segment is that of {} ranks", header.ranks)));
@@ -239,16 +250,21 @@ fn adopt(number: usize) -> Result<OwnedFd> {
         advice: "only the program that `phalanx run` starts may use the segment, not programs that it starts in turn; \
                  clear PHALANX_* from their environment",
     };
-    let raw = RawFd::try_from(number).ok().filter(|&raw| raw > 2).ok_or_else(|| not_open(format!("{number} is no descriptor of a segment")))?;
+    let raw = RawFd::try_from(number)
+        .ok()
+        .filter(|&raw| raw > 2)
+        .ok_or_else(|| not_open(format!("{number} is no descriptor of a segment")))?;
     // SAFETY: the descriptor is only asked about; if it is not open, the call says so.
     let borrowed = unsafe { BorrowedFd::borrow_raw(raw) };
-    fcntl(borrowed, FcntlArg::F_GETFD).map_err(|_| not_open(format!("descriptor {} is not open in this process", borrowed.as_raw_fd())))?;
+    fcntl(borrowed, FcntlArg::F_GETFD)
+        .map_err(|_| not_open(format!("descriptor {} is not open in this process", borrowed.as_raw_fd())))?;
     // SAFETY: it is open, was inherited for this very purpose, and is taken over once (ANSWERED).
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
 fn missing(name: &'static str) -> Error {
-    let why = "it is not set though other variables of a job are; start the program with `phalanx run`, or clear PHALANX_*";
+    let why =
+        "it is not set though other variables of a job are; start the program with `phalanx run`, or clear PHALANX_*";
     wrong(name, String::new(), why.to_owned())
 }
 

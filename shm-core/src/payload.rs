@@ -11,14 +11,13 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
-        let value = unsafe { from.add(8 * i).cast::<u64>().read_unaligned() };
+        let value = unsafe { from.wrapping_add(8 * i).cast::<u64>().read_unaligned() };
         word.store(value, Ordering::Relaxed);
     }
     let rest = bytes % 8;
     if rest != 0 {
         let mut value = [0u8; 8];
-        // SAFETY: `8 * whole <= bytes`.
-        let from = unsafe { from.add(8 * whole) };
+        let from = from.wrapping_add(8 * whole);
         // SAFETY: `rest` bytes are left there, and fewer than eight fit.
         unsafe { std::ptr::copy_nonoverlapping(from, value.as_mut_ptr(), rest) };
         words[whole].store(u64::from_ne_bytes(value), Ordering::Relaxed);
@@ -34,13 +33,12 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
-        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word.load(Ordering::Relaxed)) };
+        unsafe { to.wrapping_add(8 * i).cast::<u64>().write_unaligned(word.load(Ordering::Relaxed)) };
     }
     let rest = bytes % 8;
     if rest != 0 {
         let value = words[whole].load(Ordering::Relaxed).to_ne_bytes();
-        // SAFETY: `8 * whole <= bytes`.
-        let to = unsafe { to.add(8 * whole) };
+        let to = to.wrapping_add(8 * whole);
         // SAFETY: room for `rest` bytes is left there.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), to, rest) };
     }

@@ -1,8 +1,8 @@
 //! The shortest way through every collective and regime.
 
+use shm_core::job::JobSpec;
 use shm_core::operator::{Max, Sum, User};
 use shm_core::{Communicator, FlatPlan, Plan};
-use shm_core::job::JobSpec;
 use std::sync::Arc;
 
 fn all(n: usize, rules: &str, len: usize) {
@@ -53,7 +53,9 @@ fn all(n: usize, rules: &str, len: usize) {
         if n < 8 {
             comm.all_reduce_into(&vec![word; 100], &mut out, &concat).unwrap();
             let mut expected = [0u8; 8];
-            for r in 0..n { expected[r] = b'a' + r as u8; }
+            for r in 0..n {
+                expected[r] = b'a' + r as u8;
+            }
             assert_eq!(out, vec![expected; 100]);
         }
     })
@@ -63,9 +65,19 @@ fn all(n: usize, rules: &str, len: usize) {
 #[test]
 fn every_regime() {
     for n in [1, 2, 3, 5, 8, 16] {
-        for rules in ["", "all:line", "all:cells", "all:cells,cell=64,cells=2", "all:shares", "all:shares,leaders=1", "all:shares,leaders=2,share_cell=64"] {
+        for rules in [
+            "",
+            "all:line",
+            "all:cells",
+            "all:cells,cell=64,cells=2",
+            "all:shares",
+            "all:shares,leaders=1",
+            "all:shares,leaders=2,share_cell=64",
+        ] {
             for len in [0, 1, 7, 63, 64, 1000, 5000] {
-                if rules.contains("64") && len > 1000 { continue; }
+                if rules.contains("64") && len > 1000 {
+                    continue;
+                }
                 all(n, rules, len);
             }
         }

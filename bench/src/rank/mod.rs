@@ -25,6 +25,8 @@ pub mod measure;
 pub mod value;
 
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use hier::Communicator;
 
@@ -40,10 +42,21 @@ pub struct Spec {
     pub plan: PathBuf,
     /// The folder for the results
     pub results: PathBuf,
+    /// Seconds after which the rank ends itself
+    pub limit: u64,
 }
+
+/// The exit status of a rank that reached its time limit.
+pub const OUT_OF_TIME: i32 = 124;
 
 /// Runs one rank to its end.
 pub fn run(spec: &Spec) -> Result<()> {
+    let limit = Duration::from_secs(spec.limit.max(1));
+    // It only sleeps: the process ends long before it wakes, or should have.
+    thread::spawn(move || {
+        thread::sleep(limit);
+        std::process::exit(OUT_OF_TIME);
+    });
     let plan = Plan::read(&spec.plan)?;
     let comm = Communicator::world()?;
     execute(&comm, &plan, &spec.results)

@@ -99,10 +99,16 @@ impl LaunchError {
 /// What to try when the system refused a process or a descriptor.
 pub(super) fn advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EAGAIN) => "the limit of processes is reached: see `ulimit -u` and the container's pids.max, or start fewer ranks",
+        Some(libc::EAGAIN) => {
+            "the limit of processes is reached: see `ulimit -u` and the container's pids.max, or start fewer ranks"
+        }
         Some(libc::ENOMEM) => "memory is short: see `free -m` and the container's memory.max, or start fewer ranks",
-        Some(libc::EMFILE | libc::ENFILE) => "the limit of open files is reached: raise it with `ulimit -n 4096`, or start fewer ranks",
-        Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => "a sandbox may forbid it: `phalanx doctor` shows what this machine allows",
+        Some(libc::EMFILE | libc::ENFILE) => {
+            "the limit of open files is reached: raise it with `ulimit -n 4096`, or start fewer ranks"
+        }
+        Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
+            "a sandbox may forbid it: `phalanx doctor` shows what this machine allows"
+        }
         _ => "`phalanx doctor` shows what this machine allows",
     }
 }

@@ -35,8 +35,7 @@ pub(super) struct Guard {
 impl Guard {
     /// Forks the guard. Done before the job has a segment, so that the guard does not hold it mapped.
     pub(super) fn start() -> io::Result<Self> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
         let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         // SAFETY: the child runs `stand` only, which makes system calls on values of its own stack and never
         // returns: nothing there allocates or takes a lock that another thread may have held at the fork.

@@ -28,12 +28,14 @@
 
 mod ending;
 mod error;
+mod groups;
 mod guard;
 mod input;
 mod outcome;
 mod ranks;
 mod relay;
 mod report;
+mod setting;
 mod signals;
 mod spawn;
 mod tag;
@@ -49,11 +51,12 @@ use std::time::Duration;
 use nix::sched::CpuSet;
 use nix::sys::stat::fstat;
 use nix::unistd::getpid;
-use shm_core::job::{Job, JobSpec};
-use topo::{BindPolicy, Machine, Usable};
+use shm_core::job::Job;
+use topo::BindPolicy;
 
 pub use error::LaunchError;
 pub use outcome::{End, Failure, Outcome};
+pub use setting::default_policy;
 
 use ending::Ending;
 use guard::Guard;
@@ -61,12 +64,13 @@ use input::Feed;
 use ranks::Ranks;
 use relay::{Gate, Relay, Sink};
 use report::Report;
+use setting::Setting;
 use signals::Signals;
 use spawn::Preparation;
 use watch::Watch;
 
 /// The most ranks of a job.
-pub const MOST_RANKS: usize = 256;
+pub const MOST_RANKS: usize = shm_core::segment::layout::MOST_RANKS;
 
 /// Where the output of the ranks goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -121,7 +125,7 @@ impl Launch {
     }
 
     /// How the ranks are bound. Without this call: each to a core, if there are as many usable cores as ranks, and
-    /// else not at all.
+    /// else not at all ([`default_policy`]).
     #[must_use]
     pub fn bind(mut self, policy: BindPolicy) -> Self {
         self.bind = Some(policy);
@@ -147,7 +151,8 @@ impl Launch {
         self
     }
 
-    /// Sets an environment variable for all ranks.
+    /// Sets an environment variable for all ranks. Those that shape a job (`PHALANX_ALGORITHM`, `PHALANX_TREES`,
+    /// `PHALANX_ARENA`, `PHALANX_DEBUG`) take effect here, before those of this process's own environment.
     #[must_use]
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.push((key.as_ref().to_owned(), value.as_ref().to_owned()));
@@ -191,15 +196,17 @@ impl Launch {
         if !(1..=MOST_RANKS).contains(&self.ranks) {
             return Err(LaunchError::Ranks { ranks: self.ranks, most: MOST_RANKS });
         }
-        let setting = Setting::discover(self.ranks, self.bind)?;
+        let mut setting = Setting::discover(self.ranks, self.bind)?;
+        let masks = std::mem::take(&mut setting.masks);
+        let spec = setting.spec(self.ranks, &self.env)?;
         // What this process has buffered comes before what the ranks write.
         let _ = io::stdout().flush();
 
         // Before the segment exists, and before everything that the ranks hold: see the guard.
         let guard = Guard::start().map_err(|error| LaunchError::system("making the guard process", error))?;
-        let job = Job::create(&setting.spec(self.ranks)?).map_err(LaunchError::Job)?;
+        let job = Job::create(&spec).map_err(LaunchError::Job)?;
         let signals = if self.forward { Some(Signals::listen()?) } else { None };
-        let (mut ranks, pipes) = self.start(&setting, &guard, &job)?;
+        let (mut ranks, pipes) = self.start(&masks, &guard, &job)?;
         let (relays, gate) = pipes.relay(self.output)?;
 
         let report = Report { quiet: self.quiet, gate };
@@ -230,7 +237,7 @@ impl Launch {
         })
     }
 
-    fn start(&self, setting: &Setting, guard: &Guard, job: &Job) -> Result<(Ranks, Pipes), LaunchError> {
+    fn start(&self, masks: &[Option<CpuSet>], guard: &Guard, job: &Job) -> Result<(Ranks, Pipes), LaunchError> {
         let descriptor = job.descriptor().as_raw_fd();
         let mut ranks = Ranks::default();
         let mut pipes = Pipes::default();
@@ -249,48 +256,11 @@ impl Launch {
             if self.output == Output::Tagged {
                 command.stderr(Pipes::end(&mut pipes.stderr)?);
             }
-            let preparation = Preparation {
-                launcher: getpid(),
-                guard: guard.link(),
-                segment: descriptor,
-                mask: setting.masks[rank],
-            };
+            let preparation =
+                Preparation { launcher: getpid(), guard: guard.link(), segment: descriptor, mask: masks[rank] };
             ranks.add(spawn::start(&mut command, preparation, rank, self.ranks)?);
         }
         Ok((ranks, pipes))
-    }
-}
-
-/// What of the machine the job gets.
-struct Setting {
-    machine: Option<Machine>,
-    cores: usize,
-    masks: Vec<Option<CpuSet>>,
-}
-
-impl Setting {
-    fn discover(ranks: usize, bind: Option<BindPolicy>) -> Result<Self, LaunchError> {
-        let usable = Usable::discover().map_err(LaunchError::Machine)?;
-        let machine = match (Machine::discover(), bind) {
-            (Ok(machine), _) => machine,
-            (Err(error), Some(BindPolicy::Core | BindPolicy::Numa)) => return Err(LaunchError::Machine(error)),
-            // Nobody asked for a binding, and without one the machine is not needed.
-            (Err(_), _) => {
-                return Ok(Setting { machine: None, cores: usable.pus.len().max(1), masks: vec![None; ranks] });
-            }
-        };
-        let cores = usable.cores(&machine);
-        let policy = bind.unwrap_or(if ranks <= cores { BindPolicy::Core } else { BindPolicy::None });
-        let places = machine.place(ranks, policy, &usable);
-        let masks = places.iter().map(|pus| pus.as_deref().map(spawn::mask).transpose()).collect::<Result<_, _>>()?;
-        Ok(Setting { machine: Some(machine), cores, masks })
-    }
-
-    fn spec(&self, ranks: usize) -> Result<JobSpec, LaunchError> {
-        let mut spec = JobSpec::new(ranks).map_err(LaunchError::Job)?;
-        spec.cores = self.cores;
-        spec.note = self.machine.as_ref().map(|machine| machine.to_compact().into_bytes()).unwrap_or_default();
-        Ok(spec)
     }
 }
 

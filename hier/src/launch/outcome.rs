@@ -141,7 +141,10 @@ mod tests {
     fn ends_say_what_they_were() {
         assert_eq!(End::from(ExitStatus::from_raw(3 << 8)), End::Exited(3));
         assert_eq!(End::from(ExitStatus::from_raw(9)), End::Killed { signal: 9, core: false });
-        assert_eq!(End::from(ExitStatus::from_raw(0x80 | 11)).to_string(), "was killed by SIGSEGV (signal 11), core dumped");
+        assert_eq!(
+            End::from(ExitStatus::from_raw(0x80 | 11)).to_string(),
+            "was killed by SIGSEGV (signal 11), core dumped"
+        );
         assert_eq!(End::Killed { signal: 36, core: false }.to_string(), "was killed by signal 36");
         assert_eq!(End::Killed { signal: 9, core: false }.status(), 137);
         assert_eq!(End::Exited(255).to_string(), "exited with status 255");
@@ -151,8 +154,7 @@ mod tests {
     fn a_job_that_failed_never_has_status_0() {
         let failure = Failure { rank: 1, pid: 7, end: End::Exited(0) };
         assert!(failure.to_string().contains("before it had left the job"), "{failure}");
-        let outcome =
-            Outcome { statuses: vec![], first_failure: Some(failure), interrupted: None, captured: vec![] };
+        let outcome = Outcome { statuses: vec![], first_failure: Some(failure), interrupted: None, captured: vec![] };
         assert_eq!((outcome.status(), outcome.success()), (1, false));
     }
 }

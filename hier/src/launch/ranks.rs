@@ -1,5 +1,6 @@
 //! The processes of a job: how many still run, and sending signals to them and to all that they started.
 
+use std::cell::OnceCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -9,6 +10,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
 
+use super::groups;
 use super::outcome::End;
 
 /// One rank: a process, and the process group that it leads.
@@ -75,11 +77,19 @@ impl Ranks {
         Some(end)
     }
 
-    /// The process groups that have become empty since this was last asked.
+    /// The process groups in which nobody is alive any more, since this was last asked.
     pub(super) fn emptied(&mut self) -> Vec<Pid> {
         let mut emptied = Vec::new();
+        // Asked for once, and only if somebody is left.
+        let living = OnceCell::new();
+        let dead = |group: Pid| {
+            let living = living.get_or_init(groups::living).as_ref();
+            living.is_some_and(|living| !living.contains(&group.as_raw()))
+        };
         for rank in self.0.iter_mut().filter(|rank| rank.end.is_some() && !rank.gone) {
-            if killpg(rank.group(), None) == Err(Errno::ESRCH) {
+            if killpg(rank.group(), None) == Err(Errno::ESRCH) || dead(rank.group()) {
+                // One that was born while the living were looked for would be missed.
+                let _ = killpg(rank.group(), Signal::SIGKILL);
                 rank.gone = true;
                 emptied.push(rank.group());
             }

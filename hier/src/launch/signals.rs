@@ -136,7 +136,9 @@ mod tests {
 
         // SAFETY: only asks, by putting in place what is in place.
         let handled = unsafe { sigaction(Signal::SIGUSR1, &mine) }.unwrap();
-        assert!(matches!(handled.handler(), SigHandler::Handler(handler) if std::ptr::fn_addr_eq(handler, nothing as extern "C" fn(_))));
+        assert!(
+            matches!(handled.handler(), SigHandler::Handler(handler) if std::ptr::fn_addr_eq(handler, nothing as extern "C" fn(_)))
+        );
         drop(Signals::listen().unwrap());
     }
 }

@@ -120,11 +120,7 @@ fn explain(program: &OsStr, error: io::Error, rank: usize, ranks: usize) -> Laun
         }
     };
     let program = program.to_owned();
-    if found {
-        LaunchError::NotExecutable { program, reason }
-    } else {
-        LaunchError::NotFound { program, reason }
-    }
+    if found { LaunchError::NotExecutable { program, reason } } else { LaunchError::NotFound { program, reason } }
 }
 
 /// Why the system denies to execute a file, as far as one can see from here.
@@ -136,9 +132,11 @@ fn refused(path: &Path) -> String {
         Ok(data) if data.permissions().mode() & 0o111 == 0 => {
             format!("it is not marked executable; `chmod +x {shown}`, or give its interpreter, as in `-- sh {shown}`")
         }
-        _ => "permission denied; look at the modes of the file and of the folders on its path, and whether it lies on a \
+        _ => {
+            "permission denied; look at the modes of the file and of the folders on its path, and whether it lies on a \
               `noexec` mount"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 
@@ -150,7 +148,10 @@ mod tests {
     fn errors_of_the_child_name_their_step() {
         let code = 3 << STEP_SHIFT | libc::EINVAL;
         let error = explain(OsStr::new("x"), io::Error::from_raw_os_error(code), 2, 4);
-        assert!(error.to_string().starts_with("cannot start rank 2 of 4: binding it to its processors: Invalid"), "{error}");
+        assert!(
+            error.to_string().starts_with("cannot start rank 2 of 4: binding it to its processors: Invalid"),
+            "{error}"
+        );
         assert_eq!(error.status(), 125);
     }
 

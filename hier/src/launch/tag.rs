@@ -63,7 +63,10 @@ mod tests {
 
     #[test]
     fn lines_stay_whole() {
-        assert_eq!(tagged(&[(0, b"one "), (3, b"a\nb"), (0, b"line\n\n"), (3, b"c\n")]), b"[3] a\n[0] one line\n[0] \n[3] bc\n");
+        assert_eq!(
+            tagged(&[(0, b"one "), (3, b"a\nb"), (0, b"line\n\n"), (3, b"c\n")]),
+            b"[3] a\n[0] one line\n[0] \n[3] bc\n"
+        );
     }
 
     #[test]

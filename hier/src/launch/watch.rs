@@ -21,7 +21,7 @@ use super::signals::{Signals, asks_to_end};
 /// How often a rank without a pidfd is asked whether it has ended.
 const ASK: Duration = Duration::from_millis(5);
 /// How often the rest of the job's processes is looked for, when all ranks have ended.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(20);
 /// How often a launcher in the background looks whether the terminal is its own again.
 const TERMINAL: Duration = Duration::from_millis(250);
 /// How long the word on who failed first is left to a rank that is about to end.

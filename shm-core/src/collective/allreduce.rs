@@ -59,10 +59,13 @@ impl Communicator {
 
     fn allreduce(&self, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
         let count = bytes.checked_div(fold.element).unwrap_or(0);
-        let choice = match self.tuning.choose(Collective::Allreduce, bytes, fold.element, fold.commutative, self.size()) {
+        let choice = match self.tuning.choose(Collective::Allreduce, bytes, fold.element, fold.commutative, self.size())
+        {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
+        self.trace(Collective::Allreduce, bytes);
+        let _stop = self.stops_at_panic();
         let mut engine = self.enter()?;
         let tag = reduction_tag(Collective::Allreduce, 0, &fold, count);
         engine.board.begin(tag)?;

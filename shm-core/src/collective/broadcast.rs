@@ -2,7 +2,7 @@
 
 use super::tag_of;
 use crate::communicator::Communicator;
-use crate::element::Element;
+use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
 use crate::select::{Collective, Regime};
 
@@ -10,11 +10,17 @@ impl Communicator {
     /// The root's buffer becomes everybody's.
     pub(crate) fn broadcast_from<T: Element>(&self, root: usize, buffer: &mut [T]) -> Result<()> {
         if root >= self.size() {
-            return self.refuse(Error::Root { rank: self.rank(), size: self.size(), root, why: "it is no rank of this communicator" });
+            return self.refuse(Error::Root {
+                rank: self.rank(),
+                size: self.size(),
+                root,
+                why: "it is no rank of this communicator",
+            });
         }
         let bytes = size_of_val(buffer);
+        self.trace(Collective::Broadcast, bytes);
         let mut engine = self.enter()?;
-        let tag = tag_of(Collective::Broadcast, root, size_of::<T>(), 0, buffer.len());
+        let tag = tag_of(Collective::Broadcast, root, type_number::<T>(), 0, buffer.len());
         let choice = self.tuning.choose(Collective::Broadcast, bytes, 1, true, self.size())?;
         engine.board.begin(tag)?;
         if self.size() == 1 {

@@ -16,9 +16,10 @@ use crate::select::Collective;
 
 /// The tag of a call: what must agree on all ranks, in 24 bits.
 #[inline]
-pub(crate) fn tag_of(what: Collective, root: usize, element: usize, code: u8, count: usize) -> u32 {
-    let call = (what as u64 + 1) | (root as u64) << 8 | u64::from(code) << 20 | (element as u64) << 28;
-    let mixed = call.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (count as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+pub(crate) fn tag_of(what: Collective, root: usize, kind: u64, code: u8, count: usize) -> u32 {
+    let call = (what as u64 + 1) | (root as u64) << 8 | u64::from(code) << 20;
+    let mixed = (call ^ kind.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ (count as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     // All ones is the tag of refusal.
     let tag = (mixed >> 40) as u32;
@@ -28,7 +29,7 @@ pub(crate) fn tag_of(what: Collective, root: usize, element: usize, code: u8, co
 /// The tag of a reduction.
 #[inline]
 pub(crate) fn reduction_tag(what: Collective, root: usize, fold: &Fold<'_>, count: usize) -> u32 {
-    tag_of(what, root, fold.element, fold.code, count)
+    tag_of(what, root, fold.kind, fold.code, count)
 }
 
 /// Two buffers of one length.
@@ -43,15 +44,16 @@ pub(crate) fn same_length<T: Element>(rank: usize, send: &[T], recv: &[T]) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::type_number;
 
     #[test]
     fn tags_tell_calls_apart() {
         let mut tags = std::collections::HashSet::new();
         for what in Collective::ALL {
             for root in 0..16 {
-                for element in [1, 4, 8] {
+                for kind in [type_number::<u8>(), type_number::<f32>(), type_number::<i32>()] {
                     for count in 0..100 {
-                        tags.insert(tag_of(what, root, element, 1, count));
+                        tags.insert(tag_of(what, root, kind, 1, count));
                     }
                 }
             }

@@ -65,7 +65,13 @@ impl Process<'_> {
     /// # Errors
     /// As [`reduce_into_root`](Process::reduce_into_root).
     pub fn reduce_into<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<()> {
-        self.comm.reduce_to(self.rank, send.as_ptr().cast(), std::ptr::null_mut(), size_of_val(send), Fold::new(&operator))
+        self.comm.reduce_to(
+            self.rank,
+            send.as_ptr().cast(),
+            std::ptr::null_mut(),
+            size_of_val(send),
+            Fold::new(&operator),
+        )
     }
 
     /// Contributes `send` and gets the result of the reduction in `recv`: called by this process itself.
@@ -93,7 +99,13 @@ impl Process<'_> {
         if let Err(error) = same_length(self.comm.rank(), send, recv) {
             return self.comm.refuse(error);
         }
-        self.comm.reduce_to(self.rank, send.as_ptr().cast(), recv.as_mut_ptr().cast(), size_of_val(send), Fold::new(&operator))
+        self.comm.reduce_to(
+            self.rank,
+            send.as_ptr().cast(),
+            recv.as_mut_ptr().cast(),
+            size_of_val(send),
+            Fold::new(&operator),
+        )
     }
 
     /// [`reduce_into_root`](Process::reduce_into_root) with one buffer for contribution and result (MPI_IN_PLACE).

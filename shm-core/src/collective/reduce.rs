@@ -9,7 +9,14 @@ use crate::select::{Collective, Regime};
 
 impl Communicator {
     /// Combines `bytes` bytes of everybody's `send` in the root's `recv` (null elsewhere).
-    pub(crate) fn reduce_to(&self, root: usize, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
+    pub(crate) fn reduce_to(
+        &self,
+        root: usize,
+        send: *const u8,
+        recv: *mut u8,
+        bytes: usize,
+        fold: Fold<'_>,
+    ) -> Result<()> {
         let refuse = |why| self.refuse(Error::Root { rank: self.rank(), size: self.size(), root, why });
         if root >= self.size() {
             return refuse("it is no rank of this communicator");
@@ -26,6 +33,8 @@ impl Communicator {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
+        self.trace(Collective::Reduce, bytes);
+        let _stop = self.stops_at_panic();
         let mut engine = self.enter()?;
         let tag = reduction_tag(Collective::Reduce, root, &fold, count);
         engine.board.begin(tag)?;

@@ -6,6 +6,7 @@ use crate::communicator::Communicator;
 use crate::error::{Error, Result};
 use crate::job::block_layout;
 use crate::operator::BitOr;
+use crate::segment::memory_file::MEMORY_ADVICE;
 
 /// What the leader of a new group tells its members.
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
@@ -13,8 +14,14 @@ use crate::operator::BitOr;
 struct Grant {
     /// Where the block lies, plus one; 0 when it could not be had.
     offset: u64,
-    /// What was needed, free and there in all, when it could not.
+    /// When it could not: what was needed, free and there in all, or what was needed and twice nothing when the system had
+    /// no memory to back it.
     shortage: [u64; 3],
+}
+
+fn shortage(bytes: u64) -> Error {
+    let cause = "the system has no memory to back it".to_owned();
+    Error::Memory { what: "a communicator's block", bytes, cause, advice: MEMORY_ADVICE }
 }
 
 /// What each rank says of itself.
@@ -34,8 +41,8 @@ impl Communicator {
     /// dropping is not collective.
     ///
     /// # Errors
-    /// [`ArenaExhausted`](Error::ArenaExhausted) on all ranks alike when one group's block cannot be had: nothing is
-    /// kept. Others as for an allreduce.
+    /// [`ArenaExhausted`](Error::ArenaExhausted) or [`Memory`](Error::Memory) on all ranks alike when one group's block
+    /// cannot be had: nothing is kept. Others as for an allreduce.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
         let wish = Wish { takes_part: u64::from(color.is_some()), color: u64::from(color.unwrap_or(0)), key };
         let wishes = self.collect(wish)?;
@@ -59,8 +66,10 @@ impl Communicator {
             let members_there = group(wishes[leader].color);
             if members_there[0] == leader && grants[leader].offset == 0 {
                 self.return_grant(&grant, members.len());
-                let [needed, free, arena] = grants[leader].shortage;
-                return Err(Error::ArenaExhausted { needed, free, arena });
+                return Err(match grants[leader].shortage {
+                    [bytes, 0, 0] => shortage(bytes),
+                    [needed, free, arena] => Error::ArenaExhausted { needed, free, arena },
+                });
             }
         }
         if color.is_none() {
@@ -95,7 +104,7 @@ impl Communicator {
                 Grant { offset: offset + 1, shortage: [0; 3] }
             }
             Err(Error::ArenaExhausted { needed, free, arena }) => Grant { offset: 0, shortage: [needed, free, arena] },
-            Err(_) => Grant { offset: 0, shortage: [layout.total() as u64, 0, mapping.header().arena_bytes] },
+            Err(_) => Grant { offset: 0, shortage: [layout.total() as u64, 0, 0] },
         }
     }
 

@@ -81,9 +81,9 @@ macro_rules! operator {
             }
 
             #[inline]
-            unsafe fn fold(&self, dst: *mut $type, operands: *const *const $type, count: usize, n: usize) {
+            unsafe fn fold(&self, dst: *mut $type, operands: &[*const $type], n: usize) {
                 // SAFETY: by contract.
-                unsafe { $fold(dst, operands, count, n) }
+                unsafe { $fold(dst, operands, n) }
             }
         }
     };
@@ -193,19 +193,17 @@ mod halves {
 
     /// # Safety
     /// As `Operator::fold`.
-    pub(super) unsafe fn fold<H: Half, S: Scalar<f32>>(dst: *mut H, operands: *const *const H, count: usize, n: usize) {
+    pub(super) unsafe fn fold<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*const H], n: usize) {
         let mut sum = [0f32; PIECE];
         let mut wide = [0f32; PIECE];
         let mut rounded = [H::ZERO; PIECE];
         let mut at = 0;
         while at < n {
             let len = PIECE.min(n - at);
-            for operand in 0..count {
-                // SAFETY: `operand < count`.
-                let from = unsafe { *operands.add(operand) };
+            for (i, operand) in operands.iter().enumerate() {
                 // SAFETY: `at + len <= n` elements of it, which nobody writes meanwhile.
-                let from = unsafe { std::slice::from_raw_parts(from.wrapping_add(at), len) };
-                if operand == 0 {
+                let from = unsafe { std::slice::from_raw_parts(operand.wrapping_add(at), len) };
+                if i == 0 {
                     H::widen(from, &mut sum[..len]);
                 } else {
                     H::widen(from, &mut wide[..len]);
@@ -215,8 +213,9 @@ mod halves {
                 }
             }
             H::round(&sum[..len], &mut rounded[..len]);
-            // SAFETY: `at + len <= n` elements may be written; `rounded` is private.
-            unsafe { std::ptr::copy_nonoverlapping(rounded.as_ptr(), dst.add(at), len) };
+            let place = dst.wrapping_add(at);
+            // SAFETY: `at + len <= n` elements may be written there; `rounded` is private.
+            unsafe { std::ptr::copy_nonoverlapping(rounded.as_ptr(), place, len) };
             at += len;
         }
     }

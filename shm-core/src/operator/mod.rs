@@ -7,12 +7,10 @@ mod builtin;
 mod kernel;
 mod user;
 
-pub use builtin::{
-    BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum,
-};
+pub use builtin::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum};
 pub use user::User;
 
-use crate::element::Element;
+use crate::element::{Element, type_number};
 
 /// An operator on vectors of `T`.
 ///
@@ -24,13 +22,13 @@ pub trait Operator<T: Element> {
     /// A number that goes into the check that all ranks made the same call.
     fn code(&self) -> u8;
 
-    /// `dst[i] = a[0][i] op a[1][i] op ..`, from left to right, for `n` elements of `count` operands.
+    /// `dst[i] = operands[0][i] op operands[1][i] op ..`, from left to right, for `n` elements.
     ///
     /// # Safety
-    /// `operands` points to `count >= 1` pointers, each to `n` initialised elements, aligned for `T`, as is `dst`, where
-    /// `n` elements may be written. `dst` may be one of the operands; otherwise nothing overlaps it, and nobody
+    /// There is at least one operand; each points to `n` initialised elements, aligned for `T`, as is `dst`, where `n`
+    /// elements may be written. `dst` may be one of the operands; otherwise nothing overlaps it, and nobody
     /// writes to the operands or touches `dst` during the call.
-    unsafe fn fold(&self, dst: *mut T, operands: *const *const T, count: usize, n: usize);
+    unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize);
 }
 
 /// An operator with its element type forgotten, for protocol code that moves bytes.
@@ -38,10 +36,12 @@ pub trait Operator<T: Element> {
 pub(crate) struct Fold<'a> {
     /// Bytes of an element.
     pub element: usize,
+    /// Tells element types apart.
+    pub kind: u64,
     pub commutative: bool,
     pub code: u8,
     operator: *const (),
-    call: unsafe fn(*const (), *mut u8, *const *const u8, usize, usize),
+    call: unsafe fn(*const (), *mut u8, &[*const u8], usize),
     lives: std::marker::PhantomData<&'a ()>,
 }
 
@@ -52,17 +52,19 @@ impl<'a> Fold<'a> {
         unsafe fn call<T: Element, O: Operator<T>>(
             operator: *const (),
             dst: *mut u8,
-            operands: *const *const u8,
-            count: usize,
+            operands: &[*const u8],
             n: usize,
         ) {
             // SAFETY: by contract it points to a live `O`.
             let operator = unsafe { &*operator.cast::<O>() };
+            // SAFETY: pointers to bytes and to elements are laid out alike.
+            let operands = unsafe { std::slice::from_raw_parts(operands.as_ptr().cast::<*const T>(), operands.len()) };
             // SAFETY: by contract as `fold` wants it.
-            unsafe { operator.fold(dst.cast(), operands.cast(), count, n) }
+            unsafe { operator.fold(dst.cast(), operands, n) }
         }
         Self {
             element: size_of::<T>(),
+            kind: type_number::<T>(),
             commutative: operator.is_commutative(),
             code: operator.code(),
             operator: std::ptr::from_ref(operator).cast(),
@@ -80,6 +82,6 @@ impl<'a> Fold<'a> {
         // Zero-sized elements have nothing to fold; counts of them are never cut into slices.
         let n = bytes.checked_div(self.element).unwrap_or(0);
         // SAFETY: `operator` lives for 'a and is the `O` that `call` was made for; the rest by contract.
-        unsafe { (self.call)(self.operator, dst, operands.as_ptr(), operands.len(), n) }
+        unsafe { (self.call)(self.operator, dst, operands, n) }
     }
 }

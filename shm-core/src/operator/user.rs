@@ -55,28 +55,26 @@ impl<T: Element, F: Fn(&mut [T], &[T])> Operator<T> for User<F> {
         if self.commutative { 0xfe } else { 0xff }
     }
 
-    unsafe fn fold(&self, dst: *mut T, operands: *const *const T, count: usize, n: usize) {
+    unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
         // The result may be one of the operands, so it is made aside, a piece at a time.
+        let (first, others) = operands.split_first().expect("there is at least one operand");
         let most = (PIECE / size_of::<T>().max(1)).max(1);
         let mut piece: Vec<T> = Vec::with_capacity(most.min(n));
         let mut at = 0;
         while at < n {
             let len = most.min(n - at);
-            // SAFETY: there are `count >= 1` operands.
-            let first = unsafe { *operands };
-            // SAFETY: `at + len <= n` elements of it, all initialised, which nobody writes meanwhile.
+            // SAFETY: `at + len <= n` elements, all initialised, which nobody writes meanwhile.
             let first = unsafe { std::slice::from_raw_parts(first.wrapping_add(at), len) };
             piece.clear();
             piece.extend_from_slice(first);
-            for operand in 1..count {
-                // SAFETY: `operand < count`.
-                let next = unsafe { *operands.add(operand) };
+            for operand in others {
                 // SAFETY: as for the first operand.
-                let next = unsafe { std::slice::from_raw_parts(next.wrapping_add(at), len) };
+                let next = unsafe { std::slice::from_raw_parts(operand.wrapping_add(at), len) };
                 (self.combine)(&mut piece, next);
             }
-            // SAFETY: `at + len <= n` elements may be written; `piece` is private and holds `len`.
-            unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), dst.add(at), len) };
+            let place = dst.wrapping_add(at);
+            // SAFETY: `at + len <= n` elements may be written there; `piece` is private and holds `len`.
+            unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), place, len) };
             at += len;
         }
     }
@@ -91,8 +89,8 @@ impl<T: Element, O: Operator<T>> Operator<T> for &O {
         (**self).code()
     }
 
-    unsafe fn fold(&self, dst: *mut T, operands: *const *const T, count: usize, n: usize) {
+    unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
         // SAFETY: by contract.
-        unsafe { (**self).fold(dst, operands, count, n) }
+        unsafe { (**self).fold(dst, operands, n) }
     }
 }

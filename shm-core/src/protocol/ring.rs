@@ -58,7 +58,13 @@ impl Ring {
     /// A ring of `slots` slots a rank, in a communicator of `size` ranks, of which nothing was used.
     #[must_use]
     pub fn new(name: RingName, slots: usize, size: usize) -> Self {
-        Self { name, clock: 0, proven: 0, uses: vec![Use { position: 0, readers: Readers::All }; slots], known: vec![0; size] }
+        Self {
+            name,
+            clock: 0,
+            proven: 0,
+            uses: vec![Use { position: 0, readers: Readers::All }; slots],
+            known: vec![0; size],
+        }
     }
 
     /// Slots a rank.

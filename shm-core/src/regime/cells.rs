@@ -41,7 +41,14 @@ impl Slices {
 
 impl Engine {
     /// A broadcast down the tree of the root.
-    pub fn cells_broadcast(&mut self, choice: &Choice, root: usize, buffer: *mut u8, bytes: usize, tag: u32) -> Result<()> {
+    pub fn cells_broadcast(
+        &mut self,
+        choice: &Choice,
+        root: usize,
+        buffer: *mut u8,
+        bytes: usize,
+        tag: u32,
+    ) -> Result<()> {
         self.cut_cells(choice)?;
         let links = self.cells_links(choice, Step::Release, bytes, root);
         let slices = Slices::new(bytes, choice.down_cell, 1);

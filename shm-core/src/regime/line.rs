@@ -35,19 +35,27 @@ impl Engine {
     }
 
     /// A broadcast: the root publishes, its children read (and pass on).
-    pub fn line_broadcast(&mut self, choice: &Choice, root: usize, buffer: *mut u8, bytes: usize, tag: u32) -> Result<()> {
+    pub fn line_broadcast(
+        &mut self,
+        choice: &Choice,
+        root: usize,
+        buffer: *mut u8,
+        bytes: usize,
+        tag: u32,
+    ) -> Result<()> {
         let links = self.line_links(choice, Step::Release, bytes, root);
         for (at, len) in pieces(bytes, 1) {
             let position = self.lines.take(1);
             let Self { board, lines, .. } = self;
             step::release(board, lines, &links, position, tag, |passage| {
-                // SAFETY (both): `at + len <= bytes` bytes of the caller's buffer, and `len` bytes fit a slot.
                 if let Some(from) = passage.from {
+                    // SAFETY: `at + len <= bytes` bytes of the caller's buffer, and `len` bytes fit a slot.
                     unsafe { load_line(board.line(from, passage.slot), buffer.wrapping_add(at), len) };
                     add(&board.tally.loaded, len);
                     add(&board.tally.stored, len);
                 }
                 if passage.forward {
+                    // SAFETY: the same.
                     unsafe { store_line(board.line(board.rank(), passage.slot), buffer.wrapping_add(at), len) };
                     add(&board.tally.stored, len);
                     add(&board.tally.loaded, if passage.from.is_none() { len } else { 0 });
@@ -78,7 +86,9 @@ impl Engine {
                 operands.clear();
                 operands.resize(links.children().len() + 1, std::ptr::null());
                 // Contributions in rank order, the own one among them.
-                let below = |child: usize| links.children().iter().filter(|&&other| other < child).count() + usize::from(rank < child);
+                let below = |child: usize| {
+                    links.children().iter().filter(|&&other| other < child).count() + usize::from(rank < child)
+                };
                 let mine = links.children().iter().filter(|&&child| child < rank).count();
                 for &child in links.children() {
                     let piece = scratch[child].0.as_mut_ptr();

@@ -159,11 +159,15 @@ impl Header {
             && self.note_bytes <= bytes
             && self.arena_bytes <= bytes
             && self.total == bytes
-            && layout::JobLayout::new(self.ranks as usize, self.note_bytes as usize, self.arena_bytes as usize).total() as u64
+            && layout::JobLayout::new(self.ranks as usize, self.note_bytes as usize, self.arena_bytes as usize).total()
+                as u64
                 == bytes;
         if !sane {
             return refuse(
-                format!("its header speaks of {} bytes and {} ranks, the file has {bytes} bytes", self.total, self.ranks),
+                format!(
+                    "its header speaks of {} bytes and {} ranks, the file has {bytes} bytes",
+                    self.total, self.ranks
+                ),
                 "the segment is damaged: start the job again",
             );
         }

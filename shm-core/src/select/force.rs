@@ -56,9 +56,10 @@ impl Tuning {
                     }
                     None if part == "auto" => targets.iter().for_each(|&what| self.forced[what as usize] = 0),
                     None => {
-                        let regime = Regime::ALL.into_iter().find(|regime| regime.name() == part).ok_or_else(|| {
-                            wrong(format!("{part:?} is no algorithm: line, cells, shares, or auto"))
-                        })?;
+                        let regime = Regime::ALL
+                            .into_iter()
+                            .find(|regime| regime.name() == part)
+                            .ok_or_else(|| wrong(format!("{part:?} is no algorithm: line, cells, shares, or auto")))?;
                         for &what in &targets {
                             if regime.serves(what) {
                                 self.forced[what as usize] = regime.number();

@@ -110,7 +110,9 @@ impl Tuning {
         let regime = if regime == Regime::Line && element > slot { Regime::Cells } else { regime };
         let flat = size <= self.flat_ranks as usize || !commutative;
         match regime {
-            Regime::Line => Ok(Choice { regime, flat, leaders: 1, up_cell: 0, up_slots: 0, down_cell: 0, down_slots: 0 }),
+            Regime::Line => {
+                Ok(Choice { regime, flat, leaders: 1, up_cell: 0, up_slots: 0, down_cell: 0, down_slots: 0 })
+            }
             Regime::Cells => {
                 let (up_cell, up_slots) =
                     fit(self.up_cell as usize, self.up_cells as usize, element, self.up_area(size), 2)?;
@@ -157,7 +159,10 @@ impl Tuning {
             }
         }
         if !(self.up_cell as usize).is_multiple_of(LINE) || !(self.down_cell as usize).is_multiple_of(LINE) {
-            return refuse(format!("cells of {} and {} bytes: they must be multiples of {LINE}", self.up_cell, self.down_cell));
+            return refuse(format!(
+                "cells of {} and {} bytes: they must be multiples of {LINE}",
+                self.up_cell, self.down_cell
+            ));
         }
         for what in Collective::ALL {
             let forced = self.forced[what as usize];

@@ -16,11 +16,7 @@ impl Patience {
     /// with more ranks than cores it only keeps from the core the very rank that is waited for, so the core
     /// is given away at once, for about as many times as it takes all others to have had it several times.
     pub fn new(ranks: usize, cores: usize) -> Self {
-        if ranks <= cores {
-            Self { spins: 2_000, yields: 200 }
-        } else {
-            Self { spins: 0, yields: 200 }
-        }
+        if ranks <= cores { Self { spins: 2_000, yields: 200 } } else { Self { spins: 0, yields: 200 } }
     }
 }
 

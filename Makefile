@@ -1,0 +1,33 @@
+# Two commands do everything, on a fresh Debian 12 with Rust: `make run` shows, `make test` checks.
+
+.PHONY: help run test setup build lint record clean
+
+help:
+	@echo 'make run     build, and measure the collectives of this machine at 2 and at 8 ranks (about 5 minutes)'
+	@echo 'make test    lints, models, conformance, faults, examples (under 20 minutes on 2 cores)'
+	@echo 'make record  the full measurement beside Open MPI, into records/ (about 30 minutes)'
+	@echo 'make build   target/release/phalanx, target/release/bench and the examples'
+	@echo 'make setup   only installs what is missing'
+
+setup:
+	@scripts/setup
+
+build: setup
+	cargo build --release --workspace --bins --examples
+
+run: build
+	target/release/bench collectives --short --ranks 2,8
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+test: lint
+	cargo build --workspace --bins --examples
+	cargo test --workspace
+
+record: build
+	target/release/bench collectives --ranks 2,8 --baseline openmpi
+
+clean:
+	cargo clean

@@ -1,0 +1,102 @@
+//! What the job gets: of the machine, and of the environment.
+
+use std::ffi::{OsStr, OsString};
+
+use nix::sched::CpuSet;
+use shm_core::job::JobSpec;
+use shm_core::{Error, Tuning};
+use topo::{BindPolicy, Machine, Usable};
+
+use super::{LaunchError, spawn};
+use crate::note::Note;
+use crate::rules::TreeRules;
+
+/// The places of the ranks, and what the job knows of the machine.
+pub(super) struct Setting {
+    machine: Option<Machine>,
+    cores: usize,
+    /// By rank: where it is bound to.
+    pub(super) masks: Vec<Option<CpuSet>>,
+}
+
+impl Setting {
+    /// Looks at the machine, and deals it out.
+    pub(super) fn discover(ranks: usize, bind: Option<BindPolicy>) -> Result<Self, LaunchError> {
+        let usable = Usable::discover().map_err(LaunchError::Machine)?;
+        let machine = match (Machine::discover(), bind) {
+            (Ok(machine), _) => machine,
+            (Err(error), Some(BindPolicy::Core | BindPolicy::Numa)) => return Err(LaunchError::Machine(error)),
+            // Nobody asked for a binding, and without one the machine is not needed.
+            (Err(_), _) => {
+                return Ok(Setting { machine: None, cores: usable.pus.len().max(1), masks: vec![None; ranks] });
+            }
+        };
+        let cores = usable.cores(&machine);
+        let policy = bind.unwrap_or(default_policy(ranks, cores));
+        let places = machine.place(ranks, policy, &usable);
+        let masks = places.iter().map(|pus| pus.as_deref().map(spawn::mask).transpose()).collect::<Result<_, _>>()?;
+        Ok(Setting { machine: Some(machine), cores, masks })
+    }
+
+    /// The job, as this process's environment and, before it, the variables given to the ranks want it.
+    pub(super) fn spec(self, ranks: usize, given: &[(OsString, OsString)]) -> Result<JobSpec, LaunchError> {
+        let mut spec = JobSpec::new(ranks).map_err(LaunchError::Job)?;
+        let rules = match text(given, "PHALANX_TREES") {
+            Some(rules) => rules.parse(),
+            None => TreeRules::from_environment(),
+        };
+        if let Some(algorithm) = text(given, "PHALANX_ALGORITHM") {
+            spec.tuning = Tuning { debug: spec.tuning.debug, ..Tuning::default() };
+            spec.tuning.force(&algorithm).map_err(LaunchError::Job)?;
+        }
+        if let Some(debug) = text(given, "PHALANX_DEBUG") {
+            spec.tuning.debug = u32::from(!debug.is_empty() && debug != "0");
+        }
+        if let Some(value) = text(given, "PHALANX_ARENA") {
+            let bytes = value.parse().map_err(|_| {
+                let why = "a number of bytes is expected".to_owned();
+                LaunchError::Job(Error::Environment { name: "PHALANX_ARENA", value, why })
+            })?;
+            spec.arena = Some(bytes);
+        }
+        spec.cores = self.cores;
+        spec.note = Note { machine: self.machine, rules: rules.map_err(LaunchError::Job)? }.to_bytes();
+        Ok(spec)
+    }
+}
+
+/// How ranks are bound when nobody says how: each to a core if there are enough of them, and else not at all.
+pub fn default_policy(ranks: usize, usable_cores: usize) -> BindPolicy {
+    if ranks <= usable_cores { BindPolicy::Core } else { BindPolicy::None }
+}
+
+fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
+    let (_, value) = given.iter().rev().find(|(key, _)| key == OsStr::new(name))?;
+    Some(value.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(given: &[(&str, &str)]) -> Result<JobSpec, LaunchError> {
+        let given: Vec<(OsString, OsString)> = given.iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Setting { machine: None, cores: 3, masks: vec![] }.spec(2, &given)
+    }
+
+    #[test]
+    fn variables_that_are_given_to_the_ranks_count() {
+        let made =
+            spec(&[("PHALANX_ALGORITHM", "all:line"), ("PHALANX_ALGORITHM", "allreduce:shares,leaders=2")]).unwrap();
+        assert_eq!((made.tuning.leaders, made.cores, made.ranks), (2, 3, 2));
+        assert_eq!(made.tuning.forced[0], 0);
+        assert_eq!(spec(&[("PHALANX_ARENA", "1048576"), ("PHALANX_DEBUG", "1")]).unwrap().arena, Some(1 << 20));
+        let note = spec(&[("PHALANX_TREES", "gather:kary:7")]).unwrap().note;
+        assert!(String::from_utf8(note).unwrap().contains("kary:7"));
+        for wrong in [("PHALANX_ARENA", "much"), ("PHALANX_ALGORITHM", "best"), ("PHALANX_TREES", "bush")] {
+            let error = spec(&[wrong]).err().unwrap();
+            assert!(error.to_string().contains(wrong.0), "{error}");
+            assert_eq!(error.status(), 2);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `phalanx doctor`: whether this machine has what a job needs, and what to do where it has not.
+
+use std::fmt;
+use std::fs;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicU32;
+
+use clap::Args;
+use phalanx::topo::{Machine, Usable};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
+use rustix::thread::{MembarrierCommand, futex, membarrier, sched_getaffinity, sched_setaffinity};
+use shm_core::job::{Job, JobSpec};
+
+/// Look whether this machine, or container, has what a job needs
+///
+/// One line for each thing, with what to do where it is not as it should be. Exit status 1 when jobs cannot run.
+#[derive(Debug, Args)]
+pub struct Doctor {}
+
+/// What was found of one thing.
+enum Finding {
+    /// As it should be.
+    Ok(String),
+    /// Jobs run, but something about them is less good than it could be.
+    Warn(String),
+    /// Jobs do not run.
+    Fail(String),
+}
+use Finding::{Fail, Ok as Fine, Warn};
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fine(text) => write!(f, "ok    {text}"),
+            Warn(text) => write!(f, "warn  {text}"),
+            Fail(text) => write!(f, "FAIL  {text}"),
+        }
+    }
+}
+
+impl Doctor {
+    pub fn run(self) -> ExitCode {
+        let findings = [
+            ("system", system()),
+            ("cores", cores()),
+            ("binding", binding()),
+            ("segment", segment()),
+            ("memory", memory()),
+            ("huge pages", huge_pages()),
+            ("membarrier", fences()),
+            ("futex", sleeping()),
+            ("pidfd", deaths()),
+            ("processes", processes()),
+            ("open files", files()),
+        ];
+        for (name, finding) in &findings {
+            println!("{name:11} {finding}");
+        }
+        ExitCode::from(u8::from(findings.iter().any(|(_, finding)| matches!(finding, Fail(_)))))
+    }
+}
+
+/// The first line of a file.
+fn read(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
+}
+
+fn system() -> Finding {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) < (5, 9) => {
+            Warn(format!("Linux {release}: made for 5.9 and later; deaths of ranks are noticed less quickly"))
+        }
+        _ => Fine(format!("Linux {release}, {}", std::env::consts::ARCH)),
+    }
+}
+
+fn cores() -> Finding {
+    let (machine, usable) = match (Machine::discover(), Usable::discover()) {
+        (Ok(machine), Ok(usable)) => (machine, usable),
+        (Err(error), _) | (_, Err(error)) => return Warn(format!("{error}; ranks are not bound")),
+    };
+    let cores = usable.cores(&machine);
+    let counts = format!("{cores} usable of {} ({} PUs of {})", machine.cores(), usable.pus.len(), machine.pus().len());
+    match usable.quota_cores {
+        Some(quota) => Warn(format!(
+            "{counts}, with a quota of {quota:.2} cores: when it is used up, all ranks pause until the next period; \
+             raise the container's cpu.max, or start at most {cores} ranks"
+        )),
+        None if cores == 1 => Warn(format!("{counts}: ranks take turns, so times say little about a larger machine")),
+        None => Fine(format!("{counts}, no quota; more than {cores} ranks take turns")),
+    }
+}
+
+fn binding() -> Finding {
+    match sched_getaffinity(None).and_then(|mask| sched_setaffinity(None, &mask)) {
+        Ok(()) => Fine("ranks can be bound to cores".to_owned()),
+        Err(error) => Warn(format!("ranks cannot be bound ({error}); use `phalanx run --bind none`")),
+    }
+}
+
+fn segment() -> Finding {
+    let ranks = std::thread::available_parallelism().map_or(1, usize::from).min(hier::launch::MOST_RANKS);
+    match JobSpec::new(ranks).and_then(|spec| Job::create(&spec)) {
+        Ok(job) => Fine(format!(
+            "a sealed memory file was made and reserved: {} MiB for {ranks} rank{}",
+            job.arena_taken().div_ceil(1 << 20),
+            if ranks == 1 { "" } else { "s" }
+        )),
+        Err(error) => Fail(error.to_string()),
+    }
+}
+
+fn memory() -> Finding {
+    const LITTLE: u64 = 256 << 20;
+    let kibibytes = |name: &str| {
+        let text = fs::read_to_string("/proc/meminfo").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?.trim().split(' ').next()?.parse::<u64>();
+        line.ok().map(|kibibytes| kibibytes << 10)
+    };
+    let container = own_limit("memory.max").zip(own_limit("memory.current")).map(|(most, used)| most.saturating_sub(used));
+    let (from, free) = match (kibibytes("MemAvailable:"), container) {
+        (Some(machine), Some(container)) if container < machine => ("in this container", container),
+        (Some(machine), _) => ("on this machine", machine),
+        (None, _) => return Warn("/proc/meminfo does not say how much there is".to_owned()),
+    };
+    let text = format!("{} MiB available {from}", free >> 20);
+    let address_space = getrlimit(Resource::As).current;
+    match address_space {
+        Some(limit) => Warn(format!("{text}, and `ulimit -v` allows each process {} MiB; raise it if ranks cannot attach", limit >> 20)),
+        None if free < LITTLE => Warn(format!("{text}: 1 MiB a rank is needed, more for large jobs and many communicators")),
+        None => Fine(text),
+    }
+}
+
+fn huge_pages() -> Finding {
+    let path = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    let chosen = read(path).and_then(|text| Some(text.split('[').nth(1)?.split(']').next()?.to_owned()));
+    match chosen.as_deref() {
+        Some("never" | "deny") => Fine(format!("not used for shared memory; for very large messages `echo advise > {path}` (as root) may help")),
+        Some(mode) => Fine(format!("{mode} for shared memory")),
+        None => Fine("this kernel has none for shared memory; that costs a little with very large messages".to_owned()),
+    }
+}
+
+fn fences() -> Finding {
+    match membarrier(MembarrierCommand::RegisterGlobalExpedited) {
+        Ok(()) => Fine("ranks that sleep fence for those that do not".to_owned()),
+        Err(error) => Warn(format!("refused ({error}): every flag costs a fence, some 20 ns; allow membarrier in the sandbox")),
+    }
+}
+
+fn sleeping() -> Finding {
+    let word = AtomicU32::new(1);
+    // The word is not 2, so that a futex which works says so at once.
+    match futex::wait(&word, futex::Flags::empty(), 2, None) {
+        Err(Errno::AGAIN) => Fine("ranks that wait for long sleep".to_owned()),
+        Err(error) => Warn(format!("refused ({error}): ranks that wait wake up 2000 times a second; allow futex in the sandbox")),
+        Ok(()) => Warn("woke up without reason: ranks that wait may use some processor time".to_owned()),
+    }
+}
+
+fn deaths() -> Finding {
+    match pidfd_open(getpid(), PidfdFlags::empty()) {
+        Ok(_) => Fine("the death of a rank is noticed at once".to_owned()),
+        Err(error) => Warn(format!("refused ({error}): the death of a rank is noticed within 5 ms")),
+    }
+}
+
+fn processes() -> Finding {
+    let limits = [("ulimit -u", getrlimit(Resource::Nproc).current), ("the container's pids.max", own_limit("pids.max"))];
+    let tightest = limits.into_iter().filter_map(|(name, limit)| Some((limit?, name))).min();
+    match tightest {
+        Some((limit, name)) if limit < 512 => Warn(format!("{name} allows {limit}: raise it for jobs of many ranks")),
+        Some((limit, name)) => Fine(format!("{limit} allowed ({name})")),
+        None => Fine("no limit".to_owned()),
+    }
+}
+
+fn files() -> Finding {
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < 1024 => {
+            Warn(format!("{limit} allowed: `run --tag` takes three for each rank; raise it with `ulimit -n 1024`"))
+        }
+        Some(limit) => Fine(format!("{limit} allowed")),
+        None => Fine("no limit".to_owned()),
+    }
+}
+
+/// A number that the cgroup of this process holds (version 2), or the one that a container sees as its root.
+fn own_limit(file: &str) -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let paths = [format!("/sys/fs/cgroup{own}/{file}"), format!("/sys/fs/cgroup/{file}")];
+    paths.iter().find_map(|path| read(path))?.parse().ok()
+}
