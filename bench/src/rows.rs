@@ -172,7 +172,7 @@ fn counted(bytes: u64, critical_lines: u64, turns: &[CaseSamples]) -> Option<Cou
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use super::*;

@@ -20,7 +20,8 @@ mod stopwatch;
 
 use std::process::ExitCode;
 
-use phalanx::{Communicator, Max};
+use phalanx::Communicator;
+use phalanx::operator::Max;
 
 use halo::Neighbours;
 use options::{Options, USAGE};

@@ -8,7 +8,8 @@
 //!
 //! M. R. Hestenes and E. Stiefel, Methods of Conjugate Gradients for Solving Linear Systems, 1952.
 
-use phalanx::{Communicator, Result, Sum};
+use phalanx::operator::Sum;
+use phalanx::{Communicator, Result};
 
 use crate::halo::Neighbours;
 use crate::problem::Strip;

@@ -6,7 +6,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use phalanx::{Communicator, Max, Result, Sum};
+use phalanx::operator::{Max, Sum};
+use phalanx::{Communicator, Result};
 
 /// Runs from [`Stopwatch::start`] to [`Stopwatch::stop`] and adds up the time inside [`Stopwatch::collective`].
 pub struct Stopwatch {

@@ -29,6 +29,8 @@ pub struct Communicator {
     rank: usize,
     size: usize,
     pub(crate) tuning: Tuning,
+    /// Bytes below which a call surely takes one slot of lines, flat, by collective.
+    slot_below: [usize; 4],
     /// The size classes that were traced, by collective.
     traced: [Cell<u64>; 4],
 }
@@ -125,6 +127,7 @@ impl Communicator {
         let tuning = seat.mapping().header().tuning;
         let size = members.len();
         let layout = block_layout(&tuning, size);
+        let slot_below = Collective::ALL.map(|what| tuning.slot_below(what, size));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
@@ -135,6 +138,7 @@ impl Communicator {
             rank,
             size,
             tuning,
+            slot_below,
             traced: Default::default(),
         }
     }
@@ -201,6 +205,12 @@ impl Communicator {
     pub fn set_plan(&self, plan: Arc<dyn Plan>) -> Result<()> {
         self.enter()?.trees().follow(plan);
         Ok(())
+    }
+
+    /// Whether a call of `bytes` bytes surely takes one slot of lines, flat.
+    #[inline]
+    pub(crate) fn fits_a_slot(&self, what: Collective, bytes: usize) -> bool {
+        bytes < self.slot_below[what as usize]
     }
 
     /// Says on stderr what was chosen, once for each size class, if the job is to (`PHALANX_DEBUG`).

@@ -8,6 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// `from` points to `bytes` initialised bytes, and `bytes <= 8 * words.len()`.
 #[inline]
 pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usize) {
+    if bytes == 8 {
+        // SAFETY: eight bytes are there; any alignment will do.
+        let value = unsafe { from.cast::<u64>().read_unaligned() };
+        return words[0].store(value, Ordering::Relaxed);
+    }
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
@@ -30,6 +35,10 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
 /// `bytes` bytes may be written to `to`, and `bytes <= 8 * words.len()`.
 #[inline]
 pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
+    if bytes == 8 {
+        // SAFETY: eight bytes may be written there; any alignment will do.
+        return unsafe { to.cast::<u64>().write_unaligned(words[0].load(Ordering::Relaxed)) };
+    }
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.

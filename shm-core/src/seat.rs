@@ -19,6 +19,8 @@ const NAP: Duration = Duration::from_millis(200);
 pub(crate) struct Seat {
     mapping: Arc<Mapping>,
     rank: usize,
+    /// The own words within the mapping, found once: every publication looks at them.
+    own: *const RankWords,
     pub patience: Patience,
     system: System,
 }
@@ -34,7 +36,14 @@ impl Seat {
         }
         mapping.rank(rank).attach(rank)?;
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
-        Ok(Self { mapping, rank, patience, system: System { fences } })
+        let own = std::ptr::from_ref(mapping.rank(rank));
+        Ok(Self { mapping, rank, own, patience, system: System { fences } })
+    }
+
+    #[inline]
+    fn own(&self) -> &RankWords {
+        // SAFETY: it points into the mapping, which lives as long as this does and does not move.
+        unsafe { &*self.own }
     }
 
     /// The rank in the job's world.
@@ -49,7 +58,7 @@ impl Seat {
     /// After a publication: wakes who sleeps on this rank. Returns whether somebody was.
     #[inline]
     pub fn ring_if_needed(&self) -> bool {
-        bell::ring_if_needed(&self.system, &bell_of(self.mapping.rank(self.rank)))
+        bell::ring_if_needed(&self.system, &bell_of(self.own()))
     }
 
     /// Sleeps until `writer` publishes, unless `arrived` says that there is no need. Returns whether it slept.
@@ -76,6 +85,11 @@ impl Seat {
         Error::RankFailed { rank: condemn(&self.mapping, failed) }
     }
 }
+
+// SAFETY: the pointer is to atomic words in the mapping, which any thread may use.
+unsafe impl Send for Seat {}
+// SAFETY: the same.
+unsafe impl Sync for Seat {}
 
 impl Drop for Seat {
     fn drop(&mut self) {

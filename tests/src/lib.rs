@@ -1,1 +1,32 @@
-//! shared parts of the cross-crate tests
+//! What the tests across crates share.
+
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The command `phalanx`, built in the profile of the test that asks and in its target folder.
+///
+/// # Panics
+///
+/// When it does not build.
+pub fn phalanx_command() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test knows its own path");
+        let profile = test.parent().and_then(Path::parent).expect("a test lies in TARGET/PROFILE/deps");
+        let release = profile.file_name().is_some_and(|name| name == "release");
+        // Always asked of cargo, which has nothing to do when the command is there: an old one would be tested else.
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "phalanx", "--bin", "phalanx"])
+            .args(["--profile", if release { "bench" } else { "test" }])
+            .arg("--target-dir")
+            .arg(profile.parent().expect("a profile has its folder in the target folder"))
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is around this package"))
+            .status()
+            .expect("cargo starts");
+        assert!(status.success(), "the command does not build: {status}");
+        profile.join("phalanx")
+    })
+}

@@ -40,10 +40,7 @@ fn example(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let test = std::env::current_exe().expect("the path of this test");
-        let profile = test
-            .parent()
-            .and_then(Path::parent)
-            .expect("TARGET/PROFILE/deps/TEST");
+        let profile = test.parent().and_then(Path::parent).expect("TARGET/PROFILE/deps/TEST");
         // `cargo test --workspace` has built the examples already, `cargo test -p phalanx-tests` has not. The profile is
         // that of this test: `cargo test` and `cargo test --release` are the two that exist.
         let release = profile.file_name().is_some_and(|name| name == "release");
@@ -52,11 +49,7 @@ fn example(name: &str) -> PathBuf {
             .args(["--profile", if release { "bench" } else { "test" }])
             .arg("--target-dir")
             .arg(profile.parent().expect("TARGET"))
-            .current_dir(
-                Path::new(env!("CARGO_MANIFEST_DIR"))
-                    .parent()
-                    .expect("root"),
-            )
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("root"))
             .status()
             .expect("cargo starts");
         assert!(status.success(), "the examples do not build: {status}");
@@ -68,10 +61,7 @@ fn example(name: &str) -> PathBuf {
 /// Runs an example with `ranks` ranks under the command.
 fn run(name: &str, ranks: usize, arguments: &[&str]) -> Ended {
     let mut command = Command::new(phalanx_tests::phalanx_command());
-    command
-        .args(["run", "-n", &ranks.to_string(), "--"])
-        .arg(example(name))
-        .args(arguments);
+    command.args(["run", "-n", &ranks.to_string(), "--"]).arg(example(name)).args(arguments);
     watch(&mut command)
 }
 
@@ -131,26 +121,19 @@ fn field<'a>(output: &'a str, label: &str, word: usize) -> &'a str {
 /// A field that is a number.
 fn number<T: std::str::FromStr>(output: &str, label: &str, word: usize) -> T {
     let text = field(output, label, word);
-    text.parse()
-        .unwrap_or_else(|_| panic!("{text:?} behind {label:?} is not a number in\n{output}"))
+    text.parse().unwrap_or_else(|_| panic!("{text:?} behind {label:?} is not a number in\n{output}"))
 }
 
 /// The lines that must be the same in every run: all but those with times and counts.
 fn repeatable(output: &str) -> Vec<&str> {
-    output
-        .lines()
-        .filter(|line| !line.starts_with("time") && !line.starts_with("collectives"))
-        .collect()
+    output.lines().filter(|line| !line.starts_with("time") && !line.starts_with("collectives")).collect()
 }
 
 #[test]
 fn digits_gives_the_same_bits_in_every_run() {
     let first = run("digits", 4, &[]).succeeded();
     let second = run("digits", 4, &[]).succeeded();
-    assert_eq!(
-        field(&first, "final loss", 2),
-        field(&second, "final loss", 2)
-    );
+    assert_eq!(field(&first, "final loss", 2), field(&second, "final loss", 2));
     assert_eq!(repeatable(&first), repeatable(&second));
 }
 
@@ -161,10 +144,7 @@ fn digits_has_one_ranks_accuracy_at_two_and_four_ranks() {
     let tested: usize = number(&alone, "test accuracy", 4);
     let loss: f64 = number(&alone, "final loss", 0);
     assert_eq!(tested, 359, "{alone}");
-    assert!(
-        right * 100 >= tested * 95,
-        "the network has not learned:\n{alone}"
-    );
+    assert!(right * 100 >= tested * 95, "the network has not learned:\n{alone}");
     for ranks in [2, 4] {
         let output = run("digits", ranks, &[]).succeeded();
         let apart = right.abs_diff(number(&output, "test accuracy", 2));
@@ -179,8 +159,7 @@ fn digits_serves_more_ranks_than_a_batch_has_images() {
     let arguments = ["--epochs", "1", "--batch", "5"];
     let alone = run("digits", 1, &arguments).succeeded();
     let many = run("digits", 7, &arguments).succeeded();
-    let deviation: f64 =
-        number::<f64>(&many, "final loss", 0) / number::<f64>(&alone, "final loss", 0) - 1.0;
+    let deviation: f64 = number::<f64>(&many, "final loss", 0) / number::<f64>(&alone, "final loss", 0) - 1.0;
     assert!(deviation.abs() <= LOSS, "7 ranks:\n{many}\none:\n{alone}");
 }
 
@@ -199,23 +178,14 @@ fn digits_names_the_bad_line_of_its_data() {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     let expected = format!("{path_text}, line 3: field 1: \"17\" is not a pixel");
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
-    assert_eq!(
-        ended.stderr.matches("not a pixel").count(),
-        1,
-        "one rank speaks for all:\n{}",
-        ended.stderr
-    );
+    assert_eq!(ended.stderr.matches("not a pixel").count(), 1, "one rank speaks for all:\n{}", ended.stderr);
 }
 
 #[test]
 fn digits_refuses_an_unknown_option() {
     let ended = run("digits", 2, &["--epoch", "3"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("unknown option --epoch"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("unknown option --epoch"), "{}", ended.stderr);
 }
 
 #[test]
@@ -237,10 +207,7 @@ fn cg_finds_the_known_solution_at_any_number_of_ranks() {
 fn cg_gives_the_same_bits_in_every_run() {
     let first = run("cg", 4, &["--grid", "96"]).succeeded();
     let second = run("cg", 4, &["--grid", "96"]).succeeded();
-    assert_eq!(
-        field(&first, "final residual", 2),
-        field(&second, "final residual", 2)
-    );
+    assert_eq!(field(&first, "final residual", 2), field(&second, "final residual", 2));
     assert_eq!(repeatable(&first), repeatable(&second));
 }
 
@@ -254,20 +221,12 @@ fn cg_gives_every_rank_one_row() {
 fn cg_refuses_more_ranks_than_rows() {
     let ended = run("cg", 3, &["--grid", "2"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("3 ranks cannot share 2 rows"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("3 ranks cannot share 2 rows"), "{}", ended.stderr);
 }
 
 #[test]
 fn cg_fails_when_the_solution_is_not_reached() {
     let ended = run("cg", 2, &["--grid", "96", "--max-iterations", "5"]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("was not reached in 5 iterations"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("was not reached in 5 iterations"), "{}", ended.stderr);
 }

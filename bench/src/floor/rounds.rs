@@ -140,15 +140,15 @@ mod tests {
 
     #[test]
     fn two_exchange_whole_lines() {
-        run(2, 200, Rounds::exchange);
+        run(2, 200, |place| place.exchange());
     }
 
     #[test]
     fn flags_and_the_thread_barrier_serve_any_count() {
         for ranks in [1, 2, 3, 8] {
-            run(ranks, 200, Rounds::flag_barrier);
-            run(ranks, 200, Rounds::flag_allreduce);
-            run(ranks, 200, Rounds::thread_barrier);
+            run(ranks, 200, |place| place.flag_barrier());
+            run(ranks, 200, |place| place.flag_allreduce());
+            run(ranks, 200, |place| place.thread_barrier());
         }
     }
 }

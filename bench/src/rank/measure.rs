@@ -3,7 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hier::{Communicator, Counters, Max, Sum};
+use hier::operator::{Max, Operator, Sum};
+use hier::{Communicator, Counters};
 
 use super::answer::Answer;
 use super::buffers::Buffers;
@@ -41,7 +42,10 @@ pub struct Measured {
 /// # Errors
 ///
 /// [`Error::Wrong`] when an answer is not the oracle's, [`Error::Collective`] when a call fails.
-pub fn case<T: Value>(comm: &Communicator, plan: &Plan, case: &Case) -> Result<Measured> {
+pub fn case<T: Value>(comm: &Communicator, plan: &Plan, case: &Case) -> Result<Measured>
+where
+    Sum: Operator<T>,
+{
     let mut bench = Bench::<T> {
         comm,
         case,
@@ -73,7 +77,10 @@ struct Bench<'a, T> {
     count: Count,
 }
 
-impl<T: Value> Bench<'_, T> {
+impl<T: Value> Bench<'_, T>
+where
+    Sum: Operator<T>,
+{
     /// Checks the answers of a few calls on this rank, and leaves the pattern of turn 0 behind.
     fn check(&mut self) -> Result<()> {
         for turn in (0..CHECKED_CALLS).rev() {

@@ -87,9 +87,8 @@ pub fn execute(comm: &Communicator, plan: &Plan, folder: &Path) -> Result<()> {
 fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, measured: &Measured) -> Result<()> {
     sheet.count(index, &measured.count)?;
     if comm.rank() == 0 {
-        let choice = comm.explain(collective(case.operation), case.bytes as usize);
-        let lines = choice.critical_lines(comm.size(), case.bytes as usize);
-        sheet.choice(index, lines, &choice.to_string())?;
+        let choice = comm.explain(collective(case.operation), case.bytes as usize)?;
+        sheet.choice(index, choice.critical_lines, &choice.text)?;
     }
     sheet.times(index, measured.iterations, &measured.blocks)
 }

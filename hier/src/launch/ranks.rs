@@ -87,9 +87,12 @@ impl Ranks {
             living.is_some_and(|living| !living.contains(&group.as_raw()))
         };
         for rank in self.0.iter_mut().filter(|rank| rank.end.is_some() && !rank.gone) {
-            if killpg(rank.group(), None) == Err(Errno::ESRCH) || dead(rank.group()) {
-                // One that was born while the living were looked for would be missed.
-                let _ = killpg(rank.group(), Signal::SIGKILL);
+            let empty = killpg(rank.group(), None) == Err(Errno::ESRCH);
+            if empty || dead(rank.group()) {
+                if !empty {
+                    // One that was born while the living were looked for would be missed.
+                    let _ = killpg(rank.group(), Signal::SIGKILL);
+                }
                 rank.gone = true;
                 emptied.push(rank.group());
             }

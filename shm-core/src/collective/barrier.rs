@@ -26,6 +26,9 @@ impl Communicator {
         let mut engine = self.enter()?;
         let tag = tag_of(Collective::Barrier, 0, 0, 0, 0);
         engine.board.begin(tag)?;
+        if self.fits_a_slot(Collective::Barrier, 0) {
+            return engine.slot_barrier(tag);
+        }
         let choice = self.tuning.choose(Collective::Barrier, 0, 1, true, self.size())?;
         engine.line_barrier(&choice, tag)
     }

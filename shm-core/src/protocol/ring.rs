@@ -91,7 +91,9 @@ impl Ring {
     #[inline]
     #[must_use]
     pub fn slot(&self, position: u64) -> usize {
-        (position % self.uses.len() as u64) as usize
+        let slots = self.uses.len();
+        // Most rings have a power of two of slots: then no division.
+        if slots.is_power_of_two() { position as usize & (slots - 1) } else { (position % slots as u64) as usize }
     }
 
     /// Waits until the own slot of `position` may be filled, and returns it.
@@ -111,7 +113,12 @@ impl Ring {
     #[inline]
     pub fn publish<B: Board>(&mut self, board: &B, position: u64, tag: u32, readers: Readers) {
         let slot = self.slot(position);
-        self.uses[slot] = Use { position, readers };
+        let last = &mut self.uses[slot];
+        last.position = position;
+        // Nothing to write, and nothing to drop, where readers stay all.
+        if !matches!((&last.readers, &readers), (Readers::All, Readers::All)) {
+            last.readers = readers;
+        }
         let word = board.stamp(self.name, board.rank(), slot);
         board.publish(word, Stamp::new(position, tag).0, self.name.publish_edge());
     }

@@ -20,11 +20,16 @@ fn pieces(bytes: usize, element: usize) -> impl Iterator<Item = (usize, usize)> 
 }
 
 impl Engine {
-    /// A barrier: everybody publishes an empty line and reads everybody's; or, for many ranks, up and down a tree.
+    /// A barrier, flat: everybody publishes an empty line and reads everybody's.
     #[inline]
+    pub fn slot_barrier(&mut self, tag: u32) -> Result<()> {
+        exchange(&self.board, &mut self.lines, tag, |_| (), |_, _| ())
+    }
+
+    /// A barrier: flat, or, for many ranks, up and down a tree.
     pub fn line_barrier(&mut self, choice: &Choice, tag: u32) -> Result<()> {
         if choice.flat {
-            return exchange(&self.board, &mut self.lines, tag, |_| (), |_, _| ());
+            return self.slot_barrier(tag);
         }
         let (rank, size) = (self.board.rank(), self.board.size());
         let gather = self.trees.links(Step::Gather, Some(0), 0, rank, size);
@@ -120,32 +125,34 @@ impl Engine {
             self.line_reduce(choice, 0, reduction, tag)?;
             return self.line_broadcast(choice, 0, reduction.recv, reduction.bytes, tag);
         }
-        let fold = reduction.fold;
-        for (at, len) in pieces(reduction.bytes, fold.element) {
-            let Self { board, lines, scratch, operands, .. } = self;
-            let rank = board.rank();
-            let send = reduction.send.wrapping_add(at);
-            operands.clear();
-            operands.resize(board.size(), send);
-            exchange(
-                board,
-                lines,
-                tag,
-                // SAFETY: `at + len <= bytes` bytes of the caller's buffer; `len` bytes fit a slot.
-                |slot| unsafe { store_line(board.line(rank, slot), send, len) },
-                |from, slot| {
-                    let piece = scratch[from].0.as_mut_ptr();
-                    // SAFETY: a scratch piece is longer than a slot's payload.
-                    unsafe { load_line(board.line(from, slot), piece, len) };
-                    operands[from] = piece;
-                },
-            )?;
-            // SAFETY: `len` bytes of each operand were just written, or are the caller's; the result goes to the caller's
-            // buffer, which may be the own contribution.
-            unsafe { fold.apply(reduction.recv.wrapping_add(at), operands, len) };
-            add(&board.tally.loaded, (board.size() + 1) * len);
-            add(&board.tally.stored, 2 * len);
+        for (at, bytes) in pieces(reduction.bytes, reduction.fold.element) {
+            let (send, recv) = (reduction.send.wrapping_add(at), reduction.recv.wrapping_add(at));
+            self.slot_allreduce(Reduction { send, recv, bytes, ..reduction }, tag)?;
         }
+        Ok(())
+    }
+
+    /// An allreduce of what fits one slot, flat: the shortest way there is.
+    #[inline]
+    pub fn slot_allreduce(&mut self, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        let Self { board, lines, scratch, slot_operands, .. } = self;
+        let Reduction { send, recv, bytes, fold } = reduction;
+        let rank = board.rank();
+        slot_operands[rank] = send;
+        exchange(
+            board,
+            lines,
+            tag,
+            // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
+            |slot| unsafe { store_line(board.line(rank, slot), send, bytes) },
+            // SAFETY: a scratch piece is longer than a slot's payload.
+            |from, slot| unsafe { load_line(board.line(from, slot), scratch[from].0.as_mut_ptr(), bytes) },
+        )?;
+        // SAFETY: the operands are the scratch pieces, of which `bytes` bytes were just written, and the caller's contribution;
+        // the result goes to the caller's buffer, which may be the contribution.
+        unsafe { fold.apply(recv, slot_operands, bytes) };
+        add(&board.tally.loaded, (board.size() + 1) * bytes);
+        add(&board.tally.stored, 2 * bytes);
         Ok(())
     }
 

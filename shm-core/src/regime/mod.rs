@@ -50,9 +50,11 @@ pub(crate) struct Engine {
     up_cell: usize,
     down_cell: usize,
     /// One for each rank.
-    scratch: Vec<Scratch>,
+    scratch: Box<[Scratch]>,
     /// Where the operands of a fold lie; kept to spare an allocation a call.
     operands: Vec<*const u8>,
+    /// The scratch pieces, by rank; the own place is set by each call.
+    slot_operands: Vec<*const u8>,
     /// The ranks of the leaders, for the number of leaders that was used last.
     leaders: Vec<usize>,
     trees: Trees,
@@ -61,6 +63,9 @@ pub(crate) struct Engine {
 impl Engine {
     pub fn new(board: SharedBoard, plan: Arc<dyn Plan>) -> Self {
         let size = board.size();
+        // A slice on the heap: its pieces stay where they are when the engine moves.
+        let scratch = vec![Scratch([0; 512]); size].into_boxed_slice();
+        let slot_operands = scratch.iter().map(|piece| piece.0.as_ptr()).collect();
         Self {
             board,
             lines: Ring::new(RingName::Line, LINE_SLOTS, size),
@@ -68,7 +73,8 @@ impl Engine {
             down: Ring::new(RingName::Down, 1, size),
             up_cell: 0,
             down_cell: 0,
-            scratch: vec![Scratch([0; 512]); size],
+            scratch,
+            slot_operands,
             operands: Vec::with_capacity(size),
             leaders: Vec::new(),
             trees: Trees { plan, cache: Vec::new() },

@@ -3,7 +3,7 @@
 use super::choice::{Choice, Collective, Regime};
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
-use crate::segment::layout::{LINE, MOST_DOWN_SLOTS, round_up};
+use crate::segment::layout::{LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
 
 /// The parameters of the choice. Every rank of a job sees the one that its creator wrote into the segment.
 ///
@@ -83,6 +83,18 @@ impl Tuning {
         area.max(LEAST_DOWN_SLOTS * LINE).max(self.down_cell as usize * self.down_cells as usize)
     }
 
+    /// Bytes below which `what` surely takes one slot of lines, flat, whatever its elements: the calls that need no further
+    /// choice.
+    pub(crate) fn slot_below(&self, what: Collective, size: usize) -> usize {
+        let lines = match Regime::from_number(self.forced[what as usize]) {
+            None => self.line_most[what as usize] as usize,
+            Some(Regime::Line) => SLOT_PAYLOAD,
+            Some(_) => return 0,
+        };
+        // With tracing, every call goes the long way, which says what it chose.
+        if size > self.flat_ranks as usize || self.debug != 0 { 0 } else { lines.min(SLOT_PAYLOAD) + 1 }
+    }
+
     /// What a call of `bytes` bytes, in elements of `element` bytes, takes on `size` ranks.
     ///
     /// `element` is 1 for a broadcast, which may cut anywhere. An operator that is not `commutative` never takes a tree.
@@ -98,16 +110,15 @@ impl Tuning {
         size: usize,
     ) -> Result<Choice> {
         let element = element.max(1);
-        let slot = crate::segment::layout::SLOT_PAYLOAD;
         let regime = match Regime::from_number(self.forced[what as usize]) {
             Some(regime) => regime,
-            None if bytes as u64 <= self.line_most[what as usize] && element <= slot => Regime::Line,
+            None if bytes as u64 <= self.line_most[what as usize] && element <= SLOT_PAYLOAD => Regime::Line,
             None if bytes as u64 >= self.shares_least[what as usize] => Regime::Shares,
             // Elements larger than a line's slot, in a short message.
             None => Regime::Cells,
         };
         // What cannot be cut into lines goes through cells.
-        let regime = if regime == Regime::Line && element > slot { Regime::Cells } else { regime };
+        let regime = if regime == Regime::Line && element > SLOT_PAYLOAD { Regime::Cells } else { regime };
         let flat = size <= self.flat_ranks as usize || !commutative;
         match regime {
             Regime::Line => {

@@ -1,0 +1,114 @@
+//! `bench bytes`: what is loaded and stored, counted, beside the formulas. No times.
+
+use std::time::Duration;
+
+use crate::command::Bytes;
+use crate::error::{Error, Result};
+use crate::plan::{BufferMode, Case, ElementType, Operation, Plan, Timing};
+use crate::progress::Progress;
+use crate::rows::Row;
+use crate::runs::{Binding, Order, ours};
+use crate::scratch::Scratch;
+use crate::sizes::show_size;
+use crate::table::Table;
+
+const OPERATIONS: [Operation; 3] = [Operation::Reduce, Operation::Allreduce, Operation::Broadcast];
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Bytes loaded and stored by all of `ranks` ranks, as a multiple of the message, when every
+/// operand is folded where it first arrives.
+///
+/// Reduce: every rank but the root publishes its operand (a load and a store), somebody reads
+/// each of them once and folds it into an operand of its own (two loads and a store), of which
+/// the fold at the root goes straight into the user's buffer. Allreduce adds the way back.
+pub fn expected(operation: Operation, ranks: u64) -> u64 {
+    match operation {
+        Operation::Barrier => 0,
+        Operation::Broadcast => 2 * ranks,
+        Operation::Reduce => 3 * ranks - 1,
+        Operation::Allreduce => 5 * ranks - 1,
+    }
+}
+
+/// Runs the command: one table, and an error when a count differs.
+pub fn run(options: &Bytes) -> Result<()> {
+    if options.size == 0 || !options.size.is_multiple_of(8) {
+        return Err(Error::Usage(format!("{} bytes: a whole number of f64 is needed", options.size)));
+    }
+    let ranks = if options.ranks.is_empty() { (2..=16).collect() } else { options.ranks.clone() };
+    let scratch = Scratch::new()?;
+    let progress = Progress::new(ranks.len() * OPERATIONS.len());
+    let mut table = Table::new(&[
+        "ranks", "collective<", "loaded / n", "stored / n", "sum / n", "formula", "difference<", "algorithm<",
+    ]);
+    let mut differences = 0;
+    for &ranks in &ranks {
+        for operation in OPERATIONS {
+            progress.stage(format!("{operation} with {ranks} ranks"));
+            let row = count(operation, ranks, options, &scratch, &progress)?;
+            let counted = row.counted.as_ref().ok_or_else(|| Error::Run {
+                series: ours::NAME.into(),
+                ranks,
+                detail: "nothing was counted".into(),
+            })?;
+            let n = options.size as f64;
+            let formula = expected(operation, ranks as u64);
+            let difference = counted.loaded + counted.stored - formula as f64 * n;
+            differences += usize::from(difference != 0.0);
+            table.row(vec![
+                ranks.to_string(),
+                operation.to_string(),
+                format!("{:.4}", counted.loaded / n),
+                format!("{:.4}", counted.stored / n),
+                format!("{:.4}", counted.multiple),
+                formula.to_string(),
+                if difference == 0.0 { "equal".into() } else { format!("{difference:+.0} bytes") },
+                row.algorithm.clone().unwrap_or_default(),
+            ]);
+        }
+    }
+    progress.finish();
+    println!("bytes loaded and stored by all ranks in one call, n = {} of f64\n", show_size(options.size));
+    print!("{}", table.render());
+    println!(
+        "\nformulas: reduce 3p-1, allreduce 5p-1, broadcast 2p; {} of {} equal",
+        ranks.len() * OPERATIONS.len() - differences,
+        ranks.len() * OPERATIONS.len()
+    );
+    if differences == 0 {
+        Ok(())
+    } else {
+        Err(Error::Usage(format!("{differences} counts differ from the formulas")))
+    }
+}
+
+/// One run of a few calls.
+fn count(operation: Operation, ranks: usize, options: &Bytes, scratch: &Scratch, progress: &Progress) -> Result<Row> {
+    let case = Case {
+        operation,
+        buffers: BufferMode::Warm,
+        timing: Timing::Each,
+        element: ElementType::F64,
+        bytes: options.size,
+        root: 0,
+        blocks: 1,
+        block: Duration::from_micros(1),
+    };
+    let plan = Plan { cases: vec![case], ..Plan::default() };
+    let order = Order { plan: &plan, ranks, binding: Binding::Auto.resolve(ranks), limit: LIMIT };
+    let algorithm = format!("{operation}:{}", options.regime);
+    let run = ours::run(&order, Some(&algorithm), scratch, progress)?;
+    Ok(Row::of(ours::NAME, ranks, &case, &[run.into_single()?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_formulas_of_the_fold_in_row() {
+        let all = |ranks| OPERATIONS.map(|operation| expected(operation, ranks));
+        assert_eq!(all(2), [5, 9, 4]);
+        assert_eq!(all(16), [47, 79, 32]);
+    }
+}

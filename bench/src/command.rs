@@ -1,0 +1,265 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::floor::process;
+use crate::plan::{BufferMode, ElementType, Late, Operation};
+use crate::rank;
+use crate::runs::Binding;
+use crate::runs::baseline::Wanted;
+use crate::sizes::{parse_ranks, parse_size};
+
+/// Times the collectives between the processes of this machine, beside the machine's floor and
+/// beside an MPI. Tables go to standard output, progress to standard error, and the figures with
+/// their plots into a record folder.
+#[derive(Debug, Parser)]
+#[command(name = "bench", version)]
+pub struct Cli {
+    /// What is done
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What is done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Barrier, broadcast, reduce and allreduce over message sizes; answers are checked first
+    Collectives(Box<Collectives>),
+    /// What the bare machine takes: line exchange, flat flags, pthread barrier, copy and add
+    Floor(Floor),
+    /// Bytes loaded and stored, counted, beside the formulas; no times
+    Bytes(Bytes),
+    /// One rank of a run
+    #[command(hide = true)]
+    Rank(rank::Spec),
+    /// One process of the floor
+    #[command(hide = true)]
+    FloorProcess(process::Spec),
+    /// A program that gets SIGTERM when its parent ends
+    #[command(hide = true)]
+    Tethered {
+        /// The parent
+        parent: u32,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        program: Vec<PathBuf>,
+    },
+}
+
+/// Options of `bench collectives`.
+#[derive(Clone, Debug, Args)]
+pub struct Collectives {
+    /// Rank counts, for example 2,8 [default: as many as usable cores; with --quick 2,8]
+    #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
+    pub ranks: Vec<usize>,
+    /// Only these collectives: barrier, broadcast, reduce, allreduce
+    #[arg(long, alias = "collective", value_delimiter = ',')]
+    pub collectives: Vec<Operation>,
+    /// Smallest message
+    #[arg(long, default_value = "0", value_parser = parse_size)]
+    pub min: u64,
+    /// Largest message
+    #[arg(long, default_value = "8M", value_parser = parse_size)]
+    pub max: u64,
+    /// Buffers: warm (the same, untouched), rewritten (input written anew before each call), cold
+    /// (a set larger than the last-level cache takes turns), or all [default: all; with --quick
+    /// warm,rewritten]
+    #[arg(long, value_delimiter = ',', value_parser = parse_buffers)]
+    pub buffers: Vec<Buffers>,
+    /// Element type; sums below its size use the half type
+    #[arg(long = "type", default_value = "f64")]
+    pub element: ElementType,
+    /// Root of broadcast and reduce
+    #[arg(long, default_value_t = 0)]
+    pub root: usize,
+    /// Where ranks are bound
+    #[arg(long, value_enum, default_value = "auto")]
+    pub bind: Binding,
+    /// How calls are timed. stream: back to back; each: a barrier before each, timed alone; auto:
+    /// stream for warm buffers, each for others (rewritten buffers are always timed alone)
+    #[arg(long, value_enum, default_value = "auto")]
+    pub timing: TimingWish,
+    /// Makes a rank late to each call; implies --timing each
+    #[arg(long, value_name = "RANK:MICROSECONDS", value_delimiter = ',')]
+    pub late: Vec<Late>,
+    /// The short form: few sizes, two rank counts, short tables, about a minute
+    #[arg(long, visible_alias = "short")]
+    pub quick: bool,
+    /// Milliseconds of timed calls for each size and collective, over all turns [default: 400;
+    /// with --quick 250]
+    #[arg(long, value_name = "MS")]
+    pub time_per_size: Option<u64>,
+    /// How often the runs of ours and of each baseline take turns
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub turns: u32,
+    /// Repetitions (blocks of calls) in each turn
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// An MPI to run beside ours: openmpi, mpich, or NAME=FOLDER of its mpicc and mpirun
+    #[arg(long, value_delimiter = ',')]
+    pub baseline: Vec<Wanted>,
+    /// The compiler wrapper of the baseline, where it is not in the path
+    #[arg(long, requires = "baseline")]
+    pub mpicc: Option<PathBuf>,
+    /// The launcher of the baseline, where it is not in the path
+    #[arg(long, requires = "baseline")]
+    pub mpirun: Option<PathBuf>,
+    /// A further option for the baseline's launcher (repeatable)
+    #[arg(long, requires = "baseline", allow_hyphen_values = true)]
+    pub mpirun_option: Vec<String>,
+    /// Forces an algorithm, as PHALANX_ALGORITHM does
+    #[arg(long)]
+    pub algorithm: Option<String>,
+    /// Leaves out the comparison with the machine's floor
+    #[arg(long)]
+    pub no_floor: bool,
+    /// Seconds after which a run of ranks is stopped
+    #[arg(long, default_value_t = 900)]
+    pub timeout: u64,
+    /// Where the record goes
+    #[command(flatten)]
+    pub record: RecordWish,
+}
+
+/// Where the record goes.
+#[derive(Clone, Debug, Args)]
+pub struct RecordWish {
+    /// Folder in which the record folder is made
+    #[arg(long = "record", value_name = "DIR", default_value = "records")]
+    pub folder: PathBuf,
+    /// Last part of the record folder's name
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Writes no record
+    #[arg(long)]
+    pub no_record: bool,
+}
+
+/// How calls shall be timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum TimingWish {
+    /// By the buffers.
+    Auto,
+    /// Back to back.
+    Stream,
+    /// Each alone, after a barrier.
+    Each,
+}
+
+/// One word of `--buffers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// This mode.
+    One(BufferMode),
+    /// Every mode.
+    All,
+}
+
+fn parse_buffers(text: &str) -> Result<Buffers, String> {
+    match text {
+        "all" => Ok(Buffers::All),
+        other => other.parse().map(Buffers::One).map_err(|error| format!("{error}, all")),
+    }
+}
+
+/// Options of `bench floor`.
+#[derive(Clone, Debug, Args)]
+pub struct Floor {
+    /// Process counts for flags and barriers
+    #[arg(short = 'n', long, alias = "ranks", value_delimiter = ',', value_parser = parse_ranks, default_value = "2,4,8,16")]
+    pub ranks: Vec<usize>,
+    /// Binds processes to cores in turn where they outnumber the cores; otherwise the kernel places them
+    #[arg(long)]
+    pub bind: bool,
+    /// How often the whole is gone through
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub turns: u32,
+    /// Repetitions (blocks) of each figure in a turn
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// Milliseconds of a block
+    #[arg(long, default_value_t = 20)]
+    pub block: u64,
+    /// Where the record goes
+    #[command(flatten)]
+    pub record: RecordWish,
+}
+
+/// Options of `bench bytes`.
+#[derive(Clone, Debug, Args)]
+pub struct Bytes {
+    /// Rank counts [default: 2 to 16]
+    #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
+    pub ranks: Vec<usize>,
+    /// Message bytes
+    #[arg(long, default_value = "1M", value_parser = parse_size)]
+    pub size: u64,
+    /// The regime that is forced: cells or shares
+    #[arg(long, default_value = "cells")]
+    pub regime: String,
+}
+
+impl Collectives {
+    /// The buffer modes that are asked for, in the order in which they are shown.
+    pub fn buffer_modes(&self) -> Vec<BufferMode> {
+        let asked = |mode: &BufferMode| {
+            if self.buffers.is_empty() {
+                return !self.quick || *mode != BufferMode::Cold;
+            }
+            self.buffers.iter().any(|word| *word == Buffers::All || *word == Buffers::One(*mode))
+        };
+        BufferMode::ALL.iter().copied().filter(asked).collect()
+    }
+
+    /// How long one block lasts.
+    pub fn block(&self) -> Duration {
+        let all = Duration::from_millis(self.time_per_size.unwrap_or(if self.quick { 250 } else { 400 }).max(1));
+        all / (self.turns * self.repetitions).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn collectives(words: &[&str]) -> Collectives {
+        let cli = Cli::try_parse_from(["bench", "collectives"].iter().chain(words)).unwrap();
+        match cli.command {
+            Command::Collectives(options) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_and_sizes_are_read() {
+        let options = collectives(&["-n", "2,8", "--max", "64K", "--buffers", "cold", "--late", "1:500", "--baseline", "openmpi,mpich"]);
+        assert_eq!((options.ranks.as_slice(), options.max), (&[2, 8][..], 65536));
+        assert_eq!(options.buffer_modes(), [BufferMode::Cold]);
+        assert_eq!(options.late, [Late { rank: 1, microseconds: 500 }]);
+        assert_eq!(options.baseline.len(), 2);
+    }
+
+    #[test]
+    fn the_short_form_leaves_cold_buffers_out() {
+        assert_eq!(collectives(&["--short"]).buffer_modes(), [BufferMode::Warm, BufferMode::Rewritten]);
+        assert_eq!(collectives(&[]).buffer_modes().len(), 3);
+        assert_eq!(collectives(&["--quick", "--buffers", "all"]).buffer_modes().len(), 3);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for words in [["-n", "0"], ["--buffers", "hot"], ["--late", "x"], ["--turns", "0"], ["--max", "big"], ["--mpicc", "x"]] {
+            assert!(Cli::try_parse_from(["bench", "collectives"].iter().chain(&words)).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The command `bench`.
+
+use std::process::ExitCode;
+
+use bench::command::{Cli, Command};
+use bench::error::Result;
+use bench::{bare, bytes, collectives, floor, rank, tether};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Collectives(options) => collectives::run(&options),
+        Command::Floor(options) => bare::run(&options),
+        Command::Bytes(options) => bytes::run(&options),
+        Command::Rank(spec) => rank::run(&spec),
+        Command::FloorProcess(spec) => floor::process::run(&spec),
+        Command::Tethered { parent, program } => tether::become_program(parent, &program).map(|never| match never {}),
+    }
+}
