@@ -285,7 +285,7 @@ fn all_tables(
         let binding = options.bind.resolve(ranks).words();
         let compared: Vec<Against> = against.iter().filter(|a| a.ranks == ranks).cloned().collect();
         if !compared.is_empty() {
-            text += &format!("beside the machine's floor, {ranks} ranks {binding}, in turns [us]\n");
+            text += &format!("beside the machine's floor, {} {binding}, in turns [us]\n", table::ranks(ranks));
             text += &against::render(&compared);
             text.push('\n');
         }

@@ -197,8 +197,8 @@ pub struct Bytes {
     /// Message bytes
     #[arg(long, default_value = "1M", value_parser = parse_size)]
     pub size: u64,
-    /// The regime that is forced: cells or shares
-    #[arg(long, default_value = "cells")]
+    /// The regime that is forced; shares has no broadcast
+    #[arg(long, default_value = "cells", value_parser = ["cells", "shares"])]
     pub regime: String,
 }
 

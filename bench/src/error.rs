@@ -16,7 +16,7 @@ pub enum Error {
         detail: String,
     },
     /// The ranks of one run did not come to their end.
-    #[error("{series} with {ranks} ranks: {detail}")]
+    #[error("{series} with -n {ranks}: {detail}")]
     Run {
         /// Whose collectives: `phalanx` or the baseline's name.
         series: String,
@@ -27,7 +27,7 @@ pub enum Error {
     },
     /// A run was ended because it took too long.
     #[error(
-        "{series} with {ranks} ranks did not end within {} s and was stopped: try fewer or smaller sizes (--max), \
+        "{series} with -n {ranks} did not end within {} s and was stopped: try fewer or smaller sizes (--max), \
          --quick, or a longer --timeout",
         limit.as_secs()
     )]
@@ -80,6 +80,14 @@ pub enum Error {
         what: String,
         /// The system's reason.
         source: std::io::Error,
+    },
+    /// Counted bytes are not what the formulas say.
+    #[error("{differences} of {all} counts differ from the formulas")]
+    Counts {
+        /// How many differ.
+        differences: usize,
+        /// How many there are.
+        all: usize,
     },
     /// A collective returned an error.
     #[error("a collective failed: {0}")]

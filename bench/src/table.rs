@@ -127,12 +127,17 @@ pub fn results(rows: &[&Row], baselines: &[String], width: Width) -> String {
         for name in baselines {
             let theirs = rows.iter().find(|other| other.series == *name && other.same_case(row));
             cells.push(theirs.map_or_else(|| "-".into(), |other| microseconds(other.time.median)));
-            cells.push(theirs.and_then(|other| other.ratio).map_or_else(|| "-".into(), |ratio| format!("{:.2}", ratio.value)));
+            cells.push(theirs.and_then(|other| other.ratio).map_or_else(|| "-".into(), |ratio| three_digits(ratio.value)));
         }
         cells.push(row.algorithm.clone().unwrap_or_default());
         table.row(cells);
     }
     table.render()
+}
+
+/// `1 rank`, `2 ranks`.
+pub fn ranks(count: usize) -> String {
+    if count == 1 { "1 rank".into() } else { format!("{count} ranks") }
 }
 
 /// The title above such a table.
@@ -142,9 +147,9 @@ pub fn title(row: &Row, binding: &str) -> String {
         Timing::Each => "a barrier before each call, each call timed alone",
     };
     match row.operation {
-        Operation::Barrier => format!("barrier, {} ranks {binding}, {timing} [us]", row.ranks),
+        Operation::Barrier => format!("barrier, {} {binding}, {timing} [us]", ranks(row.ranks)),
         operation => {
-            format!("{operation}, {} ranks {binding}, {} buffers, {timing} [us]", row.ranks, row.buffers)
+            format!("{operation}, {} {binding}, {} buffers, {timing} [us]", ranks(row.ranks), row.buffers)
         }
     }
 }

@@ -20,8 +20,8 @@ mod stopwatch;
 
 use std::process::ExitCode;
 
-use phalanx::Communicator;
 use phalanx::operator::Max;
+use phalanx::Communicator;
 
 use halo::Neighbours;
 use options::{Options, USAGE};

@@ -25,8 +25,8 @@ mod stopwatch;
 use std::ops::Range;
 use std::process::ExitCode;
 
-use phalanx::Communicator;
 use phalanx::operator::{Max, Min, Sum};
+use phalanx::Communicator;
 
 use data::Images;
 use network::Network;

@@ -105,6 +105,12 @@ impl SharedBoard {
         unsafe { &*self.place(rank, offset).cast::<FlagWord>() }
     }
 
+    /// The payload of a line slot as bytes, for who holds it: contiguous behind the stamp, aligned to eight.
+    #[inline]
+    pub fn line_payload(&self, rank: usize, slot: usize) -> *const u8 {
+        self.place(rank, self.area.lines + slot * LINES_A_SLOT * LINE + 8)
+    }
+
     /// The payload words of a line slot.
     #[inline]
     pub fn line(&self, rank: usize, slot: usize) -> &[AtomicU64] {

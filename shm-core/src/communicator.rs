@@ -14,7 +14,7 @@ use crate::regime::Engine;
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::select::{Collective, Explanation, Tuning};
+use crate::select::{Collective, Explanation, Tuning, Vector};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -179,7 +179,7 @@ impl Communicator {
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn explain(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        let choice = self.tuning.choose(what, bytes, 1, true, self.size)?;
+        let choice = self.tuning.choose(what, Vector::of_bytes(bytes), self.size)?;
         let mut engine = self.enter()?;
         let plan = engine.trees().plan();
         let tree = |step| match choice.flat {

@@ -2,6 +2,17 @@
 
 #![forbid(unsafe_code)]
 
+pub mod algebra;
+pub mod call;
+pub mod cases;
+pub mod command;
+pub mod mix;
+pub mod random;
+pub mod sample;
+pub mod settings;
+pub mod sweep;
+pub mod watchdog;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

@@ -82,15 +82,17 @@ fn round_tasks(wish: &Wish) -> Vec<Task> {
     tasks
 }
 
-/// The floor's tasks for bandwidth: in half a level-2 cache, and in far more than the last level.
+/// The floor's tasks for bandwidth: the buffers of a core fill half its level-2 cache, or those of
+/// all cores together four times the last level.
 fn bandwidth_tasks(wish: &Wish) -> Vec<(Task, &'static str)> {
     let cores = usable_cores().len();
     let in_cache = second_level_cache() as usize / 4;
-    let in_memory = (2 * last_level_cache() as usize).clamp(16 << 20, 512 << 20);
+    let last_level = last_level_cache() as usize;
     let mut tasks = Vec::new();
-    for (bytes, place) in [(in_cache, "cache"), (in_memory, "memory")] {
+    for place in ["cache", "memory"] {
         for kind in [Kind::Copy, Kind::Add] {
             for ranks in if cores > 1 { vec![1, cores] } else { vec![1] } {
+                let bytes = if place == "cache" { in_cache } else { (2 * last_level / ranks).max(8 << 20) };
                 let task = Task { bytes, ..Task::rounds(kind, ranks, true, wish.blocks, wish.block) };
                 tasks.push((task, place));
             }

@@ -70,7 +70,11 @@ impl Axis {
                 (0..=count).map(|i| self.low + i as f64 * step).collect()
             }
             Scale::Logarithmic => {
-                let factors: &[f64] = if self.high / self.low > 300.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+                let factors: &[f64] = match self.high / self.low {
+                    ratio if ratio > 300.0 => &[1.0],
+                    ratio if ratio > 12.0 => &[1.0, 2.0, 5.0],
+                    _ => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+                };
                 let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
                 decades
                     .flat_map(|decade| factors.iter().map(move |factor| factor * 10f64.powi(decade)))

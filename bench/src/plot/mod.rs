@@ -68,7 +68,7 @@ pub fn results(rows: &[Row], ranks: usize, binding: &str, baselines: &[String]) 
             }
         }
     }
-    let title = format!("{ranks} ranks {binding}: median over blocks of the slowest rank's time");
+    let title = format!("{} {binding}: median over blocks of the slowest rank's time", crate::table::ranks(ranks));
     Figure { title, legend, panels }.render()
 }
 

@@ -134,7 +134,7 @@ fn commit(folder: &Path) -> String {
         let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
     };
-    match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])) {
+    match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain", "--untracked-files=no"])) {
         (Some(commit), Some(changes)) if changes.is_empty() => commit,
         (Some(commit), _) => format!("{commit} dirty"),
         (None, _) => "unknown".into(),

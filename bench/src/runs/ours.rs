@@ -9,6 +9,7 @@ use topo::BindPolicy;
 use super::{Binding, Files, Order, conclude, watched};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+use crate::rank::OUT_OF_TIME;
 use crate::samples::Run;
 use crate::scratch::Scratch;
 
@@ -33,6 +34,9 @@ pub fn run(order: &Order<'_>, algorithm: Option<&str>, scratch: &Scratch, progre
     let outcome = watched(progress, &files.results, order, || launch.run());
     let failure = match outcome {
         Err(error) => Some(error.to_string()),
+        Ok(outcome) if i32::from(outcome.status()) == OUT_OF_TIME => {
+            return Err(Error::Timeout { series: NAME.into(), ranks: order.ranks, limit: order.limit });
+        }
         Ok(outcome) => outcome.first_failure.map(|failure| failure.to_string()),
     };
     conclude(NAME, order, &files.results, failure)

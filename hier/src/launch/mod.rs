@@ -228,12 +228,12 @@ impl Launch {
         guard.dismiss();
         // From here on only the reader of the output is waited for, and a signal does to this process what it likes.
         drop(signals);
-        let captured = relays.into_iter().map(Relay::finish).next();
+        let mut captured: Vec<Vec<Vec<u8>>> = relays.into_iter().map(Relay::finish).collect();
         Ok(Outcome {
             statuses: seen.statuses,
             first_failure: seen.first_failure,
             interrupted: seen.interrupted,
-            captured: captured.filter(|_| self.output == Output::Captured).unwrap_or_default(),
+            captured: if self.output == Output::Captured { captured.swap_remove(0) } else { vec![] },
         })
     }
 
@@ -241,7 +241,7 @@ impl Launch {
         let descriptor = job.descriptor().as_raw_fd();
         let mut ranks = Ranks::default();
         let mut pipes = Pipes::default();
-        for rank in 0..self.ranks {
+        for (rank, &mask) in masks.iter().enumerate() {
             let mut command = Command::new(&self.program);
             command.args(&self.args).envs(self.env.iter().map(|(key, value)| (key, value)));
             command.envs(job.environment(rank, descriptor));
@@ -257,7 +257,7 @@ impl Launch {
                 command.stderr(Pipes::end(&mut pipes.stderr)?);
             }
             let preparation =
-                Preparation { launcher: getpid(), guard: guard.link(), segment: descriptor, mask: masks[rank] };
+                Preparation { launcher: getpid(), guard: guard.link(), segment: descriptor, mask };
             ranks.add(spawn::start(&mut command, preparation, rank, self.ranks)?);
         }
         Ok((ranks, pipes))

@@ -60,15 +60,14 @@ impl Communicator {
     #[inline]
     fn allreduce(&self, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
         let count = bytes.checked_div(fold.element).unwrap_or(0);
-        if self.fits_a_slot(Collective::Allreduce, bytes) {
+        if self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
             let _stop = self.stops_at_panic();
             let mut engine = self.enter()?;
             let tag = reduction_tag(Collective::Allreduce, 0, &fold, count);
             engine.board.begin(tag)?;
             return engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag);
         }
-        let choice = match self.tuning.choose(Collective::Allreduce, bytes, fold.element, fold.commutative, self.size())
-        {
+        let choice = match self.tuning.choose(Collective::Allreduce, fold.vector(bytes), self.size()) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };

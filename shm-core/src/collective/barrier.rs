@@ -3,7 +3,7 @@
 use super::tag_of;
 use crate::communicator::Communicator;
 use crate::error::Result;
-use crate::select::Collective;
+use crate::select::{Collective, Vector};
 
 impl Communicator {
     /// Waits until every rank has called it.
@@ -29,7 +29,7 @@ impl Communicator {
         if self.fits_a_slot(Collective::Barrier, 0) {
             return engine.slot_barrier(tag);
         }
-        let choice = self.tuning.choose(Collective::Barrier, 0, 1, true, self.size())?;
+        let choice = self.tuning.choose(Collective::Barrier, Vector::of_bytes(0), self.size())?;
         engine.line_barrier(&choice, tag)
     }
 }

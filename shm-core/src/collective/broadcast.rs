@@ -4,7 +4,7 @@ use super::tag_of;
 use crate::communicator::Communicator;
 use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
-use crate::select::{Collective, Regime};
+use crate::select::{Collective, Regime, Vector};
 
 impl Communicator {
     /// The root's buffer becomes everybody's.
@@ -21,7 +21,7 @@ impl Communicator {
         self.trace(Collective::Broadcast, bytes);
         let mut engine = self.enter()?;
         let tag = tag_of(Collective::Broadcast, root, type_number::<T>(), 0, buffer.len());
-        let choice = self.tuning.choose(Collective::Broadcast, bytes, 1, true, self.size())?;
+        let choice = self.tuning.choose(Collective::Broadcast, Vector::of_bytes(bytes), self.size())?;
         engine.board.begin(tag)?;
         if self.size() == 1 {
             return Ok(());

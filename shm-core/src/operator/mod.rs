@@ -11,6 +11,7 @@ pub use builtin::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max,
 pub use user::User;
 
 use crate::element::{Element, type_number};
+use crate::select::Vector;
 
 /// An operator on vectors of `T`.
 ///
@@ -36,6 +37,7 @@ pub trait Operator<T: Element> {
 pub(crate) struct Fold<'a> {
     /// Bytes of an element.
     pub element: usize,
+    align: usize,
     /// Tells element types apart.
     pub kind: u64,
     pub commutative: bool,
@@ -64,6 +66,7 @@ impl<'a> Fold<'a> {
         }
         Self {
             element: size_of::<T>(),
+            align: align_of::<T>(),
             kind: type_number::<T>(),
             commutative: operator.is_commutative(),
             code: operator.code(),
@@ -71,6 +74,12 @@ impl<'a> Fold<'a> {
             call: call::<T, O>,
             lives: std::marker::PhantomData,
         }
+    }
+
+    /// What a call of `bytes` bytes moves.
+    #[inline]
+    pub fn vector(&self, bytes: usize) -> Vector {
+        Vector { bytes, element: self.element, align: self.align, commutative: self.commutative }
     }
 
     /// Folds `bytes` bytes (a multiple of the element's) of each operand into `dst`.

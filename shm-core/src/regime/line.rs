@@ -2,20 +2,29 @@
 //!
 //! Messages longer than a slot go slot by slot.
 
+use std::cell::Cell;
+
 use super::{Engine, Reduction};
+use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::payload::{load_line, store_line};
 use crate::plan::Step;
 use crate::protocol::Board;
-use crate::protocol::exchange::exchange;
+use crate::protocol::exchange::{Pieces, exchange, exchange_pieces, exchange_then};
 use crate::protocol::step;
-use crate::segment::layout::SLOT_PAYLOAD;
+use crate::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD};
 use crate::select::Choice;
+
+/// The bytes of whole elements that fit a slot.
+fn piece_of(element: usize) -> usize {
+    let element = element.max(1);
+    (SLOT_PAYLOAD / element).max(1) * element
+}
 
 /// The pieces of a message that fill a slot each: offset and length. One empty piece for an empty message.
 fn pieces(bytes: usize, element: usize) -> impl Iterator<Item = (usize, usize)> {
-    let piece = (SLOT_PAYLOAD / element.max(1)).max(1) * element.max(1);
+    let piece = piece_of(element);
     (0..bytes.div_ceil(piece).max(1)).map(move |i| (i * piece, piece.min(bytes - i * piece)))
 }
 
@@ -96,15 +105,12 @@ impl Engine {
                 };
                 let mine = links.children().iter().filter(|&&child| child < rank).count();
                 for &child in links.children() {
-                    let piece = scratch[child].0.as_mut_ptr();
-                    // SAFETY: a scratch piece is longer than a slot's payload.
-                    unsafe { load_line(board.line(child, slot), piece, len) };
-                    operands[below(child)] = piece;
+                    operands[below(child)] = board.line_payload(child, slot);
                 }
                 operands[mine] = send;
-                let result = if own.is_some() { scratch[rank].0.as_mut_ptr() } else { reduction.recv.wrapping_add(at) };
-                // SAFETY: `len` bytes of each operand were just written, or are the caller's; `result` is the own scratch
-                // piece, which is no operand, or the caller's buffer.
+                let result = if own.is_some() { scratch.0.as_mut_ptr() } else { reduction.recv.wrapping_add(at) };
+                // SAFETY: the children's slots are published, and not written before this rank is done; the vector fits lines,
+                // so its elements are aligned there. `result` is the scratch, which is no operand, or the caller's buffer.
                 unsafe { fold.apply(result, operands, len) };
                 if let Some(own) = own {
                     // SAFETY: `len` bytes were just written there.
@@ -125,9 +131,10 @@ impl Engine {
             self.line_reduce(choice, 0, reduction, tag)?;
             return self.line_broadcast(choice, 0, reduction.recv, reduction.bytes, tag);
         }
-        for (at, bytes) in pieces(reduction.bytes, reduction.fold.element) {
-            let (send, recv) = (reduction.send.wrapping_add(at), reduction.recv.wrapping_add(at));
-            self.slot_allreduce(Reduction { send, recv, bytes, ..reduction }, tag)?;
+        let stride = piece_of(reduction.fold.element);
+        let count = reduction.bytes.div_ceil(stride).max(1);
+        for group in (0..count).step_by(LINE_SLOTS / 2) {
+            self.exchange_group(reduction, group * stride, stride, (count - group).min(LINE_SLOTS / 2), tag)?;
         }
         Ok(())
     }
@@ -135,30 +142,93 @@ impl Engine {
     /// An allreduce of what fits one slot, flat: the shortest way there is.
     #[inline]
     pub fn slot_allreduce(&mut self, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        let Self { board, lines, scratch, slot_operands, .. } = self;
+        let Self { board, lines, places, .. } = self;
         let Reduction { send, recv, bytes, fold } = reduction;
         let rank = board.rank();
-        slot_operands[rank] = send;
-        exchange(
+        places[rank] = send;
+        let places = Cell::from_mut(&mut **places).as_slice_of_cells();
+        exchange_then(
             board,
             lines,
             tag,
             // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
             |slot| unsafe { store_line(board.line(rank, slot), send, bytes) },
-            // SAFETY: a scratch piece is longer than a slot's payload.
-            |from, slot| unsafe { load_line(board.line(from, slot), scratch[from].0.as_mut_ptr(), bytes) },
+            |from, slot| places[from].set(board.line_payload(from, slot)),
+            || {
+                // SAFETY: pointers in cells are laid out as pointers, and nobody writes to these meanwhile.
+                let places = unsafe { std::slice::from_raw_parts(places.as_ptr().cast::<*const u8>(), places.len()) };
+                // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so
+                // its elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
+                unsafe { fold.apply(recv, places, bytes) };
+            },
         )?;
-        // SAFETY: the operands are the scratch pieces, of which `bytes` bytes were just written, and the caller's contribution;
-        // the result goes to the caller's buffer, which may be the contribution.
-        unsafe { fold.apply(recv, slot_operands, bytes) };
         add(&board.tally.loaded, (board.size() + 1) * bytes);
         add(&board.tally.stored, 2 * bytes);
         Ok(())
     }
 
+    /// Exchanges and combines a few pieces of `stride` bytes, from byte `at` on.
+    #[inline]
+    fn exchange_group(
+        &mut self,
+        reduction: Reduction<'_>,
+        at: usize,
+        stride: usize,
+        count: usize,
+        tag: u32,
+    ) -> Result<()> {
+        let Self { board, lines, places, .. } = self;
+        exchange_pieces(board, lines, tag, count, &mut Group { board, operands: places, reduction, at, stride })
+    }
+
     fn line_links(&mut self, choice: &Choice, step: Step, bytes: usize, root: usize) -> crate::links::Links {
         let bytes = if choice.flat { None } else { Some(bytes) };
         self.trees.links(step, bytes, root, self.board.rank(), self.board.size())
+    }
+}
+
+/// The payload of a few pieces of an allreduce.
+struct Group<'a> {
+    board: &'a SharedBoard,
+    /// Where each rank's piece lies.
+    operands: &'a mut [*const u8],
+    reduction: Reduction<'a>,
+    at: usize,
+    stride: usize,
+}
+
+impl Group<'_> {
+    /// Offset and length of a piece.
+    #[inline]
+    fn range(&self, piece: usize) -> (usize, usize) {
+        let at = self.at + piece * self.stride;
+        (at, self.stride.min(self.reduction.bytes - at))
+    }
+}
+
+impl Pieces for Group<'_> {
+    #[inline]
+    fn write(&mut self, piece: usize, slot: usize) {
+        let (at, len) = self.range(piece);
+        let line = self.board.line(self.board.rank(), slot);
+        // SAFETY: `at + len <= bytes` bytes of the caller's buffer; `len` bytes fit a slot.
+        unsafe { store_line(line, self.reduction.send.wrapping_add(at), len) };
+    }
+
+    #[inline]
+    fn read(&mut self, _: usize, rank: usize, slot: usize) {
+        self.operands[rank] = self.board.line_payload(rank, slot);
+    }
+
+    #[inline]
+    fn complete(&mut self, piece: usize) {
+        let (at, len) = self.range(piece);
+        self.operands[self.board.rank()] = self.reduction.send.wrapping_add(at);
+        // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so its
+        // elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
+        unsafe { self.reduction.fold.apply(self.reduction.recv.wrapping_add(at), self.operands, len) };
+        add(&self.board.tally.loaded, (self.board.size() + 1) * len);
+        add(&self.board.tally.stored, 2 * len);
     }
 }
 

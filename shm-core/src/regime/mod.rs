@@ -49,12 +49,12 @@ pub(crate) struct Engine {
     /// How the up and down cells are cut at present: bytes of a cell.
     up_cell: usize,
     down_cell: usize,
-    /// One for each rank.
-    scratch: Box<[Scratch]>,
+    /// Where a partial result is made that goes on in a line.
+    scratch: Box<Scratch>,
+    /// Where each rank's piece of an exchange lies.
+    places: Box<[*const u8]>,
     /// Where the operands of a fold lie; kept to spare an allocation a call.
     operands: Vec<*const u8>,
-    /// The scratch pieces, by rank; the own place is set by each call.
-    slot_operands: Vec<*const u8>,
     /// The ranks of the leaders, for the number of leaders that was used last.
     leaders: Vec<usize>,
     trees: Trees,
@@ -63,9 +63,6 @@ pub(crate) struct Engine {
 impl Engine {
     pub fn new(board: SharedBoard, plan: Arc<dyn Plan>) -> Self {
         let size = board.size();
-        // A slice on the heap: its pieces stay where they are when the engine moves.
-        let scratch = vec![Scratch([0; 512]); size].into_boxed_slice();
-        let slot_operands = scratch.iter().map(|piece| piece.0.as_ptr()).collect();
         Self {
             board,
             lines: Ring::new(RingName::Line, LINE_SLOTS, size),
@@ -73,8 +70,8 @@ impl Engine {
             down: Ring::new(RingName::Down, 1, size),
             up_cell: 0,
             down_cell: 0,
-            scratch,
-            slot_operands,
+            scratch: Box::new(Scratch([0; 512])),
+            places: vec![std::ptr::null(); size].into_boxed_slice(),
             operands: Vec::with_capacity(size),
             leaders: Vec::new(),
             trees: Trees { plan, cache: Vec::new() },

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::segment::layout::SLOT_PAYLOAD;
+
 /// The collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
@@ -92,6 +94,34 @@ impl Regime {
 impl fmt::Display for Regime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// What a call moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// Bytes in all.
+    pub bytes: usize,
+    /// Bytes of an element: slices are whole elements.
+    pub element: usize,
+    /// Alignment of an element.
+    pub align: usize,
+    /// Whether the order of contributions is free.
+    pub commutative: bool,
+}
+
+impl Vector {
+    /// Bytes that may be cut anywhere and are not combined, or are combined in any order.
+    #[must_use]
+    pub const fn of_bytes(bytes: usize) -> Self {
+        Self { bytes, element: 1, align: 1, commutative: true }
+    }
+
+    /// Whether an element can be combined where it lies in a line slot, behind the slot's stamp.
+    #[inline]
+    #[must_use]
+    pub const fn fits_lines(&self) -> bool {
+        self.element <= SLOT_PAYLOAD && self.align <= 8
     }
 }
 

@@ -118,19 +118,24 @@ fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::select::Vector;
+
+    fn vector(bytes: usize, element: usize) -> Vector {
+        Vector { element, align: element.min(8), ..Vector::of_bytes(bytes) }
+    }
 
     #[test]
     fn rules_are_read() {
         let mut tuning = Tuning::default();
         tuning.force("allreduce:shares,leaders=4; broadcast:cells,cell=16K,cells=8").unwrap();
-        let choice = tuning.choose(Collective::Allreduce, 8, 8, true, 8).unwrap();
+        let choice = tuning.choose(Collective::Allreduce, vector(8, 8), 8).unwrap();
         assert_eq!((choice.regime, choice.leaders), (Regime::Shares, 4));
-        let choice = tuning.choose(Collective::Broadcast, 8, 1, true, 8).unwrap();
+        let choice = tuning.choose(Collective::Broadcast, vector(8, 1), 8).unwrap();
         assert_eq!((choice.regime, choice.down_cell, choice.down_slots), (Regime::Cells, 16384, 8));
-        assert_eq!(tuning.choose(Collective::Reduce, 8, 8, true, 8).unwrap().regime, Regime::Line);
+        assert_eq!(tuning.choose(Collective::Reduce, vector(8, 8), 8).unwrap().regime, Regime::Line);
         tuning.force("all:cells").unwrap();
-        assert_eq!(tuning.choose(Collective::Reduce, 8, 8, true, 8).unwrap().regime, Regime::Cells);
-        assert_eq!(tuning.choose(Collective::Barrier, 0, 1, true, 8).unwrap().regime, Regime::Line);
+        assert_eq!(tuning.choose(Collective::Reduce, vector(8, 8), 8).unwrap().regime, Regime::Cells);
+        assert_eq!(tuning.choose(Collective::Barrier, vector(0, 1), 8).unwrap().regime, Regime::Line);
     }
 
     #[test]
@@ -153,7 +158,7 @@ mod tests {
     #[test]
     fn large_elements_are_refused_alike_before_any_flag_moves() {
         let tuning = Tuning::default();
-        assert!(tuning.choose(Collective::Allreduce, 1 << 20, 1 << 16, true, 4).is_err());
-        assert!(tuning.choose(Collective::Allreduce, 1 << 14, 1 << 14, true, 4).is_ok());
+        assert!(tuning.choose(Collective::Allreduce, vector(1 << 20, 1 << 16), 4).is_err());
+        assert!(tuning.choose(Collective::Allreduce, vector(1 << 14, 1 << 14), 4).is_ok());
     }
 }

@@ -5,5 +5,5 @@ mod choice;
 mod force;
 mod tuning;
 
-pub use choice::{Choice, Collective, Explanation, Regime};
+pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use tuning::Tuning;

@@ -1,6 +1,6 @@
 //! The table.
 
-use super::choice::{Choice, Collective, Regime};
+use super::choice::{Choice, Collective, Regime, Vector};
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
 use crate::segment::layout::{LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
@@ -83,7 +83,7 @@ impl Tuning {
         area.max(LEAST_DOWN_SLOTS * LINE).max(self.down_cell as usize * self.down_cells as usize)
     }
 
-    /// Bytes below which `what` surely takes one slot of lines, flat, whatever its elements: the calls that need no further
+    /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no further
     /// choice.
     pub(crate) fn slot_below(&self, what: Collective, size: usize) -> usize {
         let lines = match Regime::from_number(self.forced[what as usize]) {
@@ -95,30 +95,23 @@ impl Tuning {
         if size > self.flat_ranks as usize || self.debug != 0 { 0 } else { lines.min(SLOT_PAYLOAD) + 1 }
     }
 
-    /// What a call of `bytes` bytes, in elements of `element` bytes, takes on `size` ranks.
+    /// What a call on a vector takes on `size` ranks.
     ///
-    /// `element` is 1 for a broadcast, which may cut anywhere. An operator that is not `commutative` never takes a tree.
+    /// An operator that does not commute never takes a tree deeper than one.
     ///
     /// # Errors
     /// `Tuning` when an element is larger than a cell can be: the same on all ranks, before any flag moves.
-    pub fn choose(
-        &self,
-        what: Collective,
-        bytes: usize,
-        element: usize,
-        commutative: bool,
-        size: usize,
-    ) -> Result<Choice> {
-        let element = element.max(1);
+    pub fn choose(&self, what: Collective, vector: Vector, size: usize) -> Result<Choice> {
+        let Vector { bytes, commutative, .. } = vector;
+        let element = vector.element.max(1);
         let regime = match Regime::from_number(self.forced[what as usize]) {
             Some(regime) => regime,
-            None if bytes as u64 <= self.line_most[what as usize] && element <= SLOT_PAYLOAD => Regime::Line,
+            None if bytes as u64 <= self.line_most[what as usize] && vector.fits_lines() => Regime::Line,
             None if bytes as u64 >= self.shares_least[what as usize] => Regime::Shares,
-            // Elements larger than a line's slot, in a short message.
             None => Regime::Cells,
         };
         // What cannot be cut into lines goes through cells.
-        let regime = if regime == Regime::Line && element > SLOT_PAYLOAD { Regime::Cells } else { regime };
+        let regime = if regime == Regime::Line && !vector.fits_lines() { Regime::Cells } else { regime };
         let flat = size <= self.flat_ranks as usize || !commutative;
         match regime {
             Regime::Line => {

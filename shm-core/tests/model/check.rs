@@ -1,0 +1,141 @@
+//! Running a model, and asserting how it ends.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
+
+use super::mutant::Mutant;
+
+/// How far a model is explored.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// Every execution that loom distinguishes.
+    All,
+    /// Executions with at most so many preemptions: switches away from a thread that could go on.
+    Preemptions(usize),
+}
+
+/// In which way a model was rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// loom saw payload read and written without an order between the two.
+    Race,
+    /// A rank read a value that was not meant for it.
+    WrongValue,
+    /// All ranks wait, for ever.
+    Deadlock,
+}
+
+/// The longest that a model may take: far more than it does, and an end to what would never have one.
+const LONGEST: Duration = Duration::from_secs(120);
+
+thread_local! {
+    /// The first panic of the model that runs in this thread, if panics are to be noted rather than printed.
+    static NOTED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+fn note_panics_of_models() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let noted = NOTED.with(|noted| match noted.try_borrow_mut() {
+                Ok(mut noted) => match noted.as_mut() {
+                    Some(messages) => {
+                        messages.push(panic.to_string());
+                        true
+                    }
+                    None => false,
+                },
+                Err(_) => false,
+            });
+            if !noted {
+                print(panic);
+            }
+        }));
+    });
+}
+
+fn explore(bound: Bound, mutant: Mutant, model: fn(Mutant)) -> u64 {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = match bound {
+        Bound::All => None,
+        Bound::Preemptions(most) => Some(most),
+    };
+    builder.max_branches = 10_000;
+    builder.max_duration = Some(LONGEST);
+    builder.checkpoint_interval = 1_000;
+    let executions = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&executions);
+    builder.check(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        model(mutant);
+    });
+    executions.load(Ordering::Relaxed)
+}
+
+/// Asserts that a model holds in every execution within the bound.
+pub fn holds(name: &str, bound: Bound, model: fn(Mutant)) {
+    let start = Instant::now();
+    let executions = explore(bound, Mutant::None, model);
+    let took = start.elapsed();
+    // loom returns without a word when its time is over.
+    assert!(took < LONGEST, "{name}: not explored to the end within {LONGEST:?}");
+    eprintln!("{name}: holds in {executions} executions ({bound:?}), {:.2} s", took.as_secs_f64());
+}
+
+/// Asserts that a model with a defect is rejected, in the way that is expected.
+pub fn rejects(name: &str, bound: Bound, model: fn(Mutant), mutant: Mutant, ways: &[Rejected]) {
+    note_panics_of_models();
+    let start = Instant::now();
+    NOTED.with(|noted| *noted.borrow_mut() = Some(Vec::new()));
+    let end = catch_unwind(AssertUnwindSafe(|| explore(bound, mutant, model)));
+    let messages = NOTED.with(|noted| noted.borrow_mut().take()).expect("it was set above");
+    match end {
+        Ok(executions) => panic!("{name}: {mutant:?} survived {executions} executions"),
+        Err(_) => {
+            let first = messages.first().map_or("", String::as_str);
+            let way = way_of(first);
+            assert!(way.is_some_and(|way| ways.contains(&way)), "{name}: {mutant:?} ended in another way: {first}");
+            eprintln!("{name}: {mutant:?} rejected: {:?}, {:.2} s", way.unwrap(), start.elapsed().as_secs_f64());
+        }
+    }
+}
+
+fn way_of(message: &str) -> Option<Rejected> {
+    let ways = [
+        ("Causality violation", Rejected::Race),
+        ("wrong value", Rejected::WrongValue),
+        ("deadlock; threads", Rejected::Deadlock),
+    ];
+    ways.into_iter().find(|(mark, _)| message.contains(mark)).map(|(_, way)| way)
+}
+
+/// A model and its mutants, a test each.
+///
+/// `model! { name, bound, function; mutant_name: mutant => ways; .. }` makes a module `name` with a test `holds` and a
+/// test `rejects_<mutant_name>` for each mutant.
+macro_rules! model {
+    ($(#[$doc:meta])* $name:ident, $bound:expr, $function:path; $($mutant_name:ident: $mutant:expr => [$($way:ident),+];)*) => {
+        $(#[$doc])*
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            #[test]
+            fn holds() {
+                crate::model::check::holds(stringify!($name), $bound, $function);
+            }
+            $(
+                #[test]
+                fn $mutant_name() {
+                    let ways = [$(crate::model::Rejected::$way),+];
+                    crate::model::check::rejects(stringify!($name), $bound, $function, $mutant, &ways);
+                }
+            )*
+        }
+    };
+}
+pub(crate) use model;

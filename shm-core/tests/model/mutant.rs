@@ -1,0 +1,52 @@
+//! What may be broken in a world.
+
+use shm_core::protocol::Edge;
+
+/// One defect. The protocols stay as they are: it is their world that breaks a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// Nothing is broken.
+    None,
+    /// The near end of an edge stores without release ordering.
+    PublishRelaxed(Edge),
+    /// The far end of an edge loads without acquire ordering.
+    ObserveRelaxed(Edge),
+    /// Waits on an edge end at once.
+    SkipWait(Edge),
+    /// Who asks how far `of` has come is shown how far `shown` has: trap 1, progress in one tree taken as progress in
+    /// another.
+    OthersProgress {
+        /// The rank that is asked about.
+        of: usize,
+        /// The rank whose word is shown.
+        shown: usize,
+    },
+    /// A claim of too much: what is proven after an exchange includes the exchange itself.
+    ProvesTooMuch,
+    /// Slots are cut anew without waiting for the readers of the old ones.
+    ReshapesAtOnce,
+
+    /// Publications are not fenced from the look for sleepers.
+    LightFenceMissing,
+    /// Announcements are not fenced from the second look.
+    HeavyFenceMissing,
+    /// The sleeper does not look again once it is announced.
+    NoSecondLook,
+    /// The count that is slept on is read as late as the sleep itself.
+    CountReadLate,
+    /// The count that is slept on is read without acquire ordering.
+    CountReadRelaxed,
+    /// The bell is rung without counting it up.
+    NoCount,
+    /// The bell is counted up without release ordering.
+    CountRelaxed,
+    /// The bell is counted up, but nobody is woken.
+    NoWake,
+
+    /// The word on a failure, a departure, a lock or a last user is stored without release ordering.
+    StoreRelaxed,
+    /// The same word is loaded without acquire ordering.
+    LoadRelaxed,
+    /// The same word is not waited for, or not looked at.
+    NotLookedAt,
+}

@@ -1,0 +1,119 @@
+//! One collective call, made and checked against the oracle: a fold in rank order, in plain Rust, over everybody's
+//! contributions.
+
+use hier::operator::Operator;
+use hier::{Collective, Communicator, Error};
+
+use crate::sample::{Flavour, Sample};
+
+/// A call that all ranks of a communicator make alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Which collective.
+    pub what: Collective,
+    /// The root of rooted ones.
+    pub root: usize,
+    /// Elements.
+    pub len: usize,
+    /// Whether one buffer is contribution and result. Ranks may differ in it.
+    pub in_place: bool,
+    /// From which the contributions follow.
+    pub seed: u64,
+}
+
+/// Elements before and behind a buffer that must stay as they are. Odd, so that buffers lie across lines.
+const MARGIN: usize = 3;
+
+/// A buffer with margins.
+struct Buffer<T> {
+    all: Vec<T>,
+    margin: u64,
+    flavour: Flavour,
+}
+
+impl<T: Sample> Buffer<T> {
+    fn new(flavour: Flavour, seed: u64, len: usize, content: impl Fn(usize) -> T) -> Self {
+        let margin = !seed;
+        let edge = |place: usize| T::sample(flavour, margin, 0, place);
+        let before = (0..MARGIN).map(edge);
+        let behind = (MARGIN..2 * MARGIN).map(edge);
+        let all = before.chain((0..len).map(content)).chain(behind).collect();
+        Self { all, margin, flavour }
+    }
+
+    fn middle(&mut self) -> &mut [T] {
+        let end = self.all.len() - MARGIN;
+        &mut self.all[MARGIN..end]
+    }
+
+    /// What differs from `expected`, if anything does.
+    fn complaint(&self, what: &str, expected: impl Fn(usize) -> T) -> Option<String> {
+        let end = self.all.len() - MARGIN;
+        let edge = |place: usize| T::sample(self.flavour, self.margin, 0, place);
+        if (0..MARGIN).any(|i| self.all[i] != edge(i)) || (0..MARGIN).any(|i| self.all[end + i] != edge(MARGIN + i)) {
+            return Some(format!("{what}: something was written beside the buffer"));
+        }
+        let middle = &self.all[MARGIN..end];
+        let wrong = |&place: &usize| middle[place] != expected(place);
+        let first = (0..middle.len()).find(wrong)?;
+        let count = (first..middle.len()).filter(wrong).count();
+        Some(format!(
+            "{what}: element {first} of {} is {:?}, not {:?} ({count} are wrong)",
+            middle.len(),
+            middle[first],
+            expected(first)
+        ))
+    }
+}
+
+/// Makes `call` with `operator`, and checks everything that this rank can see of it against `oracle`.
+///
+/// # Errors
+/// That of the collective.
+///
+/// # Panics
+/// When an answer is wrong, a contribution was changed, or something beside a buffer was.
+pub fn check<T: Sample, O: Operator<T>>(
+    comm: &Communicator,
+    call: &Call,
+    name: &str,
+    flavour: Flavour,
+    operator: O,
+    oracle: impl Fn(T, T) -> T,
+) -> Result<(), Error> {
+    let Call { what, root, len, in_place, seed } = *call;
+    let (rank, size) = (comm.rank(), comm.size());
+    let of = |rank: usize| move |place: usize| T::sample(flavour, seed, rank, place);
+    // What a result buffer holds before: another call's contributions.
+    let stale = |place: usize| T::sample(flavour, seed ^ 0x5bd1_e995, rank, place);
+    let combined = |place: usize| {
+        (1..size).fold(T::sample(flavour, seed, 0, place), |sum, rank| {
+            oracle(sum, T::sample(flavour, seed, rank, place))
+        })
+    };
+    let process = comm.process_at_rank(root);
+    let gets = what != Collective::Reduce || rank == root;
+    let has_own = !in_place || !gets;
+
+    let mut send = Buffer::new(flavour, seed, if has_own && what != Collective::Barrier { len } else { 0 }, of(rank));
+    let mut recv = Buffer::new(flavour, !seed, if gets && what != Collective::Barrier { len } else { 0 }, |place| {
+        if in_place || (what == Collective::Broadcast && rank == root) { of(rank)(place) } else { stale(place) }
+    });
+    match what {
+        Collective::Barrier => comm.barrier()?,
+        Collective::Broadcast => process.broadcast_into(recv.middle())?,
+        Collective::Reduce if rank != root => process.reduce_into(send.middle(), operator)?,
+        Collective::Reduce if in_place => process.reduce_into_root_in_place(recv.middle(), operator)?,
+        Collective::Reduce => process.reduce_into_root(send.middle(), recv.middle(), operator)?,
+        Collective::Allreduce if in_place => comm.all_reduce_in_place(recv.middle(), operator)?,
+        Collective::Allreduce => comm.all_reduce_into(send.middle(), recv.middle(), operator)?,
+    }
+    let complaint = send.complaint("contribution", of(rank)).or_else(|| match what {
+        Collective::Broadcast => recv.complaint("message", of(root)),
+        _ => recv.complaint("result", combined),
+    });
+    if let Some(complaint) = complaint {
+        panic!("rank {rank} of {size}: {what} of {len} x {name}, root {root}, in place {in_place}, seed {seed}: {complaint}");
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Regimes, cells and trees under which the conformance tests run, with the sizes at which each changes its ways.
+
+use hier::Regime;
+
+/// A forced choice of algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// As `PHALANX_ALGORITHM` takes it.
+    pub rules: &'static str,
+    /// The regime that reductions must take, whatever their size; none where the size decides.
+    pub regime: Option<Regime>,
+    /// Message sizes in bytes around which something changes: a slot or a cell is full, the ring has gone round.
+    edges: &'static [usize],
+    /// Shares: leaders (0 for all ranks) and bytes of a slice; nothing otherwise.
+    shares: Option<(usize, usize)>,
+}
+
+impl Setting {
+    /// Bytes around which something changes with `ranks` ranks, rising.
+    #[must_use]
+    pub fn edges(&self, ranks: usize) -> Vec<usize> {
+        let mut edges = self.edges.to_vec();
+        if let Some((leaders, slice)) = self.shares {
+            let leaders = if leaders == 0 { ranks } else { leaders.min(ranks) };
+            // A line for each leader; a slice for each; two, and so many that every ring has gone round.
+            edges.extend([leaders * 64, leaders * slice, 2 * leaders * slice, 5 * leaders * slice + 8]);
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+}
+
+const fn setting(
+    rules: &'static str,
+    regime: Option<Regime>,
+    edges: &'static [usize],
+    shares: Option<(usize, usize)>,
+) -> Setting {
+    Setting { rules, regime, edges, shares }
+}
+
+/// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
+pub const SETTINGS: [Setting; 12] = [
+    setting("all:auto", None, &[504, 8192], None),
+    setting("all:line", Some(Regime::Line), &[56, 504, 1008, 17 * 504], None),
+    setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 504, 1512], None),
+    setting("all:cells", Some(Regime::Cells), &[64, 8192, 40960], None),
+    setting("all:cells,cell=64,cells=2", Some(Regime::Cells), &[64, 128, 640], None),
+    setting(
+        "all:cells,up_cell=192,up_cells=3,down_cell=64,down_cells=5",
+        Some(Regime::Cells),
+        &[64, 192, 320, 1152],
+        None,
+    ),
+    setting("all:shares", Some(Regime::Shares), &[8192], Some((0, 2048))),
+    setting("all:shares,leaders=1,share_cell=64", Some(Regime::Shares), &[64], Some((1, 64))),
+    setting("all:shares,leaders=2,share_cell=64,share_downs=2", Some(Regime::Shares), &[64], Some((2, 64))),
+    setting("all:shares,leaders=3,share_cell=192,share_downs=3", Some(Regime::Shares), &[200], Some((3, 192))),
+    setting("all:shares,share_cell=128", Some(Regime::Shares), &[64], Some((0, 128))),
+    setting(
+        "all:auto,line_most=120,shares_least=1500,cell=128,cells=3,share_cell=256",
+        None,
+        &[120, 128, 384, 1500],
+        Some((0, 256)),
+    ),
+];
+
+/// Trees, as `PHALANX_TREES` takes them: every kind, both skews, chains, levels, and trees that change with the size.
+pub const TREES: [&str; 14] = [
+    "",
+    "gather:flat;release:flat",
+    "gather:kary:1;release:kary:1",
+    "gather:kary:2;release:kary:2",
+    "gather:kary:3:right;release:kary:2:right",
+    "gather:kary:5;release:knomial:3",
+    "gather:knomial:2;release:knomial:2",
+    "gather:knomial:2:right;release:kary:1",
+    "gather:knomial:4;release:kary:3",
+    "gather:knomial:8:right;release:flat",
+    "gather:kary:1:right;release:knomial:2:right",
+    "gather:kary:2:package:leaders-last;release:kary:2:package",
+    "gather:knomial:2:right:package:numa:l3:leaders-last;release:knomial:4:package:l3:right",
+    "gather:kary:1<65,knomial:3<640,kary:2;release:knomial:2<65,kary:1<320,flat<1K,kary:4",
+];
+
+/// Where ranks could be bound: package, NUMA node and L3 of each, as on machines that nobody here owns.
+#[must_use]
+pub fn places(ranks: usize, seed: u64) -> Vec<[usize; 3]> {
+    let mut random = crate::random::Random::new(seed);
+    let packages = 1 + random.below(3);
+    let in_order = random.once_in(2);
+    (0..ranks)
+        .map(|rank| {
+            let package = if in_order { rank * packages / ranks } else { random.below(packages) };
+            let numa = 2 * package + random.below(2);
+            [package, numa, 2 * numa + random.below(2)]
+        })
+        .collect()
+}

@@ -1,0 +1,131 @@
+//! Sweeps: lists of calls that all ranks of a communicator make, the same under threads and under processes.
+
+use hier::{Collective, Communicator, Error};
+
+use crate::call::Call;
+use crate::cases::{Case, cases, named, own_cases};
+use crate::random::Random;
+use crate::settings::Setting;
+
+/// Makes calls, with a delay of this rank's own before some of them, and counts.
+pub struct Sweep<'a> {
+    comm: &'a Communicator,
+    /// What the world is like, for messages.
+    label: String,
+    /// The same on all ranks.
+    plan: Random,
+    /// This rank's own.
+    own: Random,
+    late: bool,
+    /// Calls made.
+    pub calls: usize,
+}
+
+impl<'a> Sweep<'a> {
+    /// A sweep over a communicator; with `late`, ranks come late at random.
+    #[must_use]
+    pub fn new(comm: &'a Communicator, label: impl Into<String>, seed: u64, late: bool) -> Self {
+        let own = Random::new(seed ^ (comm.rank() as u64 + 1) << 32);
+        Self { comm, label: label.into(), plan: Random::new(seed), own, late, calls: 0 }
+    }
+
+    /// One call.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn call(&mut self, case: &Case, what: Collective, root: usize, len: usize) {
+        let seed = self.plan.number();
+        // A choice of each rank for itself.
+        let in_place = self.own.once_in(2);
+        if self.late {
+            self.own.loiter();
+        }
+        let call = Call { what, root, len, in_place, seed };
+        self.calls += 1;
+        if let Err(error) = case.make(self.comm, &call) {
+            let (rank, size) = (self.comm.rank(), self.comm.size());
+            panic!("{}: rank {rank} of {size}: {call:?} of {}: {error}", self.label, case.name);
+        }
+    }
+
+    /// Every case by broadcast, reduce and allreduce, each with `lens` lengths: one of 1 to 3, then around `bytes` bytes.
+    ///
+    /// Not the whole product: the root goes round from call to call.
+    pub fn types(&mut self, lens: usize, bytes: usize) {
+        let mut root = self.plan.below(self.comm.size());
+        for case in cases() {
+            for round in 0..lens {
+                let whole = bytes / case.element.max(1);
+                let len = if round == 0 { 1 + self.plan.below(3) } else { whole.max(3) - 1 + self.plan.below(3) };
+                for what in [Collective::Broadcast, Collective::Reduce, Collective::Allreduce] {
+                    root = (root + 1) % self.comm.size();
+                    self.call(&case, what, root, len);
+                }
+            }
+        }
+    }
+
+    /// Lengths 0, 1, 2, odd ones, and one element below, at and above every edge of the setting, with every root.
+    ///
+    /// Not the whole product: each (length, root) takes one of the types in turn, elements of 1, 3, 8, 24 and 300 bytes among
+    /// them, ordered ones too; every root is taken by each of a reduce and a broadcast.
+    pub fn lengths(&mut self, setting: &Setting) {
+        let mut types = named(&["u8 Sum", "u64 Sum", "f32 Sum", "Complex<f64> Sum", "bf16 Max"]);
+        types.extend(own_cases());
+        let size = self.comm.size();
+        let mut turn = self.plan.below(types.len());
+        for edge in std::iter::once(0).chain(setting.edges(size)) {
+            for around in [-1, 0, 1, 2, 9] {
+                for root in 0..size {
+                    let case = types[turn % types.len()];
+                    turn += 1;
+                    let whole = (edge / case.element.max(1)) as isize;
+                    let len = (whole + around).max(0) as usize;
+                    self.call(&case, Collective::Reduce, root, len);
+                    self.call(&case, Collective::Broadcast, root, len);
+                    // No root here, but as many types.
+                    if root % 4 == 0 {
+                        self.call(&case, Collective::Allreduce, 0, len);
+                    }
+                }
+                self.call(&types[0], Collective::Barrier, 0, 0);
+            }
+        }
+    }
+
+    /// A few lengths with every root, one after the other without anything between: trees of different roots follow each
+    /// other in the same rings.
+    pub fn roots(&mut self, lens: &[usize]) {
+        let types = named(&["u64 Sum", "i32 Max", "u16 BitXor", "u8 ordered", "[u64; 3] ordered", "[[u8; 3]; 100] ordered"]);
+        for &len in lens {
+            for root in 0..self.comm.size() {
+                let case = types[self.plan.below(types.len())];
+                let len = len * 8 / case.element;
+                for what in [Collective::Reduce, Collective::Broadcast, Collective::Allreduce] {
+                    if !self.plan.once_in(4) {
+                        self.call(&case, what, root, len);
+                    }
+                }
+            }
+            self.call(&types[0], Collective::Barrier, 0, 0);
+        }
+    }
+
+    /// Checks that reductions really take the regime that was forced.
+    ///
+    /// # Errors
+    /// Those of [`Communicator::explain`].
+    ///
+    /// # Panics
+    /// When they do not.
+    pub fn takes(&self, setting: &Setting) -> Result<(), Error> {
+        let Some(regime) = setting.regime else { return Ok(()) };
+        for bytes in [0, 1, 100, 5000, 1 << 20] {
+            for what in [Collective::Reduce, Collective::Allreduce] {
+                let explanation = self.comm.explain(what, bytes)?;
+                assert_eq!(explanation.regime, regime, "{}: {what} of {bytes} bytes: {explanation}", self.label);
+            }
+        }
+        Ok(())
+    }
+}

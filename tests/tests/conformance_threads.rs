@@ -1,0 +1,108 @@
+//! The collectives against the oracle, over ranks that are threads: 1 to 16 of them, under every regime and tree.
+//!
+//! The product of everything with everything would take hours. What is complete: ranks x settings x types x operators;
+//! ranks x settings x lengths around every edge x roots; ranks x trees x settings with cells and lines x roots. Within
+//! each, the remaining choices (type for a length, in place or not, root for an allreduce) go round or are drawn.
+
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use hier::job::JobSpec;
+use hier::{Communicator, TreeRules};
+use phalanx_tests::cases::cases;
+use phalanx_tests::random::{mixed, seed_of_run};
+use phalanx_tests::settings::{SETTINGS, TREES, places};
+use phalanx_tests::sweep::Sweep;
+use phalanx_tests::watchdog::watchdog;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs a sweep on `ranks` ranks; returns the calls that each made.
+fn sweep(
+    (ranks, rules, trees, seed): (usize, &str, &str, u64),
+    late: bool,
+    calls: impl Fn(&mut Sweep) + Sync,
+) -> usize {
+    let mut spec = JobSpec::new(ranks).unwrap();
+    spec.tuning.force(rules).unwrap();
+    let label = format!("{ranks} ranks, {rules:?}, trees {trees:?}, seed {seed}");
+    let trees: TreeRules = trees.parse().unwrap();
+    let made = Communicator::threads_at(&spec, trees, places(ranks, seed), |comm| {
+        let mut sweep = Sweep::new(&comm, &label, seed, late);
+        calls(&mut sweep);
+        comm.barrier().unwrap();
+        assert_eq!(comm.counters().calls as usize, sweep.calls + 1, "every call was counted");
+        sweep.calls
+    })
+    .unwrap();
+    assert!(made.iter().all(|&calls| calls == made[0]));
+    made[0]
+}
+
+#[test]
+fn types_and_operators() {
+    watchdog(LIMIT, || {
+        let seed = seed_of_run();
+        let mut calls = 0;
+        for ranks in 1..=16 {
+            for (at, setting) in SETTINGS.iter().enumerate() {
+                let world = (ranks, setting.rules, TREES[(ranks + at) % TREES.len()], mixed(seed ^ (ranks * 100 + at) as u64));
+                let edges = setting.edges(ranks);
+                let bytes = edges[ranks % edges.len()].min(1200);
+                calls += sweep(world, false, |sweep| {
+                    sweep.takes(setting).unwrap();
+                    sweep.types(2, bytes);
+                });
+            }
+        }
+        println!("{calls} calls, {} cases, seed {seed}", cases().len());
+    });
+}
+
+#[test]
+fn lengths_around_every_edge_with_every_root() {
+    watchdog(LIMIT, || {
+        let seed = seed_of_run();
+        let mut calls = 0;
+        for ranks in 1..=16 {
+            for (at, setting) in SETTINGS.iter().enumerate() {
+                let world = (ranks, setting.rules, TREES[(3 * ranks + at) % TREES.len()], mixed(seed ^ (ranks * 100 + at) as u64));
+                calls += sweep(world, false, |sweep| sweep.lengths(setting));
+            }
+        }
+        println!("{calls} calls, seed {seed}");
+    });
+}
+
+#[test]
+fn every_tree_with_every_root() {
+    watchdog(LIMIT, || {
+        let seed = seed_of_run();
+        let mut calls = 0;
+        for ranks in 1..=16 {
+            for (at, trees) in TREES.iter().enumerate() {
+                for rules in ["all:cells,cell=64,cells=2", "all:line,flat_ranks=1", "all:auto,flat_ranks=2,line_most=64,shares_least=1000"] {
+                    let world = (ranks, rules, *trees, mixed(seed ^ (ranks * 100 + at) as u64));
+                    calls += sweep(world, false, |sweep| sweep.roots(&[1, 8, 9, 80, 130]));
+                }
+            }
+        }
+        println!("{calls} calls, seed {seed}");
+    });
+}
+
+#[test]
+fn late_ranks() {
+    watchdog(LIMIT, || {
+        let seed = seed_of_run();
+        let mut calls = 0;
+        for ranks in [2, 3, 4, 7, 16] {
+            for (at, setting) in SETTINGS.iter().enumerate() {
+                let world = (ranks, setting.rules, TREES[(5 * ranks + at) % TREES.len()], mixed(seed ^ (ranks * 100 + at) as u64));
+                calls += sweep(world, true, |sweep| sweep.roots(&[1, 8, 70, 200]));
+            }
+        }
+        println!("{calls} calls, seed {seed}");
+    });
+}
