@@ -1,18 +1,18 @@
 //! The exchange of border rows between neighbouring strips.
 //!
-//! A rank needs the last row of the strip above its own and the first row of the strip below. Phalanx has collectives and no
-//! messages from one rank to another, but a collective of two ranks is as good as a message: the world is split into pairs of
-//! neighbours, twice, and inside a pair each rank broadcasts its row to the other one.
+//! A rank needs the last row of the strip above its own and the first row of the strip below. Phalanx has collectives
+//! and no messages from one rank to another, but a collective of two ranks is as good as a message: the world is
+//! split into pairs of neighbours, twice, and inside a pair each rank broadcasts its row to the other one.
 //!
 //! ```text
 //! first split     (0 1) (2 3) (4 5)
 //! second split     0 (1 2) (3 4) 5
 //! ```
 //!
-//! All pairs of a split work at the same time, so an exchange takes four broadcasts however many ranks there are, and a rank
-//! sends and receives two rows. One allreduce over the world, of a table with two rows for each rank that everybody
-//! fills with zeros but for the own rows, would need no split, and would have every rank move the rows of all ranks. One allreduce
-//! inside each pair, of such a table for two, would halve the calls, and double the bytes.
+//! All pairs of a split work at the same time, so an exchange takes four broadcasts however many ranks there are, and
+//! a rank sends and receives two rows. One allreduce over the world, of a table with two rows for each rank that
+//! everybody fills with zeros but for the own rows, would need no split, and would have every rank move the rows of
+//! all ranks. One allreduce inside each pair, of such a table for two, would halve the calls, and double the bytes.
 
 use phalanx::{Communicator, Result};
 
@@ -54,7 +54,8 @@ impl Neighbours {
         self.above.iter().chain(&self.below)
     }
 
-    /// Fills the first and the last row of `field` with the neighbours' border rows; every rank of the world must call it.
+    /// Fills the first and the last row of `field` with the neighbours' border rows; every rank of the world must
+    /// call it.
     ///
     /// `field` has rows of `width` values: the neighbour's, the rows of this rank's strip, the other neighbour's. A row
     /// without a neighbour is left alone.

@@ -5,11 +5,12 @@
 //! target/release/phalanx run -n 4 -- target/release/examples/cg
 //! ```
 //!
-//! Collectives on the way: dot products are allreduces of 8 bytes, the worst case for a library's latency; border rows go
-//! between neighbours through communicators of two (see `halo.rs`). The result is compared with the known solution
-//! (see `problem.rs`); the exit status is 1 when it is further off than `--max-error` allows.
+//! Collectives on the way: dot products are allreduces of 8 bytes, the worst case for a library's latency; border
+//! rows go between neighbours through communicators of two (see `halo.rs`). The result is compared with the known
+//! solution (see `problem.rs`); the exit status is 1 when it is further off than `--max-error` allows.
 //!
-//! Any number of ranks from 1 to the number of rows will do. Started without the launcher, the program is a world of one rank.
+//! Any number of ranks from 1 to the number of rows will do. Started without the launcher, the program is a world of
+//! one rank.
 
 mod halo;
 mod options;
@@ -20,8 +21,8 @@ mod stopwatch;
 
 use std::process::ExitCode;
 
-use phalanx::operator::Max;
 use phalanx::Communicator;
+use phalanx::operator::Max;
 
 use halo::Neighbours;
 use options::{Options, USAGE};

@@ -1,8 +1,8 @@
 //! The equation, its known solution, and one rank's strip of the grid.
 //!
-//! `-u_xx - u_yy = f` on the unit square, `u = 0` on its border. The grid has `n x n` inner points, `h = 1 / (n + 1)` apart.
-//! The second derivatives become differences of neighbours (the 5-point formula); times `h * h` this reads
-//! `4 u - up - down - left - right = h * h * f` at every point.
+//! `-u_xx - u_yy = f` on the unit square, `u = 0` on its border. The grid has `n x n` inner points, `h = 1 / (n + 1)`
+//! apart. The second derivatives become differences of neighbours (the 5-point formula); times `h * h` this reads `4
+//! u - up - down - left - right = h * h * f` at every point.
 //!
 //! The known solution is `u = x (1 - x) y (1 - y) (1 + x + 2 y)`: a cubic along every grid line. The 5-point
 //! formula is exact for cubics, so `u` solves the equations of the grid as well, and whatever is missing at the end is
@@ -64,8 +64,8 @@ impl Strip {
 
     /// `result = A field`: the left-hand side of the equations, for the rows of this strip.
     ///
-    /// `field` has the rows of the strip and one more at either end, which hold the neighbours' rows (see [`crate::halo`]),
-    /// or zeros where the strip ends at the border.
+    /// `field` has the rows of the strip and one more at either end, which hold the neighbours' rows (see
+    /// [`crate::halo`]), or zeros where the strip ends at the border.
     pub fn apply(&self, field: &[f64], result: &mut [f64]) {
         let n = self.n;
         for (row, out) in result.chunks_exact_mut(n).enumerate() {

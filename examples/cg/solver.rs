@@ -1,8 +1,8 @@
 //! The method of conjugate gradients, its vectors divided over the ranks.
 //!
-//! An iteration is one exchange of border rows, one product with the matrix, three updates of vectors, and two dot products, each an
-//! allreduce of 8 bytes. All ranks get the same bits out of an allreduce, so they all see the same residual and stop in
-//! the same iteration; without that, one rank could leave the loop while the others wait for it.
+//! An iteration is one exchange of border rows, one product with the matrix, three updates of vectors, and two dot
+//! products, each an allreduce of 8 bytes. All ranks get the same bits out of an allreduce, so they all see the same
+//! residual and stop in the same iteration; without that, one rank could leave the loop while the others wait for it.
 //!
 //! # References
 //!

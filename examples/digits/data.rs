@@ -99,8 +99,9 @@ impl Images {
     ///
     /// Rank 0 passes what it read, the other ranks pass `None`. When rank 0 has nothing, all ranks get `None`.
     ///
-    /// A rank must know how much it will receive, so the number of images goes ahead of them; a number of 0 says
-    /// that there is nothing to wait for. Without it a rank 0 that gives up would look to the others like a rank that died.
+    /// A rank must know how much it will receive, so the number of images goes ahead of them; a number of 0 says that
+    /// there is nothing to wait for. Without it a rank 0 that gives up would look to the others like a rank that
+    /// died.
     pub fn broadcast(world: &Communicator, from_rank_0: Option<Images>) -> phalanx::Result<Option<Images>> {
         let root = world.process_at_rank(0);
         let mut count = [from_rank_0.as_ref().map_or(0, Images::len)];

@@ -5,15 +5,16 @@
 //! target/release/phalanx run -n 4 -- target/release/examples/digits
 //! ```
 //!
-//! Every rank holds the whole network and takes its part of each batch of images. A step is: compute the gradient over
-//! the own part, add the gradients of all ranks with one allreduce, and apply the sum. All ranks get the same bits out of
-//! the allreduce, so their networks stay equal without ever being sent again.
+//! Every rank holds the whole network and takes its part of each batch of images. A step is: compute the gradient
+//! over the own part, add the gradients of all ranks with one allreduce, and apply the sum. All ranks get the same
+//! bits out of the allreduce, so their networks stay equal without ever being sent again.
 //!
-//! For a given number of ranks every run gives the same loss, bit for bit: the order in which an allreduce adds does not depend
-//! on who arrives first. Another number of ranks adds in another order; then the last digits of the loss may differ,
-//! and the accuracy agrees.
+//! For a given number of ranks every run gives the same loss, bit for bit: the order in which an allreduce adds does
+//! not depend on who arrives first. Another number of ranks adds in another order; then the last digits of the loss
+//! may differ, and the accuracy agrees.
 //!
-//! The data and its licence: `DATA.md` beside this file. Started without the launcher, the program is a world of one rank.
+//! The data and its licence: `DATA.md` beside this file. Started without the launcher, the program is a world of one
+//! rank.
 
 mod data;
 mod network;
@@ -25,8 +26,8 @@ mod stopwatch;
 use std::ops::Range;
 use std::process::ExitCode;
 
-use phalanx::operator::{Max, Min, Sum};
 use phalanx::Communicator;
+use phalanx::operator::{Max, Min, Sum};
 
 use data::Images;
 use network::Network;

@@ -3,15 +3,15 @@
 
 #![forbid(unsafe_code)]
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use phalanx_tests::command::{self, Ended};
 
 /// Past this a run counts as hung. A run takes well below a second on an idle machine.
-const WATCHDOG: Duration = Duration::from_secs(90);
+const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// Test images that two runs with different numbers of ranks may read differently. The gradients are added in another
 /// order then, so an image on the edge between two digits may fall to the other side.
@@ -20,29 +20,14 @@ const SAMPLES: usize = 2;
 /// How far apart, as a part of the loss, the losses of different numbers of ranks may be, for the same reason.
 const LOSS: f64 = 1e-9;
 
-/// What a run left behind.
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Ended {
-    /// The standard output of a run that had to succeed.
-    fn succeeded(self) -> String {
-        assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
-        self.stdout
-    }
-}
-
 /// Where cargo puts the examples that belong to this test: beside the folder of the test itself.
 fn example(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let test = std::env::current_exe().expect("the path of this test");
         let profile = test.parent().and_then(Path::parent).expect("TARGET/PROFILE/deps/TEST");
-        // `cargo test --workspace` has built the examples already, `cargo test -p phalanx-tests` has not. The profile is
-        // that of this test: `cargo test` and `cargo test --release` are the two that exist.
+        // `cargo test --workspace` has built the examples already, `cargo test -p phalanx-tests` has not. The profile
+        // is that of this test: `cargo test` and `cargo test --release` are the two that exist.
         let release = profile.file_name().is_some_and(|name| name == "release");
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "phalanx", "--examples"])
@@ -60,52 +45,8 @@ fn example(name: &str) -> PathBuf {
 
 /// Runs an example with `ranks` ranks under the command.
 fn run(name: &str, ranks: usize, arguments: &[&str]) -> Ended {
-    let mut command = Command::new(phalanx_tests::phalanx_command());
-    command.args(["run", "-n", &ranks.to_string(), "--"]).arg(example(name)).args(arguments);
-    watch(&mut command)
-}
-
-/// Runs a command to its end, or panics when the watchdog's time is over.
-fn watch(command: &mut Command) -> Ended {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let stdout = drain(child.stdout.take().expect("piped"));
-    let stderr = drain(child.stderr.take().expect("piped"));
-    let code = wait(&mut child, command);
-    Ended {
-        code,
-        stdout: stdout.join().expect("the reader of the output"),
-        stderr: stderr.join().expect("the reader of the errors"),
-    }
-}
-
-/// Reads a pipe to its end in a thread of its own, so that a full pipe never stops the child.
-fn drain(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut text = Vec::new();
-        pipe.read_to_end(&mut text).expect("the pipe can be read");
-        String::from_utf8_lossy(&text).into_owned()
-    })
-}
-
-/// The exit code of `child`, which is killed when the watchdog's time is over.
-fn wait(child: &mut Child, command: &Command) -> Option<i32> {
-    let started = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().expect("the child can be waited for") {
-            return status.code();
-        }
-        if started.elapsed() > WATCHDOG {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("{command:?} has not ended after {WATCHDOG:?}");
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+    let program = example(name);
+    command::run(&mut command::job(program.to_str().expect("a path in UTF-8"), ranks, arguments), WATCHDOG)
 }
 
 /// The word number `word`, from 0, of the first line that begins with `label`, counted behind the label.
@@ -175,7 +116,7 @@ fn digits_names_the_bad_line_of_its_data() {
     let path_text = path.to_str().expect("a path of plain letters");
     let ended = run("digits", 3, &["--data", path_text]);
     std::fs::remove_dir_all(&folder).expect("the folder can be removed");
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     let expected = format!("{path_text}, line 3: field 1: \"17\" is not a pixel");
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("not a pixel").count(), 1, "one rank speaks for all:\n{}", ended.stderr);
@@ -184,7 +125,7 @@ fn digits_names_the_bad_line_of_its_data() {
 #[test]
 fn digits_refuses_an_unknown_option() {
     let ended = run("digits", 2, &["--epoch", "3"]);
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
     assert!(ended.stderr.contains("unknown option --epoch"), "{}", ended.stderr);
 }
 
@@ -220,13 +161,13 @@ fn cg_gives_every_rank_one_row() {
 #[test]
 fn cg_refuses_more_ranks_than_rows() {
     let ended = run("cg", 3, &["--grid", "2"]);
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
     assert!(ended.stderr.contains("3 ranks cannot share 2 rows"), "{}", ended.stderr);
 }
 
 #[test]
 fn cg_fails_when_the_solution_is_not_reached() {
     let ended = run("cg", 2, &["--grid", "96", "--max-iterations", "5"]);
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("was not reached in 5 iterations"), "{}", ended.stderr);
 }

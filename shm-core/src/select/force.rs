@@ -9,7 +9,8 @@
 //!                   | share_cell | share_downs | up_bytes | down_bytes | flat_ranks | line_most | shares_least
 //! ```
 //!
-//! `cell` and `cells` set the up and the down ring alike. Values take the suffixes K and M.
+//! `cell` and `cells` set the up and the down ring alike; `shares_least` counts bytes for each rank. Values take the suffixes
+//! K and M.
 
 use super::choice::{Collective, Regime};
 use super::tuning::Tuning;

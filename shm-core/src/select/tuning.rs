@@ -14,7 +14,7 @@ use crate::segment::layout::{LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
 pub struct Tuning {
     /// Bytes up to which a collective takes lines, by [`Collective`].
     pub line_most: [u64; 4],
-    /// Bytes from which a collective takes shares, by [`Collective`]; `u64::MAX` for never.
+    /// Bytes for each rank from which a collective takes shares, by [`Collective`]; `u64::MAX` for never.
     pub shares_least: [u64; 4],
     /// The regime that is forced on a collective, by [`Collective`]: 0 for none, else the [`Regime`]'s number.
     pub forced: [u32; 4],
@@ -47,8 +47,8 @@ pub struct Tuning {
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            line_most: [0, 504, 504, 504],
-            shares_least: [u64::MAX, u64::MAX, 32 * 1024, 8 * 1024],
+            line_most: [0, 504, 504, 1024],
+            shares_least: [u64::MAX, u64::MAX, 4 * 1024, 1024],
             forced: [0; 4],
             flat_ranks: 32,
             leaders: 0,
@@ -107,7 +107,7 @@ impl Tuning {
         let regime = match Regime::from_number(self.forced[what as usize]) {
             Some(regime) => regime,
             None if bytes as u64 <= self.line_most[what as usize] && vector.fits_lines() => Regime::Line,
-            None if bytes as u64 >= self.shares_least[what as usize] => Regime::Shares,
+            None if bytes as u64 >= self.shares_least[what as usize].saturating_mul(size as u64) => Regime::Shares,
             None => Regime::Cells,
         };
         // What cannot be cut into lines goes through cells.
