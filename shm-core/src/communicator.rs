@@ -8,8 +8,7 @@ use crate::board::SharedBoard;
 use crate::cost::{self, Chain};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::job::{Invitation, Job, JobSpec, block_layout};
-use crate::plan::{FlatPlan, Plan, Step};
+use crate::plan::{Plan, Step};
 use crate::regime::Engine;
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
@@ -40,57 +39,6 @@ pub struct Communicator {
 unsafe impl Send for Communicator {}
 
 impl Communicator {
-    /// The world of this process: that of the launcher which started it, or one of a single rank. Trees are flat.
-    ///
-    /// # Errors
-    /// `Environment` or `Segment` when what a launcher passed is damaged; `AlreadyAttached` on a second call.
-    pub fn world() -> Result<Self> {
-        match Invitation::from_environment()? {
-            Some(invitation) => invitation.accept(Arc::new(FlatPlan)),
-            None => Job::create(&JobSpec::new(1)?)?.attach(0, Arc::new(FlatPlan)),
-        }
-    }
-
-    /// Runs `f` on `n` ranks that are threads of this process, each with its world; returns the results by rank. Trees
-    /// are flat.
-    ///
-    /// # Errors
-    /// As [`Job::create`].
-    ///
-    /// # Panics
-    /// When a rank panics: the others' calls return `RankFailed`, and when all have ended the panic goes on.
-    pub fn threads<R: Send>(n: usize, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
-        Self::threads_of(&JobSpec::new(n)?, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f)
-    }
-
-    /// [`threads`](Communicator::threads) for a job and a plan of one's own making.
-    ///
-    /// # Errors
-    /// As [`Job::create`].
-    ///
-    /// # Panics
-    /// When a rank panics.
-    pub fn threads_of<R: Send>(spec: &JobSpec, plan: &Arc<dyn Plan>, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
-        let job = Job::create(spec)?;
-        let worlds = (0..spec.ranks).map(|rank| job.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
-        let f = &f;
-        std::thread::scope(|scope| {
-            let mut ranks = Vec::with_capacity(spec.ranks);
-            for (rank, world) in worlds.into_iter().enumerate() {
-                let thread = std::thread::Builder::new().name(format!("rank {rank}"));
-                let thread = thread.spawn_scoped(scope, move || f(world));
-                // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
-                ranks.push(thread.map_err(|e| Error::system("starting the thread of a rank", e))?);
-            }
-            let ended: Vec<_> = ranks.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-            let mut results = Vec::with_capacity(ended.len());
-            for result in ended {
-                results.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            Ok(results)
-        })
-    }
-
     /// The world of a seat.
     pub(crate) fn world_of(seat: Seat, plan: Arc<dyn Plan>) -> Result<Self> {
         let (rank, size) = (seat.rank(), seat.mapping().layout.ranks);
@@ -126,7 +74,7 @@ impl Communicator {
     ) -> Self {
         let tuning = seat.mapping().header().tuning;
         let size = members.len();
-        let layout = block_layout(&tuning, size);
+        let layout = tuning.block_layout(size);
         let slot_below = Collective::ALL.map(|what| tuning.slot_below(what, size));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };

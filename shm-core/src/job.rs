@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::seat::{self, Seat};
 pub use crate::segment::header::Standing;
 use crate::segment::header::{Header, HeaderValues};
-use crate::segment::layout::{BlockLayout, CHUNK, JobLayout, MOST_RANKS, round_up};
+use crate::segment::layout::{CHUNK, JobLayout, MOST_RANKS, round_up};
 use crate::segment::mapping::Mapping;
 use crate::segment::memory_file;
 use crate::select::Tuning;
@@ -70,7 +70,7 @@ impl Job {
             return Err(Error::Ranks { ranks: spec.ranks, most: MOST_RANKS });
         }
         spec.tuning.check()?;
-        let block = block_layout(&spec.tuning, spec.ranks);
+        let block = spec.tuning.block_layout(spec.ranks);
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
             None => (round_up(block.total(), CHUNK) * 64)
@@ -157,11 +157,6 @@ impl Job {
     pub fn attach(&self, rank: usize, plan: Arc<dyn Plan>) -> Result<Communicator> {
         Communicator::world_of(Seat::take(Arc::clone(&self.mapping), rank)?, plan)
     }
-}
-
-/// The layout of a communicator's block.
-pub(crate) fn block_layout(tuning: &Tuning, size: usize) -> BlockLayout {
-    BlockLayout::new(size, tuning.up_area(size), tuning.down_area(size))
 }
 
 const RANK: &str = "PHALANX_RANK";

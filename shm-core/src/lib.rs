@@ -33,6 +33,7 @@ mod seat;
 pub mod segment;
 pub mod select;
 pub mod wait;
+mod world;
 
 pub use collective::Process;
 pub use communicator::Communicator;

@@ -525,7 +525,7 @@ const ACT: &str = "PHALANX_TEST_ACT";
 #[test]
 #[ignore = "the program of other tests"]
 fn as_a_rank() {
-    let world = phalanx::Communicator::world().expect("a world");
+    let world = hier::Communicator::world().expect("a world");
     let act = std::env::var(ACT).unwrap_or_default();
     world.barrier().expect("all are there");
     if world.rank() == 1 && act != "stay" {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
-use crate::job::block_layout;
 use crate::operator::BitOr;
 use crate::segment::memory_file::MEMORY_ADVICE;
 
@@ -95,7 +94,7 @@ impl Communicator {
     }
 
     fn take_block_for(&self, size: usize) -> Grant {
-        let layout = block_layout(&self.tuning, size);
+        let layout = self.tuning.block_layout(size);
         let mapping = self.seat().mapping();
         match mapping.take_block(self.seat().rank(), layout.total()) {
             Ok(offset) => {
@@ -110,7 +109,7 @@ impl Communicator {
 
     fn return_grant(&self, grant: &Grant, size: usize) {
         if let Some(offset) = grant.offset.checked_sub(1) {
-            let layout = block_layout(&self.tuning, size);
+            let layout = self.tuning.block_layout(size);
             self.seat().mapping().give_block_back(self.seat().rank(), offset, layout.total());
         }
     }

@@ -120,7 +120,7 @@ impl Header {
             magic: MAGIC,
             version: layout::VERSION,
             ranks: value.ranks,
-            layout_hash: layout::layout_hash(),
+            layout_hash: layout_hash(),
             total: value.total,
             cookie: value.cookie,
             note_bytes: value.note_bytes,
@@ -143,14 +143,14 @@ impl Header {
                 "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",
             );
         }
-        if self.version != layout::VERSION || self.layout_hash != layout::layout_hash() {
+        if self.version != layout::VERSION || self.layout_hash != layout_hash() {
             return refuse(
                 format!(
                     "its layout is version {} ({:#018x}), this program's is version {} ({:#018x})",
                     self.version,
                     self.layout_hash,
                     layout::VERSION,
-                    layout::layout_hash()
+                    layout_hash()
                 ),
                 "build the program and the `phalanx` command from the same sources, with the same compiler",
             );
@@ -173,6 +173,32 @@ impl Header {
         }
         self.tuning.check()
     }
+}
+
+/// A number that differs between builds that lay the segment out differently.
+const fn layout_hash() -> u64 {
+    const PARTS: [usize; 13] = [
+        layout::VERSION as usize,
+        MOST_RANKS,
+        layout::APART,
+        layout::LINE,
+        layout::LINE_SLOTS,
+        layout::LINES_A_SLOT,
+        layout::CALLS,
+        layout::MOST_DOWN_SLOTS,
+        layout::CHUNK,
+        size_of::<Header>(),
+        size_of::<Tuning>(),
+        size_of::<usize>(),
+        cfg!(target_endian = "big") as usize,
+    ];
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut i = 0;
+    while i < PARTS.len() {
+        hash = (hash ^ PARTS[i] as u64).wrapping_mul(0x0100_0000_01b3);
+        i += 1;
+    }
+    hash
 }
 
 /// What differs between headers.

@@ -144,33 +144,6 @@ impl BlockLayout {
     }
 }
 
-/// A number that differs between builds that lay the segment out differently.
-#[must_use]
-pub const fn layout_hash() -> u64 {
-    const PARTS: [usize; 13] = [
-        VERSION as usize,
-        MOST_RANKS,
-        APART,
-        LINE,
-        LINE_SLOTS,
-        LINES_A_SLOT,
-        CALLS,
-        MOST_DOWN_SLOTS,
-        CHUNK,
-        size_of::<super::header::Header>(),
-        size_of::<crate::select::Tuning>(),
-        size_of::<usize>(),
-        cfg!(target_endian = "big") as usize,
-    ];
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut i = 0;
-    while i < PARTS.len() {
-        hash = (hash ^ PARTS[i] as u64).wrapping_mul(0x0100_0000_01b3);
-        i += 1;
-    }
-    hash
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use super::choice::{Choice, Collective, Regime, Vector};
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
-use crate::segment::layout::{LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
+use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
 
 /// The parameters of the choice. Every rank of a job sees the one that its creator wrote into the segment.
 ///
@@ -81,6 +81,11 @@ impl Tuning {
         let derived = if size <= 64 { 128 * 1024 } else { 64 * 1024 };
         let area = if self.down_bytes == 0 { derived } else { self.down_bytes as usize };
         area.max(LEAST_DOWN_SLOTS * LINE).max(self.down_cell as usize * self.down_cells as usize)
+    }
+
+    /// The layout of the block of a communicator of `size` ranks.
+    pub(crate) fn block_layout(&self, size: usize) -> BlockLayout {
+        BlockLayout::new(size, self.up_area(size), self.down_area(size))
     }
 
     /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no further

@@ -26,7 +26,8 @@ pub fn exchange_words(board: &ModelBoard, ring: &mut Ring) {
 /// The root of the links tells everybody below it a word, which `root` would say at this position.
 pub fn release_word(board: &ModelBoard, name: RingName, ring: &mut Ring, links: &Links, root: usize) {
     let position = ring.take(1);
-    step::release(board, ring, links, position, TAG, |passage| pass(board, name, passage, word_of(root, position))).unwrap();
+    step::release(board, ring, links, position, TAG, |passage| pass(board, name, passage, word_of(root, position)))
+        .unwrap();
 }
 
 /// Takes `word` from the parent's slot, or has it, and passes it on.

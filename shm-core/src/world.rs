@@ -1,0 +1,61 @@
+//! How a world comes about: from a launcher, or for threads of one process.
+
+use std::sync::Arc;
+
+use crate::communicator::Communicator;
+use crate::error::{Error, Result};
+use crate::job::{Invitation, Job, JobSpec};
+use crate::plan::{FlatPlan, Plan};
+
+impl Communicator {
+    /// The world of this process: that of the launcher which started it, or one of a single rank. Trees are flat.
+    ///
+    /// # Errors
+    /// `Environment` or `Segment` when what a launcher passed is damaged; `AlreadyAttached` on a second call.
+    pub fn world() -> Result<Self> {
+        match Invitation::from_environment()? {
+            Some(invitation) => invitation.accept(Arc::new(FlatPlan)),
+            None => Job::create(&JobSpec::new(1)?)?.attach(0, Arc::new(FlatPlan)),
+        }
+    }
+
+    /// Runs `f` on `n` ranks that are threads of this process, each with its world; returns the results by rank. Trees
+    /// are flat.
+    ///
+    /// # Errors
+    /// As [`Job::create`].
+    ///
+    /// # Panics
+    /// When a rank panics: the others' calls return `RankFailed`, and when all have ended the panic goes on.
+    pub fn threads<R: Send>(n: usize, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
+        Self::threads_of(&JobSpec::new(n)?, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f)
+    }
+
+    /// [`threads`](Communicator::threads) for a job and a plan of one's own making.
+    ///
+    /// # Errors
+    /// As [`Job::create`].
+    ///
+    /// # Panics
+    /// When a rank panics.
+    pub fn threads_of<R: Send>(spec: &JobSpec, plan: &Arc<dyn Plan>, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
+        let job = Job::create(spec)?;
+        let worlds = (0..spec.ranks).map(|rank| job.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
+        let f = &f;
+        std::thread::scope(|scope| {
+            let mut ranks = Vec::with_capacity(spec.ranks);
+            for (rank, world) in worlds.into_iter().enumerate() {
+                let thread = std::thread::Builder::new().name(format!("rank {rank}"));
+                let thread = thread.spawn_scoped(scope, move || f(world));
+                // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
+                ranks.push(thread.map_err(|e| Error::system("starting the thread of a rank", e))?);
+            }
+            let ended: Vec<_> = ranks.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+            let mut results = Vec::with_capacity(ended.len());
+            for result in ended {
+                results.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            Ok(results)
+        })
+    }
+}
