@@ -74,7 +74,12 @@ fn loops(operation: Operation, wish: &Wish) -> Vec<Kind> {
 fn all_loops(wish: &Wish) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = COMPARED.iter().flat_map(|(operation, _)| loops(*operation, wish)).collect();
     let mut seen = Vec::new();
-    kinds.retain(|kind| !seen.contains(kind) && { seen.push(*kind); true });
+    kinds.retain(|kind| {
+        !seen.contains(kind) && {
+            seen.push(*kind);
+            true
+        }
+    });
     kinds
 }
 
@@ -123,7 +128,12 @@ pub fn measure(wish: &Wish, scratch: &Scratch, progress: &Progress) -> Result<Ve
                 let times = &bare[place];
                 Beside { kind, time: Summary::of(&times.concat()), ratio: Ratio::of_turns(&ours, times) }
             });
-            Against { operation: *operation, ranks: wish.ranks, ours: Summary::of(&ours.concat()), beside: beside.collect() }
+            Against {
+                operation: *operation,
+                ranks: wish.ranks,
+                ours: Summary::of(&ours.concat()),
+                beside: beside.collect(),
+            }
         })
         .collect())
 }
@@ -137,7 +147,19 @@ impl Against {
 
 /// All comparisons of one rank count as a table.
 pub fn render(all: &[Against]) -> String {
-    let mut table = Table::new(&["ranks", "ours<", "median", "p25", "p75", "beside it<", "median", "p25", "p75", "ours / it", "range over turns<"]);
+    let mut table = Table::new(&[
+        "ranks",
+        "ours<",
+        "median",
+        "p25",
+        "p75",
+        "beside it<",
+        "median",
+        "p25",
+        "p75",
+        "ours / it",
+        "range over turns<",
+    ]);
     for against in all {
         for beside in &against.beside {
             let name = match against.operation {

@@ -42,7 +42,14 @@ pub fn run(options: &Bytes) -> Result<()> {
     let all = ranks.len() * operations.len();
     let progress = Progress::new(all);
     let mut table = Table::new(&[
-        "ranks", "collective<", "loaded / n", "stored / n", "sum / n", "formula", "difference<", "algorithm<",
+        "ranks",
+        "collective<",
+        "loaded / n",
+        "stored / n",
+        "sum / n",
+        "formula",
+        "difference<",
+        "algorithm<",
     ]);
     let mut differences = 0;
     for &ranks in &ranks {

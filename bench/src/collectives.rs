@@ -48,7 +48,8 @@ pub fn run(options: &Collectives) -> Result<()> {
     let scratch = Scratch::new()?;
     let mut host = Host::look();
     let baselines = prepare_baselines(options, &scratch)?;
-    host.baselines = baselines.iter().map(|b| format!("{}: {} ({})", b.name, b.version, b.launcher.display())).collect();
+    host.baselines =
+        baselines.iter().map(|b| format!("{}: {} ({})", b.name, b.version, b.launcher.display())).collect();
     for &ranks in &ranks {
         check_ranks(options, ranks)?;
     }
@@ -119,7 +120,9 @@ fn check_ranks(options: &Collectives, ranks: usize) -> Result<()> {
 
 fn prepare_baselines(options: &Collectives, scratch: &Scratch) -> Result<Vec<Baseline>> {
     if options.baseline.len() > 1 && (options.mpicc.is_some() || options.mpirun.is_some()) {
-        return Err(Error::Usage("--mpicc and --mpirun belong to one --baseline; for several write NAME=FOLDER".into()));
+        return Err(Error::Usage(
+            "--mpicc and --mpirun belong to one --baseline; for several write NAME=FOLDER".into(),
+        ));
     }
     let (compiler, launcher) = (options.mpicc.as_deref(), options.mpirun.as_deref());
     options
@@ -259,7 +262,8 @@ impl Session<'_> {
 
     /// The ratio to the floor that belongs into `row`, where one was measured.
     fn to_floor(&self, row: &Row) -> Option<Ratio> {
-        let compared = (row.operation == Operation::Barrier || (row.operation == Operation::Allreduce && row.bytes == 8))
+        let compared = (row.operation == Operation::Barrier
+            || (row.operation == Operation::Allreduce && row.bytes == 8))
             && row.timing == Timing::Stream
             && row.buffers == BufferMode::Warm;
         let same = |against: &&Against| against.ranks == row.ranks && against.operation == row.operation;

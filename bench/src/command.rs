@@ -242,7 +242,18 @@ mod tests {
 
     #[test]
     fn lists_and_sizes_are_read() {
-        let options = collectives(&["-n", "2,8", "--max", "64K", "--buffers", "cold", "--late", "1:500", "--baseline", "openmpi,mpich"]);
+        let options = collectives(&[
+            "-n",
+            "2,8",
+            "--max",
+            "64K",
+            "--buffers",
+            "cold",
+            "--late",
+            "1:500",
+            "--baseline",
+            "openmpi,mpich",
+        ]);
         assert_eq!((options.ranks.as_slice(), options.max), (&[2, 8][..], 65536));
         assert_eq!(options.buffer_modes(), [BufferMode::Cold]);
         assert_eq!(options.late, [Late { rank: 1, microseconds: 500 }]);
@@ -258,7 +269,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for words in [["-n", "0"], ["--buffers", "hot"], ["--late", "x"], ["--turns", "0"], ["--max", "big"], ["--mpicc", "x"]] {
+        for words in
+            [["-n", "0"], ["--buffers", "hot"], ["--late", "x"], ["--turns", "0"], ["--max", "big"], ["--mpicc", "x"]]
+        {
             assert!(Cli::try_parse_from(["bench", "collectives"].iter().chain(&words)).is_err(), "{words:?}");
         }
     }

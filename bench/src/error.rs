@@ -8,7 +8,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// A rank got another answer than the oracle.
-    #[error("WRONG ANSWER from {series}: {detail}\nNothing of this run was timed to its end; no figure of it should be used.")]
+    #[error(
+        "WRONG ANSWER from {series}: {detail}\nNothing of this run was timed to its end; no figure of it should be used."
+    )]
     Wrong {
         /// Whose collectives: `phalanx` or the baseline's name.
         series: String,

@@ -32,7 +32,9 @@ impl Keeper {
 
     fn fail(&mut self, error: Error) {
         if self.error.is_none() {
-            eprintln!("{error}: there will be no whole record; results are printed all the same (--record DIR names another place)");
+            eprintln!(
+                "{error}: there will be no whole record; results are printed all the same (--record DIR names another place)"
+            );
             self.error = Some(error);
         }
     }

@@ -68,10 +68,7 @@ pub fn last_level_cache() -> u64 {
 
 /// Bytes of the level-2 cache of one core; 512 KiB where the system does not tell.
 pub fn second_level_cache() -> u64 {
-    caches()
-        .iter()
-        .find(|cache| cache.level == 2 && cache.bytes > 0)
-        .map_or(512 << 10, |cache| cache.bytes)
+    caches().iter().find(|cache| cache.level == 2 && cache.bytes > 0).map_or(512 << 10, |cache| cache.bytes)
 }
 
 /// The load average over one minute, 0 where the system does not tell.
@@ -96,7 +93,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("bench-caches-{}", std::process::id()));
         let entry = folder.join("index0");
         fs::create_dir_all(&entry).unwrap();
-        for (name, text) in [("level", "3\n"), ("type", "Unified\n"), ("size", "32768K\n"), ("shared_cpu_list", "0-1\n")] {
+        for (name, text) in
+            [("level", "3\n"), ("type", "Unified\n"), ("size", "32768K\n"), ("shared_cpu_list", "0-1\n")]
+        {
             fs::write(entry.join(name), text).unwrap();
         }
         let caches = caches_under(&folder);

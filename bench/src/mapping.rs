@@ -50,13 +50,12 @@ pub fn anonymous_file(lines: usize) -> Result<OwnedFd> {
 impl Mapping {
     /// Maps `lines` lines of `file`, which must be at least that long.
     pub fn of(file: impl AsFd, lines: usize) -> Result<Mapping> {
-        let bytes = NonZeroUsize::new(lines * size_of::<Line>())
-            .ok_or_else(|| Error::Floor("a mapping of no lines".into()))?;
+        let bytes =
+            NonZeroUsize::new(lines * size_of::<Line>()).ok_or_else(|| Error::Floor("a mapping of no lines".into()))?;
         // SAFETY: a fresh mapping at an address that the kernel chooses overlaps nothing of ours.
-        let base = unsafe {
-            mmap(None, bytes, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, file, 0)
-        }
-        .map_err(Error::system("mmap of the floor's mapping"))?;
+        let base =
+            unsafe { mmap(None, bytes, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, file, 0) }
+                .map_err(Error::system("mmap of the floor's mapping"))?;
         Ok(Mapping { base, lines })
     }
 

@@ -230,10 +230,9 @@ impl FromStr for Plan {
                 _ if index == 0 && line != HEADER => return Err(fault(format!("expected '{HEADER}'"))),
                 _ if index == 0 => {}
                 ["cold", bytes] => plan.cold_bytes = number(bytes).map_err(fault)?,
-                ["late", rank, late] => plan.late.push(Late {
-                    rank: number(rank).map_err(fault)?,
-                    microseconds: number(late).map_err(fault)?,
-                }),
+                ["late", rank, late] => plan
+                    .late
+                    .push(Late { rank: number(rank).map_err(fault)?, microseconds: number(late).map_err(fault)? }),
                 ["case", operation, buffers, timing, element, bytes, root, blocks, block] => {
                     plan.cases.push(Case {
                         operation: operation.parse().map_err(fault)?,

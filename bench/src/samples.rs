@@ -178,7 +178,13 @@ pub fn read_run(folder: &Path, ranks: usize) -> Result<Run> {
     Ok(run)
 }
 
-fn read_line(samples: &mut CaseSamples, rank: usize, ranks: usize, word: &str, rest: &str) -> std::result::Result<(), String> {
+fn read_line(
+    samples: &mut CaseSamples,
+    rank: usize,
+    ranks: usize,
+    word: &str,
+    rest: &str,
+) -> std::result::Result<(), String> {
     match word {
         "times" => {
             let (iterations, values) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -206,9 +212,7 @@ fn read_line(samples: &mut CaseSamples, rank: usize, ranks: usize, word: &str, r
 }
 
 fn numbers<T: std::str::FromStr>(text: &str) -> std::result::Result<Vec<T>, String> {
-    text.split_whitespace()
-        .map(|word| word.parse().map_err(|_| format!("'{word}' is no number")))
-        .collect()
+    text.split_whitespace().map(|word| word.parse().map_err(|_| format!("'{word}' is no number"))).collect()
 }
 
 /// The wrong answers that the ranks of a failed run wrote down, however incomplete their files.

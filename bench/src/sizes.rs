@@ -36,9 +36,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = trimmed.split_at(digits);
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("'{text}' is no size: write for example 4096, 64K or 8MiB"))?;
+    let number: u64 =
+        number.parse().map_err(|_| format!("'{text}' is no size: write for example 4096, 64K or 8MiB"))?;
     let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "k" | "kb" | "kib" => 1 << 10,
@@ -48,9 +47,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
             return Err(format!("'{other}' in '{text}' is no unit: use B, K, M or G"));
         }
     };
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| format!("'{text}' is more than an address can hold"))
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is more than an address can hold"))
 }
 
 /// Reads a rank count, 1 to 256.

@@ -44,11 +44,7 @@ impl Summary {
     /// The distance of the quartiles as a share of the median: 0.05 means that the middle half of
     /// the repetitions lies within 5% of the median.
     pub fn spread(&self) -> f64 {
-        if self.median > 0.0 {
-            (self.p75 - self.p25) / self.median
-        } else {
-            0.0
-        }
+        if self.median > 0.0 { (self.p75 - self.p25) / self.median } else { 0.0 }
     }
 
     /// The same figures in another unit.
@@ -71,11 +67,7 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// The mean of `values`, 0 for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
-    if values.is_empty() {
-        0.0
-    } else {
-        values.iter().sum::<f64>() / values.len() as f64
-    }
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
 /// The value below which the share `q` of `sorted` lies, interpolated between neighbours.

@@ -39,7 +39,13 @@ impl Table {
             for (column, cell) in cells.iter().enumerate() {
                 let space = widths[column] - cell.chars().count();
                 let (before, after) = if self.left.contains(&column) { (0, space) } else { (space, 0) };
-                text.push_str(&format!("{:w$}{cell}{:a$}", "", "", w = before + if column == 0 { 1 } else { 2 }, a = after));
+                text.push_str(&format!(
+                    "{:w$}{cell}{:a$}",
+                    "",
+                    "",
+                    w = before + if column == 0 { 1 } else { 2 },
+                    a = after
+                ));
             }
             format!("{}\n", text.trim_end())
         };
@@ -127,7 +133,9 @@ pub fn results(rows: &[&Row], baselines: &[String], width: Width) -> String {
         for name in baselines {
             let theirs = rows.iter().find(|other| other.series == *name && other.same_case(row));
             cells.push(theirs.map_or_else(|| "-".into(), |other| microseconds(other.time.median)));
-            cells.push(theirs.and_then(|other| other.ratio).map_or_else(|| "-".into(), |ratio| three_digits(ratio.value)));
+            cells.push(
+                theirs.and_then(|other| other.ratio).map_or_else(|| "-".into(), |ratio| three_digits(ratio.value)),
+            );
         }
         cells.push(row.algorithm.clone().unwrap_or_default());
         table.row(cells);

@@ -29,9 +29,7 @@ pub fn tie_to(parent: u32, signal: Signal) -> Result<()> {
 /// launcher gets its SIGTERM when the benchmark is killed. Returns only when that fails.
 pub fn become_program(parent: u32, program: &[PathBuf]) -> Result<std::convert::Infallible> {
     tie_to(parent, Signal::SIGTERM)?;
-    let (name, arguments) = program
-        .split_first()
-        .ok_or_else(|| Error::Usage("no program to start".into()))?;
+    let (name, arguments) = program.split_first().ok_or_else(|| Error::Usage("no program to start".into()))?;
     let source = Command::new(name).args(arguments).exec();
     Err(Error::System { what: format!("start {}", name.display()), source })
 }

@@ -75,11 +75,26 @@ fn two_ranks_are_measured_beside_the_floor_and_recorded() {
     let folder = Folder::new("short");
     let output = bench(
         &folder.0,
-        &["collectives", "-n", "2", "--short", "--max", "1K", "--buffers", "all", "--time-per-size", "10", "--name", "try"],
+        &[
+            "collectives",
+            "-n",
+            "2",
+            "--short",
+            "--max",
+            "1K",
+            "--buffers",
+            "all",
+            "--time-per-size",
+            "10",
+            "--name",
+            "try",
+        ],
     );
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");
-    for word in ["beside the machine's floor", "allreduce, 2 ranks", "cold buffers", "x floor", "collectives-2-ranks.svg"] {
+    for word in
+        ["beside the machine's floor", "allreduce, 2 ranks", "cold buffers", "x floor", "collectives-2-ranks.svg"]
+    {
         assert!(out.contains(word), "{word} in\n{out}");
     }
     let record = fs::read_dir(folder.0.join("records")).unwrap().next().unwrap().unwrap().path();
@@ -87,7 +102,8 @@ fn two_ranks_are_measured_beside_the_floor_and_recorded() {
     let csv = fs::read_to_string(record.join("results.csv")).unwrap();
     // A barrier; three collectives, three buffer modes, sizes 8, 64, 512 and 1K; the head.
     assert_eq!(csv.lines().count(), 1 + 1 + 3 * 3 * 4);
-    let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(record.join("results.json")).unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(record.join("results.json")).unwrap()).unwrap();
     assert_eq!(json["rows"].as_array().unwrap().len(), 1 + 3 * 3 * 4);
     assert!(json["host"]["rustc"].as_str().unwrap().starts_with("rustc"));
     for name in ["host.txt", "tables.txt", "collectives-2-ranks.svg"] {
@@ -101,7 +117,22 @@ fn an_unwritable_record_costs_the_record_and_not_the_results() {
     let folder = Folder::new("unwritable");
     let output = bench(
         &folder.0,
-        &["collectives", "-n", "2", "--max", "8", "--min", "8", "--buffers", "warm", "--no-floor", "--time-per-size", "5", "--record", "/proc/none"],
+        &[
+            "collectives",
+            "-n",
+            "2",
+            "--max",
+            "8",
+            "--min",
+            "8",
+            "--buffers",
+            "warm",
+            "--no-floor",
+            "--time-per-size",
+            "5",
+            "--record",
+            "/proc/none",
+        ],
     );
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
@@ -115,8 +146,25 @@ fn late_ranks_other_roots_and_other_types() {
     let output = bench(
         &folder.0,
         &[
-            "collectives", "-n", "3", "--max", "64", "--min", "4", "--type", "i64", "--root", "2", "--late", "1:300",
-            "--no-floor", "--no-record", "--time-per-size", "5", "--turns", "1",
+            "collectives",
+            "-n",
+            "3",
+            "--max",
+            "64",
+            "--min",
+            "4",
+            "--type",
+            "i64",
+            "--root",
+            "2",
+            "--late",
+            "1:300",
+            "--no-floor",
+            "--no-record",
+            "--time-per-size",
+            "5",
+            "--turns",
+            "1",
         ],
     );
     let (out, err) = (text(&output.stdout), text(&output.stderr));

@@ -120,7 +120,8 @@ fn memory() -> Finding {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?.trim().split(' ').next()?.parse::<u64>();
         line.ok().map(|kibibytes| kibibytes << 10)
     };
-    let container = own_limit("memory.max").zip(own_limit("memory.current")).map(|(most, used)| most.saturating_sub(used));
+    let container =
+        own_limit("memory.max").zip(own_limit("memory.current")).map(|(most, used)| most.saturating_sub(used));
     let (from, free) = match (kibibytes("MemAvailable:"), container) {
         (Some(machine), Some(container)) if container < machine => ("in this container", container),
         (Some(machine), _) => ("on this machine", machine),
@@ -129,8 +130,13 @@ fn memory() -> Finding {
     let text = format!("{} MiB available {from}", free >> 20);
     let address_space = getrlimit(Resource::As).current;
     match address_space {
-        Some(limit) => Warn(format!("{text}, and `ulimit -v` allows each process {} MiB; raise it if ranks cannot attach", limit >> 20)),
-        None if free < LITTLE => Warn(format!("{text}: 1 MiB a rank is needed, more for large jobs and many communicators")),
+        Some(limit) => Warn(format!(
+            "{text}, and `ulimit -v` allows each process {} MiB; raise it if ranks cannot attach",
+            limit >> 20
+        )),
+        None if free < LITTLE => {
+            Warn(format!("{text}: 1 MiB a rank is needed, more for large jobs and many communicators"))
+        }
         None => Fine(text),
     }
 }
@@ -139,7 +145,9 @@ fn huge_pages() -> Finding {
     let path = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     let chosen = read(path).and_then(|text| Some(text.split('[').nth(1)?.split(']').next()?.to_owned()));
     match chosen.as_deref() {
-        Some("never" | "deny") => Fine(format!("not used for shared memory; for very large messages `echo advise > {path}` (as root) may help")),
+        Some("never" | "deny") => Fine(format!(
+            "not used for shared memory; for very large messages `echo advise > {path}` (as root) may help"
+        )),
         Some(mode) => Fine(format!("{mode} for shared memory")),
         None => Fine("this kernel has none for shared memory; that costs a little with very large messages".to_owned()),
     }
@@ -148,7 +156,9 @@ fn huge_pages() -> Finding {
 fn fences() -> Finding {
     match membarrier(MembarrierCommand::RegisterGlobalExpedited) {
         Ok(()) => Fine("ranks that sleep fence for those that do not".to_owned()),
-        Err(error) => Warn(format!("refused ({error}): every flag costs a fence, some 20 ns; allow membarrier in the sandbox")),
+        Err(error) => {
+            Warn(format!("refused ({error}): every flag costs a fence, some 20 ns; allow membarrier in the sandbox"))
+        }
     }
 }
 
@@ -157,7 +167,9 @@ fn sleeping() -> Finding {
     // The word is not 2, so that a futex which works says so at once.
     match futex::wait(&word, futex::Flags::empty(), 2, None) {
         Err(Errno::AGAIN) => Fine("ranks that wait for long sleep".to_owned()),
-        Err(error) => Warn(format!("refused ({error}): ranks that wait wake up 2000 times a second; allow futex in the sandbox")),
+        Err(error) => {
+            Warn(format!("refused ({error}): ranks that wait wake up 2000 times a second; allow futex in the sandbox"))
+        }
         Ok(()) => Warn("woke up without reason: ranks that wait may use some processor time".to_owned()),
     }
 }
@@ -170,7 +182,8 @@ fn deaths() -> Finding {
 }
 
 fn processes() -> Finding {
-    let limits = [("ulimit -u", getrlimit(Resource::Nproc).current), ("the container's pids.max", own_limit("pids.max"))];
+    let limits =
+        [("ulimit -u", getrlimit(Resource::Nproc).current), ("the container's pids.max", own_limit("pids.max"))];
     let tightest = limits.into_iter().filter_map(|(name, limit)| Some((limit?, name))).min();
     match tightest {
         Some((limit, name)) if limit < 512 => Warn(format!("{name} allows {limit}: raise it for jobs of many ranks")),

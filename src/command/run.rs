@@ -104,7 +104,9 @@ impl Run {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     // More would overflow the clock when it is added to the time of day.
-    seconds.filter(|duration| duration.as_secs() < 1 << 32).ok_or_else(|| "a number of seconds is expected, as in 0.5".to_owned())
+    seconds
+        .filter(|duration| duration.as_secs() < 1 << 32)
+        .ok_or_else(|| "a number of seconds is expected, as in 0.5".to_owned())
 }
 
 #[cfg(test)]

@@ -94,8 +94,9 @@ impl Topo {
             if let Some(file) = &self.svg {
                 let file = numbered(file, number);
                 let level = spec.levels.first().copied().unwrap_or(Level::Package);
-                fs::write(&file, tree.to_svg(&map, level, &spec.to_string()))
-                    .map_err(|error| format!("cannot write {}: {error}; name a file in a folder that exists", file.display()))?;
+                fs::write(&file, tree.to_svg(&map, level, &spec.to_string())).map_err(|error| {
+                    format!("cannot write {}: {error}; name a file in a folder that exists", file.display())
+                })?;
                 text += &format!("drawn in {}\n", file.display());
             }
         }
@@ -146,7 +147,13 @@ fn places_text(places: &[Option<Vec<usize>>], locations: &[Location], policy: Bi
 }
 
 fn caption(spec: &TreeSpec, tree: &Tree) -> String {
-    format!("tree {spec}, root {}: {} ranks, depth {}, at most {} children", tree.root, tree.size(), tree.height(), tree.widest())
+    format!(
+        "tree {spec}, root {}: {} ranks, depth {}, at most {} children",
+        tree.root,
+        tree.size(),
+        tree.height(),
+        tree.widest()
+    )
 }
 
 /// The file for the tree of this number, counted from 0.
@@ -173,7 +180,10 @@ mod tests {
         let text = topo("pack:2 core:2 pu:1", &["kary:2", "flat"]).text().unwrap();
         assert!(text.starts_with("machine: 2 packages"), "{text}");
         assert!(text.contains("rank   3: PU 3, core 3"), "{text}");
-        assert!(text.contains("tree kary:2, root 0: 4 ranks, depth 2, at most 2 children\n0\n├─ 1\n│  └─ 3\n└─ 2\n"), "{text}");
+        assert!(
+            text.contains("tree kary:2, root 0: 4 ranks, depth 2, at most 2 children\n0\n├─ 1\n│  └─ 3\n└─ 2\n"),
+            "{text}"
+        );
         assert!(text.contains("tree flat, root 0: 4 ranks, depth 1, at most 3 children"), "{text}");
     }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algebra;
+pub mod bits;
 pub mod call;
 pub mod cases;
 pub mod command;

@@ -111,6 +111,19 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// A few lengths of 8-byte elements with a few roots, for very many ranks.
+    pub fn few(&mut self, lens: &[usize]) {
+        let types = named(&["u64 Sum", "[u64; 3] ordered"]);
+        for &len in lens {
+            for case in &types {
+                let root = self.plan.below(self.comm.size());
+                for what in Collective::ALL {
+                    self.call(case, what, root, len);
+                }
+            }
+        }
+    }
+
     /// Checks that reductions really take the regime that was forced.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hier::job::JobSpec;
 use hier::{Communicator, TreeRules};
+use phalanx_tests::bits::fingerprints;
 use phalanx_tests::cases::cases;
 use phalanx_tests::random::{mixed, seed_of_run};
 use phalanx_tests::settings::{SETTINGS, TREES, places};
@@ -104,5 +105,47 @@ fn late_ranks() {
             }
         }
         println!("{calls} calls, seed {seed}");
+    });
+}
+
+#[test]
+fn more_ranks_than_lines_are_exchanged_flat_by() {
+    watchdog(LIMIT, || {
+        let seed = seed_of_run();
+        for ranks in [17, 31, 32, 33, 64, 100, 256] {
+            for rules in ["all:auto", "all:cells,up_bytes=64K,down_bytes=64K", "all:shares,leaders=5,up_bytes=64K,down_bytes=64K"] {
+                let made = sweep((ranks, rules, "", seed), false, |sweep| sweep.few(&[0, 1, 7, 70, 3000]));
+                assert!(made >= 15, "{made}");
+            }
+        }
+    });
+}
+
+/// Settings under which everything is combined in rank order, and others.
+const BITS: [(&str, &str, bool); 6] = [
+    ("all:line", "", true),
+    ("all:shares", "", true),
+    ("all:shares,leaders=2,share_cell=256", "", true),
+    ("all:cells,cell=1K,cells=3", "", false),
+    ("all:auto", "", false),
+    ("all:cells", "gather:kary:1:right", false),
+];
+
+#[test]
+fn sums_that_round_have_the_same_bits_everywhere() {
+    watchdog(LIMIT, || {
+        let seed = seed_of_run();
+        for ranks in [1, 2, 3, 5, 8, 16] {
+            for (rules, trees, ordered) in BITS {
+                let mut spec = JobSpec::new(ranks).unwrap();
+                spec.tuning.force(rules).unwrap();
+                let bits = |late: bool| {
+                    let trees: TreeRules = trees.parse().unwrap();
+                    Communicator::threads_of(&spec, trees, |comm| fingerprints(&comm, seed, ordered, late).unwrap()).unwrap()
+                };
+                let (calm, late) = (bits(false), bits(true));
+                assert!(calm.iter().chain(&late).all(|rank| *rank == calm[0]), "{ranks} ranks, {rules}, seed {seed}");
+            }
+        }
     });
 }

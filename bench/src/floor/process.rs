@@ -116,19 +116,13 @@ fn blocks(spec: &Spec, mapping: &Mapping, mut round: impl FnMut()) -> (u64, Vec<
     let mut tried = 1u64;
     let iterations = loop {
         let elapsed = time(&mut meeting, tried);
-        let full = if elapsed >= block / 4.0 {
-            (tried as f64 * block / elapsed).clamp(1.0, 1e9) as u64
-        } else {
-            0
-        };
+        let full = if elapsed >= block / 4.0 { (tried as f64 * block / elapsed).clamp(1.0, 1e9) as u64 } else { 0 };
         match meeting.agree(spec.rank, full) {
             0 => tried *= 2,
             agreed => break agreed,
         }
     };
-    let samples = (0..spec.blocks)
-        .map(|_| time(&mut meeting, iterations) / iterations as f64)
-        .collect();
+    let samples = (0..spec.blocks).map(|_| time(&mut meeting, iterations) / iterations as f64).collect();
     (iterations, samples)
 }
 

@@ -40,17 +40,18 @@ pub fn results(rows: &[Row], ranks: usize, binding: &str, baselines: &[String]) 
     };
 
     let mut panels: Vec<Vec<Panel>> = Vec::new();
-    let row_of = |label: &str, scale: Scale, line_at: Option<f64>, all: &[&str], value: &dyn Fn(&Row) -> Option<f64>| {
-        operations
-            .iter()
-            .map(|&operation| Panel {
-                title: format!("{operation}: {label}"),
-                scale,
-                line_at,
-                curves: curves(operation, all, value),
-            })
-            .collect()
-    };
+    let row_of =
+        |label: &str, scale: Scale, line_at: Option<f64>, all: &[&str], value: &dyn Fn(&Row) -> Option<f64>| {
+            operations
+                .iter()
+                .map(|&operation| Panel {
+                    title: format!("{operation}: {label}"),
+                    scale,
+                    line_at,
+                    curves: curves(operation, all, value),
+                })
+                .collect()
+        };
     panels.push(row_of("time [us]", Scale::Logarithmic, None, &series, &|row| Some(row.time.median)));
     panels.push(row_of("bandwidth n/t [GB/s]", Scale::Linear, None, &series, &|row| Some(row.bandwidth)));
     if rows.iter().any(|row| row.ratio.is_some()) {

@@ -102,12 +102,18 @@ impl Panel {
         text(out, left, y + ABOVE - 10.0, "start", "font-weight=\"bold\"", &self.title);
         for tick in values.ticks() {
             let at = values.place(tick);
-            push(out, format_args!("<path d=\"M{left:.1} {at:.1}H{right:.1}\" stroke=\"#e3e3e3\" stroke-width=\"1\"/>"));
+            push(
+                out,
+                format_args!("<path d=\"M{left:.1} {at:.1}H{right:.1}\" stroke=\"#e3e3e3\" stroke-width=\"1\"/>"),
+            );
             text(out, left - 6.0, at + 4.0, "end", "fill=\"#444\"", &label(tick));
         }
         for tick in sizes.size_ticks() {
             let at = sizes.place(tick);
-            push(out, format_args!("<path d=\"M{at:.1} {above:.1}V{below:.1}\" stroke=\"#efefef\" stroke-width=\"1\"/>"));
+            push(
+                out,
+                format_args!("<path d=\"M{at:.1} {above:.1}V{below:.1}\" stroke=\"#efefef\" stroke-width=\"1\"/>"),
+            );
             text(out, at, below + 16.0, "middle", "fill=\"#444\"", &size_label(tick));
         }
         if let Some(value) = self.line_at {

@@ -221,9 +221,7 @@ where
             Operation::Barrier => comm.barrier(),
             Operation::Allreduce => comm.all_reduce_into(send, receive, Sum),
             Operation::Broadcast => comm.process_at_rank(root).broadcast_into(receive),
-            Operation::Reduce if comm.rank() == root => {
-                comm.process_at_rank(root).reduce_into_root(send, receive, Sum)
-            }
+            Operation::Reduce if comm.rank() == root => comm.process_at_rank(root).reduce_into_root(send, receive, Sum),
             Operation::Reduce => comm.process_at_rank(root).reduce_into(send, Sum),
         }?;
         Ok(())

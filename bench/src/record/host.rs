@@ -71,7 +71,9 @@ impl Host {
             build: if cfg!(debug_assertions) { "debug: figures mean little" } else { "release" }.into(),
             command: std::env::args().collect::<Vec<_>>().join(" "),
             environment: std::env::vars()
-                .filter(|(name, _)| ["PHALANX_", "OMPI_", "MPIR_", "I_MPI_", "UCX_"].iter().any(|p| name.starts_with(p)))
+                .filter(|(name, _)| {
+                    ["PHALANX_", "OMPI_", "MPIR_", "I_MPI_", "UCX_"].iter().any(|p| name.starts_with(p))
+                })
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect(),
             load: load(),

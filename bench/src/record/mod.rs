@@ -52,10 +52,8 @@ impl Record {
 
     /// Writes `value` as JSON.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<PathBuf> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| Error::System {
-            what: format!("{name} as JSON"),
-            source: error.into(),
-        })?;
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| Error::System { what: format!("{name} as JSON"), source: error.into() })?;
         self.write(name, &(text + "\n"))
     }
 }

@@ -28,7 +28,10 @@ impl FromStr for Wanted {
             Some((name, folder)) => (name, Some(PathBuf::from(folder))),
             None => (text, None),
         };
-        if name.is_empty() || name == super::ours::NAME || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) {
+        if name.is_empty()
+            || name == super::ours::NAME
+            || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+        {
             return Err(format!("'{text}' names no MPI: write openmpi, mpich, or NAME=FOLDER-OF-mpicc-AND-mpirun"));
         }
         Ok(Wanted { name: name.into(), folder })

@@ -107,3 +107,48 @@ fn watched<T>(progress: &Progress, results: &Path, order: &Order<'_>, run: impl 
     watch.end();
     outcome
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Operation;
+    use crate::rows::tests::case;
+    use crate::samples::Sheet;
+
+    /// What `conclude` says of a run of one rank of which `write` has written the sheet.
+    fn concluded(failure: Option<&str>, write: impl FnOnce(Sheet)) -> Result<Run> {
+        let scratch = Scratch::new()?;
+        let plan = Plan { cases: vec![case(Operation::Reduce, 8)], ..Plan::default() };
+        let order = Order { plan: &plan, ranks: 1, binding: Binding::None, limit: Duration::from_secs(1) };
+        write(Sheet::create(scratch.path(), 0, 1)?);
+        conclude("theirs", &order, scratch.path(), failure.map(String::from))
+    }
+
+    #[test]
+    fn a_wrong_answer_is_told_before_the_failure_that_it_caused() {
+        let error = concluded(Some("exit status 1"), |mut sheet| sheet.wrong(0, "rank 0: element 3 is 7").unwrap());
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Wrong { .. }));
+        assert!(error.to_string().contains("WRONG ANSWER from theirs: rank 0: element 3 is 7"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_and_a_missing_result_are_errors() {
+        let error = concluded(Some("killed"), |_| ()).unwrap_err().to_string();
+        assert!(error.contains("theirs with -n 1: killed"), "{error}");
+        let error = concluded(None, |sheet| sheet.end().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("case 0 of 1 has no result"), "{error}");
+        let good = concluded(None, |mut sheet| {
+            sheet.times(0, 5, &[1.0]).unwrap();
+            sheet.end().unwrap();
+        });
+        assert_eq!(good.unwrap().cases.len(), 1);
+    }
+
+    #[test]
+    fn more_ranks_than_cores_are_not_bound_by_default() {
+        assert_eq!(Binding::Auto.resolve(100_000), Binding::None);
+        assert_eq!(Binding::Auto.resolve(1), Binding::Core);
+        assert_eq!(Binding::Numa.resolve(100_000), Binding::Numa);
+    }
+}

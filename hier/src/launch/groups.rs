@@ -8,9 +8,10 @@ use std::fs;
 
 /// The groups with a living member. `None` where `/proc` cannot be read.
 pub(super) fn living() -> Option<HashSet<i32>> {
-    let processes = fs::read_dir("/proc").ok()?.filter_map(Result::ok).filter(|entry| {
-        entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit)
-    });
+    let processes = fs::read_dir("/proc")
+        .ok()?
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit));
     // One that ends while this looks at it is not alive.
     let stats = processes.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
     let living: HashSet<i32> = stats.filter_map(|stat| group_if_alive(&stat)).collect();
@@ -38,7 +39,8 @@ mod tests {
 
     #[test]
     fn names_may_hold_anything() {
-        let line = |state: &str, threads: u32| format!("7 (a) Z (b) {state} 1 77 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 9");
+        let line =
+            |state: &str, threads: u32| format!("7 (a) Z (b) {state} 1 77 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 9");
         assert_eq!(group_if_alive(&line("S", 1)), Some(77));
         assert_eq!(group_if_alive(&line("Z", 1)), None);
         assert_eq!(group_if_alive(&line("Z", 2)), Some(77));

@@ -51,7 +51,7 @@ use std::time::Duration;
 use nix::sched::CpuSet;
 use nix::sys::stat::fstat;
 use nix::unistd::getpid;
-use shm_core::job::Job;
+use shm_core::job::{Job, JobSpec};
 use topo::BindPolicy;
 
 pub use error::LaunchError;
@@ -67,7 +67,7 @@ use report::Report;
 use setting::Setting;
 use signals::Signals;
 use spawn::Preparation;
-use watch::Watch;
+use watch::{Seen, Watch};
 
 /// The most ranks of a job.
 pub const MOST_RANKS: usize = shm_core::segment::layout::MOST_RANKS;
@@ -204,16 +204,36 @@ impl Launch {
 
         // Before the segment exists, and before everything that the ranks hold: see the guard.
         let guard = Guard::start().map_err(|error| LaunchError::system("making the guard process", error))?;
-        let job = Job::create(&spec).map_err(LaunchError::Job)?;
+        let ended = self.run_guarded(&guard, &masks, &spec);
+        // Nobody is left for it to end, neither after a job nor after an error.
+        guard.dismiss();
+        let (seen, relays) = ended?;
+        // From here on only the reader of the output is waited for, and a signal does to this process what it likes.
+        let mut captured: Vec<Vec<Vec<u8>>> = relays.into_iter().map(Relay::finish).collect();
+        Ok(Outcome {
+            statuses: seen.statuses,
+            first_failure: seen.first_failure,
+            interrupted: seen.interrupted,
+            captured: if self.output == Output::Captured { captured.swap_remove(0) } else { vec![] },
+        })
+    }
+
+    fn run_guarded(
+        &self,
+        guard: &Guard,
+        masks: &[Option<CpuSet>],
+        spec: &JobSpec,
+    ) -> Result<(Seen, Vec<Relay>), LaunchError> {
+        let job = Job::create(spec).map_err(LaunchError::Job)?;
         let signals = if self.forward { Some(Signals::listen()?) } else { None };
-        let (mut ranks, pipes) = self.start(&masks, &guard, &job)?;
+        let (mut ranks, pipes) = self.start(masks, guard, &job)?;
         let (relays, gate) = pipes.relay(self.output)?;
 
         let report = Report { quiet: self.quiet, gate };
         let feed = ranks.take_input(0).and_then(|pipe| Feed::new(pipe).ok());
-        let seen = Watch {
+        let watch = Watch {
             job: &job,
-            guard: &guard,
+            guard,
             signals: signals.as_ref(),
             report: &report,
             ranks,
@@ -222,19 +242,8 @@ impl Launch {
             held: None,
             first_failure: None,
             interrupted: None,
-        }
-        .run();
-
-        guard.dismiss();
-        // From here on only the reader of the output is waited for, and a signal does to this process what it likes.
-        drop(signals);
-        let mut captured: Vec<Vec<Vec<u8>>> = relays.into_iter().map(Relay::finish).collect();
-        Ok(Outcome {
-            statuses: seen.statuses,
-            first_failure: seen.first_failure,
-            interrupted: seen.interrupted,
-            captured: if self.output == Output::Captured { captured.swap_remove(0) } else { vec![] },
-        })
+        };
+        Ok((watch.run(), relays))
     }
 
     fn start(&self, masks: &[Option<CpuSet>], guard: &Guard, job: &Job) -> Result<(Ranks, Pipes), LaunchError> {
@@ -256,8 +265,7 @@ impl Launch {
             if self.output == Output::Tagged {
                 command.stderr(Pipes::end(&mut pipes.stderr)?);
             }
-            let preparation =
-                Preparation { launcher: getpid(), guard: guard.link(), segment: descriptor, mask };
+            let preparation = Preparation { launcher: getpid(), guard: guard.link(), segment: descriptor, mask };
             ranks.add(spawn::start(&mut command, preparation, rank, self.ranks)?);
         }
         Ok((ranks, pipes))
@@ -310,5 +318,57 @@ fn same_place(one: &impl AsFd, other: &impl AsFd) -> bool {
     match (fstat(one), fstat(other)) {
         (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Launch {
+        Launch::new("sh", ["-c", script]).quiet().grace(Duration::from_millis(200))
+    }
+
+    #[test]
+    fn captures_what_each_rank_writes() {
+        let script = "echo $WORD $PHALANX_RANK; head -c 300000 /dev/zero";
+        let outcome = shell(script).ranks(3).env("WORD", "rank").capture().run().unwrap();
+        assert!(outcome.success());
+        assert_eq!(outcome.statuses, [End::Exited(0); 3]);
+        for (rank, text) in outcome.captured.iter().enumerate() {
+            assert_eq!(text.len(), 300_007);
+            assert!(text.starts_with(format!("rank {rank}\n").as_bytes()));
+        }
+    }
+
+    #[test]
+    fn tells_who_failed_first() {
+        let outcome = shell("test $PHALANX_RANK = 2 || exec sleep 20; kill -9 $$").ranks(4).run().unwrap();
+        let failure = outcome.first_failure.as_ref().unwrap();
+        assert_eq!((failure.rank, failure.end), (2, End::Killed { signal: 9, core: false }));
+        assert_eq!((outcome.status(), outcome.interrupted), (137, None));
+        assert_eq!(outcome.statuses[0], End::Killed { signal: 15, core: false });
+    }
+
+    #[test]
+    fn jobs_of_several_threads_do_not_meddle() {
+        std::thread::scope(|scope| {
+            let jobs: Vec<_> = (0..6)
+                .map(|job| scope.spawn(move || shell(&format!("sleep 0.{job}; echo {job}")).ranks(2).capture().run()))
+                .collect();
+            for (number, job) in jobs.into_iter().enumerate() {
+                let outcome = job.join().unwrap().unwrap();
+                assert_eq!(outcome.captured, [0; 2].map(|_| format!("{number}\n").into_bytes()));
+            }
+        });
+    }
+
+    #[test]
+    fn numbers_of_ranks_that_no_job_has() {
+        for ranks in [0, MOST_RANKS + 1] {
+            let error = shell("exit 0").ranks(ranks).run().unwrap_err();
+            assert!(error.to_string().contains("1 to 256"), "{error}");
+            assert_eq!(error.status(), 2);
+        }
     }
 }

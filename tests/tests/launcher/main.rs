@@ -1,198 +1,19 @@
-//! The launcher, as the command `phalanx run` shows it, over plain system programs.
+//! The launcher, as the command `phalanx run` shows it, over plain system programs and over ranks that take part.
 //!
-//! Each test has a watchdog, and ends what it started by its number. Processes of a job are found by a variable in
-//! their environment that no other job has.
+//! Each test has a watchdog, and ends what it started by its number.
 
 #![forbid(unsafe_code)]
 
+mod running;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::{self, JoinHandle};
+use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long any one step of a test may take. Far above what it needs, on a machine that does much else.
-const WATCHDOG: Duration = Duration::from_secs(25);
-
-/// The variable that marks the processes of one job.
-const MARK: &str = "PHALANX_TEST_MARK";
-
-/// A launcher that runs, and everything that it and its ranks wrote.
-struct Running {
-    launcher: Child,
-    mark: String,
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
-}
-
-/// What is left of it in the end.
-struct Ended {
-    status: ExitStatus,
-    stdout: Vec<u8>,
-    stderr: String,
-    mark: String,
-}
-
-fn drain(mut stream: impl Read + Send + 'static) -> Option<JoinHandle<Vec<u8>>> {
-    Some(thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        bytes
-    }))
-}
-
-/// Starts `phalanx run` with these arguments, and `input` at its standard input.
-fn start_with(arguments: &[&str], input: &[u8]) -> Running {
-    start_by(Command::new(phalanx_tests::phalanx_command()).arg("run").args(arguments), input)
-}
-
-fn start_by(command: &mut Command, input: &[u8]) -> Running {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    // A job of a script in the background ignores SIGINT and SIGQUIT, and so would its launcher.
-    let mut started = Command::new("env")
-        .arg("--default-signal=INT,QUIT,HUP,TERM,USR1,USR2,TSTP")
-        .arg(command.get_program())
-        .args(command.get_args())
-        .env(MARK, &mark)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the launcher starts");
-    let mut pipe = started.stdin.take().expect("a pipe");
-    let input = input.to_vec();
-    thread::spawn(move || pipe.write_all(&input));
-    let stdout = drain(started.stdout.take().expect("a pipe"));
-    let stderr = drain(started.stderr.take().expect("a pipe"));
-    Running { launcher: started, mark, stdout, stderr }
-}
-
-fn start(arguments: &[&str]) -> Running {
-    start_with(arguments, b"")
-}
-
-fn run(arguments: &[&str]) -> Ended {
-    start(arguments).end()
-}
-
-/// Waits until something holds, or panics when the watchdog's time is over.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + WATCHDOG;
-    while !holds() {
-        assert!(Instant::now() < end, "waited too long until {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-impl Running {
-    fn end(mut self) -> Ended {
-        let mut status = None;
-        until("the launcher ends", || {
-            status = self.launcher.try_wait().expect("it is a child");
-            status.is_some()
-        });
-        // Whoever kept them open would keep the reader of a pipeline waiting.
-        until("its output is closed", || self.stdout.as_ref().is_none_or(JoinHandle::is_finished));
-        until("its errors are closed", || self.stderr.as_ref().is_none_or(JoinHandle::is_finished));
-        let read = |thread: &mut Option<JoinHandle<Vec<u8>>>| thread.take().and_then(|thread| thread.join().ok());
-        Ended {
-            status: status.expect("it has ended"),
-            stdout: read(&mut self.stdout).unwrap_or_default(),
-            stderr: String::from_utf8_lossy(&read(&mut self.stderr).unwrap_or_default()).into_owned(),
-            mark: self.mark.clone(),
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        send(signal, self.launcher.id());
-    }
-
-    /// The ranks, and what they started: not the launcher, nor its guard (which has its command line).
-    fn ranks(&self) -> Vec<u32> {
-        let mine = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !holds(&line, b"phalanx\0run\0"));
-        marked(&self.mark).into_iter().filter(mine).collect()
-    }
-
-    /// Waits until so many processes of the ranks are what `name` says.
-    fn until_there_are(&self, count: usize, name: &str) {
-        until(&format!("there are {count} {name}"), || {
-            let comm = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            self.ranks().into_iter().filter(|&pid| comm(pid).trim() == name).count() == count
-        });
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.launcher.kill();
-        let _ = self.launcher.wait();
-        // A test that failed may have left them.
-        if thread::panicking() {
-            marked(&self.mark).into_iter().for_each(|pid| send("KILL", pid));
-        }
-    }
-}
-
-impl Ended {
-    fn code(&self) -> i32 {
-        self.status.code().unwrap_or_else(|| panic!("{}: {}", self.status, self.stderr))
-    }
-
-    fn lines(&self) -> BTreeSet<String> {
-        String::from_utf8_lossy(&self.stdout).lines().map(str::to_owned).collect()
-    }
-
-    fn leaves_nothing(&self) {
-        until("all of the job has ended", || marked(&self.mark).is_empty());
-    }
-}
-
-fn send(signal: &str, pid: u32) {
-    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).stderr(Stdio::null()).status();
-    assert!(status.is_ok(), "sh starts");
-}
-
-/// The processes, dead ones apart, with this mark in their environment.
-fn marked(mark: &str) -> Vec<u32> {
-    let mark = format!("{MARK}={mark}\0");
-    let pids = fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| holds(&text, mark.as_bytes()))).collect()
-}
-
-fn holds(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
-}
-
-/// The letter of a process's state, and the PUs that it may use.
-fn status_of(pid: u32, name: &str) -> String {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
-}
-
-/// A file for the length of a test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, content: &[u8]) -> Self {
-        let path = std::env::temp_dir().join(format!("phalanx-{}-{name}", std::process::id()));
-        fs::write(&path, content).expect("a file in the temporary folder");
-        Scratch(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().expect("plain characters")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
+use running::{Scratch, run, start, start_by, start_with, status_of, until};
 
 /// Bytes that look like nothing in particular.
 fn noise(length: usize) -> Vec<u8> {
@@ -220,7 +41,10 @@ fn each_rank_sees_its_place() {
 fn a_rank_inherits_the_segment_and_nothing_else() {
     let script = "for fd in /proc/$$/fd/*; do readlink $fd; done | grep -v -e pipe: -e /dev/null";
     let ended = run(&["-n", "2", "--tag", "--", "sh", "-c", script]);
-    assert_eq!(ended.lines(), ["[0] /memfd:phalanx (deleted)", "[1] /memfd:phalanx (deleted)"].map(str::to_owned).into());
+    assert_eq!(
+        ended.lines(),
+        ["[0] /memfd:phalanx (deleted)", "[1] /memfd:phalanx (deleted)"].map(str::to_owned).into()
+    );
 }
 
 #[test]
@@ -289,14 +113,19 @@ fn both_streams_into_one_place_keep_their_lines() {
     assert_eq!(text.lines().count(), 3 * 16);
     for line in text.lines() {
         let letters: BTreeSet<char> = line[4..].chars().collect();
-        assert!(line.starts_with('[') && line.len() == 70_004 && letters.len() == 1, "{} bytes, {letters:?}", line.len());
+        assert!(
+            line.starts_with('[') && line.len() == 70_004 && letters.len() == 1,
+            "{} bytes, {letters:?}",
+            line.len()
+        );
     }
 }
 
 #[test]
 fn rank_0_reads_the_input() {
     let bytes = noise(1 << 20);
-    let ended = start_with(&["-n", "2", "--", "sh", "-c", "test $PHALANX_RANK = 0 && exec cat; wc -c >&2"], &bytes).end();
+    let ended =
+        start_with(&["-n", "2", "--", "sh", "-c", "test $PHALANX_RANK = 0 && exec cat; wc -c >&2"], &bytes).end();
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     assert!(ended.stdout == bytes);
     assert_eq!(ended.stderr.trim(), "0");
@@ -336,7 +165,8 @@ fn ranks_that_ignore_sigterm_are_killed() {
 fn signals_reach_ranks_and_what_they_started() {
     for signal in ["USR1", "USR2", "TERM", "HUP", "QUIT", "INT"] {
         // The inner shell is a grandchild of the launcher. Both tell that they heard.
-        let inner = format!("trap \"echo inner; exit 0\" {signal}; : > \"$0.$PHALANX_RANK\"; while :; do sleep 0.02; done");
+        let inner =
+            format!("trap \"echo inner; exit 0\" {signal}; : > \"$0.$PHALANX_RANK\"; while :; do sleep 0.02; done");
         let outer = format!("trap 'echo outer' {signal}; sh -c '{inner}' \"$0\"; exit 0");
         let ready = Scratch::new(&format!("ready-{signal}"), b"");
         let job = start(&["-n", "2", "--tag", "--", "sh", "-c", &outer, ready.path()]);
@@ -405,7 +235,9 @@ fn a_job_stops_and_goes_on_with_its_launcher() {
 
 #[test]
 fn nothing_outlives_a_launcher_that_is_killed() {
-    for script in ["exec sleep 50", "sleep 50 & sleep 50", "(sleep 50 & sleep 50) & (trap '' TERM HUP INT; sleep 50; :) & wait"] {
+    for script in
+        ["exec sleep 50", "sleep 50 & sleep 50", "(sleep 50 & sleep 50) & (trap '' TERM HUP INT; sleep 50; :) & wait"]
+    {
         for tag in [&["--tag"][..], &[]] {
             let job = start(&[&["-n", "3"], tag, &["--", "sh", "-c", script]].concat());
             job.until_there_are(3 * script.matches("sleep").count(), "sleep");
@@ -431,7 +263,11 @@ fn what_ended_ranks_left_behind_is_ended() {
     let before = Instant::now();
     let ended = run(&["-n", "2", "--grace", "0.2", "--", "sh", "-c", "sleep 50 & echo done"]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
-    assert!(ended.stderr.contains("processes that ranks 0 and 1 started are left: sending SIGTERM"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("processes that ranks 0 and 1 started are left: sending SIGTERM"),
+        "{}",
+        ended.stderr
+    );
     assert!(before.elapsed() < Duration::from_secs(15));
     ended.leaves_nothing();
 }
@@ -556,7 +392,7 @@ fn nanoseconds() -> u128 {
 }
 
 /// Runs four ranks of the program above, of which rank 1 goes in this way.
-fn act(how: &str) -> Ended {
+fn act(how: &str) -> running::Ended {
     let program = std::env::current_exe().expect("the path of this test").display().to_string();
     let mut command = Command::new("env");
     // No backtrace: it takes longer than all that is looked at here.
@@ -587,7 +423,11 @@ fn the_others_hear_of_a_death_and_the_dead_rank_is_named() {
         assert_eq!(ended.code(), code, "{how}: {}", ended.stderr);
         let report = ended.stderr.lines().find(|line| line.starts_with("phalanx: rank ")).unwrap_or_default();
         assert!(report.starts_with("phalanx: rank 1 (pid ") && report.contains(said), "{how}: {}", ended.stderr);
-        assert!(ended.stderr.contains("phalanx: thereafter ranks 0, 2 and 3 exited with status 9"), "{how}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("phalanx: thereafter ranks 0, 2 and 3 exited with status 9"),
+            "{how}: {}",
+            ended.stderr
+        );
         assert_eq!(text.matches("rank 1 of the job has ended").count(), 3, "{how}: {text}");
 
         let times = |word: &str| -> Vec<u128> {

@@ -1,0 +1,93 @@
+//! The collectives against the oracle, over ranks that are processes which `phalanx run` started: 1 to 16 of them. The
+//! ranks run the sweeps of `conformance_threads`, thinner, as the program `conformance_rank`.
+
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use hier::job::JobSpec;
+use hier::{Communicator, TreeRules};
+use phalanx_tests::bits::fingerprints;
+use phalanx_tests::command::{job, run};
+use phalanx_tests::random::{mixed, seed_of_run};
+use phalanx_tests::settings::{SETTINGS, TREES};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+const RANKS: [usize; 7] = [1, 2, 3, 4, 5, 8, 16];
+
+/// Runs a sweep, and returns what rank 0 said.
+fn sweep(ranks: usize, (rules, trees): (&str, &str), args: &[&str]) -> String {
+    let mut command = job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, args);
+    command.env("PHALANX_ALGORITHM", rules).env("PHALANX_TREES", trees);
+    let said = run(&mut command, LIMIT).succeeded();
+    assert!(said.contains(&format!("calls on {ranks} ranks")), "{args:?}: {said}");
+    said
+}
+
+#[test]
+fn types_and_operators() {
+    let seed = seed_of_run();
+    for (turn, ranks) in RANKS.into_iter().enumerate() {
+        // A third of the settings for each number of ranks; each setting has two numbers of ranks at least.
+        for at in (turn % 3..SETTINGS.len()).step_by(3) {
+            let trees = TREES[(ranks + at) % TREES.len()];
+            let seed = mixed(seed ^ (ranks * 100 + at) as u64).to_string();
+            sweep(ranks, (SETTINGS[at].rules, trees), &["types", &seed, &at.to_string()]);
+        }
+    }
+}
+
+#[test]
+fn lengths_around_every_edge_with_every_root() {
+    let seed = seed_of_run();
+    for (turn, ranks) in RANKS.into_iter().enumerate() {
+        for at in ((turn + 1) % 3..SETTINGS.len()).step_by(3) {
+            let trees = TREES[(3 * ranks + at) % TREES.len()];
+            let seed = mixed(seed ^ (ranks * 100 + at) as u64).to_string();
+            sweep(ranks, (SETTINGS[at].rules, trees), &["lengths", &seed, &at.to_string()]);
+        }
+    }
+}
+
+#[test]
+fn every_root_over_trees_in_time_and_late() {
+    let seed = seed_of_run();
+    for (turn, ranks) in RANKS.into_iter().enumerate() {
+        for at in (turn % 3..TREES.len()).step_by(3) {
+            let seed = mixed(seed ^ (ranks * 100 + at) as u64).to_string();
+            let mode = if at % 2 == 0 { "roots" } else { "late" };
+            sweep(ranks, ("all:auto,line_most=64,shares_least=3000,cell=128,cells=2", TREES[at]), &[mode, &seed]);
+        }
+    }
+}
+
+#[test]
+fn sums_that_round_have_the_same_bits_in_threads_and_processes() {
+    let seed = seed_of_run();
+    for ranks in [2, 5, 16] {
+        for (rules, trees, ordered) in [
+            ("all:line", "", true),
+            ("all:shares", "", true),
+            ("all:auto", "", false),
+            ("all:cells,cell=1K,cells=3", "gather:knomial:3:right", false),
+        ] {
+            let mut spec = JobSpec::new(ranks).unwrap();
+            spec.tuning.force(rules).unwrap();
+            let rules_of_trees: TreeRules = trees.parse().unwrap();
+            let threads =
+                Communicator::threads_of(&spec, rules_of_trees, |comm| fingerprints(&comm, seed, ordered, false).unwrap())
+                    .unwrap();
+            let said = sweep(ranks, (rules, trees), &["bits", &seed.to_string(), if ordered { "1" } else { "0" }]);
+            assert!(said.contains(&format!("bits {:?}", threads[0])), "{ranks} ranks, {rules}, seed {seed}:\n{said}");
+        }
+    }
+}
+
+/// A rank that finds a wrong answer must fail its job: the sweeps above would show nothing otherwise.
+#[test]
+fn a_rank_that_panics_fails_the_sweep() {
+    let ended = run(&mut job(env!("CARGO_BIN_EXE_conformance_rank"), 2, &["no such mode", "1"]), LIMIT);
+    assert_eq!(ended.status.code(), Some(101), "{ended:?}");
+    assert!(ended.stderr.contains("no such mode"), "{ended:?}");
+}
