@@ -20,7 +20,7 @@ fn exchanges_through_one_slot(mutant: Mutant) {
 }
 
 model! {
-    exchange_through_one_slot, Bound::All, exchanges_through_one_slot;
+    exchange_through_one_slot, Bound::Preemptions(3), exchanges_through_one_slot;
     rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
     rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
     rejects_a_stamp_not_waited_for: Mutant::SkipWait(LinePublish) => [Race, WrongValue];
@@ -44,7 +44,7 @@ fn exchanges_prove_progress(mutant: Mutant) {
 }
 
 model! {
-    exchange_proves_progress, Bound::All, exchanges_prove_progress;
+    exchange_proves_progress, Bound::Preemptions(3), exchanges_prove_progress;
     rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
     rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
     rejects_a_stamp_not_waited_for: Mutant::SkipWait(LinePublish) => [Race, WrongValue];
@@ -64,7 +64,7 @@ fn proof_ends_before_the_exchange(mutant: Mutant) {
 }
 
 model! {
-    exchange_proves_no_more, Bound::All, proof_ends_before_the_exchange;
+    exchange_proves_no_more, Bound::Preemptions(3), proof_ends_before_the_exchange;
     rejects_a_proof_of_the_exchange_itself: Mutant::ProvesTooMuch => [Race, WrongValue, Deadlock];
 }
 
@@ -99,7 +99,7 @@ fn two_ranks_mix_calls(mutant: Mutant) {
 }
 
 model! {
-    mixed_calls_of_two, Bound::All, two_ranks_mix_calls;
+    mixed_calls_of_two, Bound::Preemptions(3), two_ranks_mix_calls;
     rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
     rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
     rejects_a_stamp_not_waited_for: Mutant::SkipWait(LinePublish) => [Race, WrongValue];
@@ -187,7 +187,7 @@ fn one_way(board: &ModelBoard, ring: &mut Ring, cut: usize) {
 }
 
 model! {
-    ring_cut_anew, Bound::All, a_ring_is_cut_anew;
+    ring_cut_anew, Bound::Preemptions(3), a_ring_is_cut_anew;
     rejects_a_relaxed_stamp: Mutant::PublishRelaxed(UpPublish) => [Race];
     rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(UpPublish) => [Race];
     rejects_a_relaxed_done: Mutant::PublishRelaxed(UpReuse) => [Race];

@@ -29,7 +29,7 @@ pub enum Rejected {
 }
 
 /// The longest that a model may take: far more than it does, and an end to what would never have one.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(40);
 
 thread_local! {
     /// The first panic of the model that runs in this thread, if panics are to be noted rather than printed.
