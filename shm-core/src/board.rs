@@ -143,12 +143,25 @@ impl SharedBoard {
     /// When this communicator, or the job, cannot go on.
     #[inline]
     pub fn begin(&self, tag: u32) -> Result<()> {
+        self.check()?;
+        self.note(tag);
+        Ok(())
+    }
+
+    /// Whether this communicator, and the job, can go on.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
         if self.seat.failed_rank().is_some() || self.header().fault.load(Ordering::Acquire) != 0 {
             return Err(self.fault().expect("one of the two was just seen"));
         }
-        self.note_call(if tag == REFUSED { 0 } else { tag });
-        add(&self.tally.calls, 1);
         Ok(())
+    }
+
+    /// Notes a call and its tag, for others to compare with theirs: before this rank waits for anybody in it.
+    #[inline]
+    pub fn note(&self, tag: u32) {
+        self.note_call(tag);
+        add(&self.tally.calls, 1);
     }
 
     /// Tells the others that this rank takes no part in this call, because its arguments were wrong.

@@ -64,7 +64,6 @@ impl Communicator {
             let _stop = self.stops_at_panic();
             let mut engine = self.enter()?;
             let tag = reduction_tag(Collective::Allreduce, 0, &fold, count);
-            engine.board.begin(tag)?;
             return engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag);
         }
         let choice = match self.tuning.choose(Collective::Allreduce, fold.vector(bytes), self.size()) {

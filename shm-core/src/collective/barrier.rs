@@ -25,7 +25,6 @@ impl Communicator {
     pub fn barrier(&self) -> Result<()> {
         let mut engine = self.enter()?;
         let tag = tag_of(Collective::Barrier, 0, 0, 0, 0);
-        engine.board.begin(tag)?;
         if self.fits_a_slot(Collective::Barrier, 0) {
             return engine.slot_barrier(tag);
         }

@@ -36,10 +36,11 @@ pub fn exchange<B: Board>(
     write: impl FnOnce(usize),
     read: impl FnMut(usize, usize),
 ) -> Result<()> {
-    exchange_then(board, ring, tag, write, read, || ())
+    exchange_then(board, ring, tag, write, || (), read, || ())
 }
 
-/// [`exchange`], with `complete()` called when all have been read and all slots are still held.
+/// [`exchange`], with `meanwhile()` called between publishing and waiting, for what nobody waits for, and `complete()` when
+/// all have been read and all slots are still held.
 ///
 /// # Errors
 /// When a rank has failed or made another call.
@@ -49,6 +50,7 @@ pub fn exchange_then<B: Board>(
     ring: &mut Ring,
     tag: u32,
     write: impl FnOnce(usize),
+    meanwhile: impl FnOnce(),
     read: impl FnMut(usize, usize),
     complete: impl FnOnce(),
 ) -> Result<()> {
@@ -56,6 +58,7 @@ pub fn exchange_then<B: Board>(
     let slot = ring.claim(board, first)?;
     write(slot);
     ring.publish(board, first, tag, Readers::All);
+    meanwhile();
     expect_all(board, ring, first, tag, read)?;
     complete();
     ring.prove(first - 1);

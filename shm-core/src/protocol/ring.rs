@@ -51,7 +51,13 @@ pub struct Ring {
     clock: u64,
     proven: u64,
     uses: Vec<Use>,
+    /// One less than the number of slots where that is a power of two above one; else 0.
+    mask: u64,
     known: Vec<u64>,
+}
+
+fn mask_of(slots: usize) -> u64 {
+    if slots.is_power_of_two() { slots as u64 - 1 } else { 0 }
 }
 
 impl Ring {
@@ -63,6 +69,7 @@ impl Ring {
             clock: 0,
             proven: 0,
             uses: vec![Use { position: 0, readers: Readers::All }; slots],
+            mask: mask_of(slots),
             known: vec![0; size],
         }
     }
@@ -91,9 +98,8 @@ impl Ring {
     #[inline]
     #[must_use]
     pub fn slot(&self, position: u64) -> usize {
-        let slots = self.uses.len();
         // Most rings have a power of two of slots: then no division.
-        if slots.is_power_of_two() { position as usize & (slots - 1) } else { (position % slots as u64) as usize }
+        if self.mask != 0 { (position & self.mask) as usize } else { (position % self.uses.len() as u64) as usize }
     }
 
     /// Waits until the own slot of `position` may be filled, and returns it.
@@ -110,17 +116,18 @@ impl Ring {
     }
 
     /// Publishes the own slot of `position`, which was claimed and filled, to `readers`.
-    #[inline]
+    #[inline(always)]
     pub fn publish<B: Board>(&mut self, board: &B, position: u64, tag: u32, readers: Readers) {
         let slot = self.slot(position);
+        let word = board.stamp(self.name, board.rank(), slot);
+        board.publish(word, Stamp::new(position, tag).0, self.name.publish_edge());
+        // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
         last.position = position;
         // Nothing to write, and nothing to drop, where readers stay all.
         if !matches!((&last.readers, &readers), (Readers::All, Readers::All)) {
             last.readers = readers;
         }
-        let word = board.stamp(self.name, board.rank(), slot);
-        board.publish(word, Stamp::new(position, tag).0, self.name.publish_edge());
     }
 
     /// Waits until `from` has published `position`, and returns the slot to read.
@@ -160,6 +167,7 @@ impl Ring {
         }
         self.uses.clear();
         self.uses.resize(slots, Use { position: 0, readers: Readers::All });
+        self.mask = mask_of(slots);
         Ok(())
     }
 

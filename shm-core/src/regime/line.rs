@@ -32,14 +32,18 @@ impl Engine {
     /// A barrier, flat: everybody publishes an empty line and reads everybody's.
     #[inline]
     pub fn slot_barrier(&mut self, tag: u32) -> Result<()> {
-        exchange(&self.board, &mut self.lines, tag, |_| (), |_, _| ())
+        self.board.check()?;
+        let Self { board, lines, .. } = self;
+        exchange_then(board, lines, tag, |_| (), || board.note(tag), |_, _| (), || ())
     }
 
     /// A barrier: flat, or, for many ranks, up and down a tree.
     pub fn line_barrier(&mut self, choice: &Choice, tag: u32) -> Result<()> {
         if choice.flat {
-            return self.slot_barrier(tag);
+            self.board.begin(tag)?;
+            return exchange(&self.board, &mut self.lines, tag, |_| (), |_, _| ());
         }
+        self.board.begin(tag)?;
         let (rank, size) = (self.board.rank(), self.board.size());
         let gather = self.trees.links(Step::Gather, Some(0), 0, rank, size);
         let release = self.trees.links(Step::Release, Some(0), 0, rank, size);
@@ -142,6 +146,7 @@ impl Engine {
     /// An allreduce of what fits one slot, flat: the shortest way there is.
     #[inline]
     pub fn slot_allreduce(&mut self, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.board.check()?;
         let Self { board, lines, places, .. } = self;
         let Reduction { send, recv, bytes, fold } = reduction;
         let rank = board.rank();
@@ -153,6 +158,7 @@ impl Engine {
             tag,
             // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
             |slot| unsafe { store_line(board.line(rank, slot), send, bytes) },
+            || board.note(tag),
             |from, slot| places[from].set(board.line_payload(from, slot)),
             || {
                 // SAFETY: pointers in cells are laid out as pointers, and nobody writes to these meanwhile.

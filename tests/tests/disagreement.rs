@@ -1,0 +1,206 @@
+//! Ranks that make different calls, or calls with wrong arguments: everybody gets an error that says so, nobody hangs.
+
+#![forbid(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use hier::job::JobSpec;
+use hier::operator::{Max, Sum};
+use hier::{Communicator, Error, TreeRules};
+use phalanx_tests::watchdog::watchdog;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Within so long everybody has been told.
+const PROMISE: Duration = Duration::from_secs(2);
+
+type Outcome = Result<(), Error>;
+
+/// What a rank does, given whether it is the odd one.
+type Part = fn(&Communicator, bool) -> Outcome;
+
+fn world(ranks: usize, rules: &str) -> JobSpec {
+    let mut spec = JobSpec::new(ranks).unwrap();
+    spec.tuning.force(rules).unwrap();
+    spec
+}
+
+/// Lets every rank play its part, then a few barriers and sums; returns the first error of each, and of the part itself.
+fn outcomes(ranks: usize, rules: &str, odd: usize, part: Part) -> Vec<(Outcome, Outcome)> {
+    Communicator::threads_of(&world(ranks, rules), TreeRules::default(), |comm| {
+        comm.barrier().unwrap();
+        let begin = Instant::now();
+        let own = part(&comm, comm.rank() == odd);
+        let mut first = own.clone();
+        if matches!(own, Ok(()) | Err(Error::Length { .. } | Error::Root { .. })) {
+            first = (0..3).try_for_each(|_| {
+                comm.barrier()?;
+                part(&comm, false)
+            });
+        }
+        assert!(begin.elapsed() < PROMISE, "rank {} of {ranks}, odd {odd}, {rules}: {:?}", comm.rank(), begin.elapsed());
+        // The world is kept until all have been told.
+        std::thread::sleep(Duration::from_millis(20));
+        (own, first)
+    })
+    .unwrap()
+}
+
+fn allreduce(comm: &Communicator, len: usize) -> Outcome {
+    comm.all_reduce_in_place(&mut vec![1u32; len], Sum)
+}
+
+fn reduce(comm: &Communicator, root: usize, len: usize) -> Outcome {
+    let process = comm.process_at_rank(root);
+    if comm.rank() == root {
+        process.reduce_into_root_in_place(&mut vec![1u32; len], Sum)
+    } else {
+        process.reduce_into(&vec![1u32; len], Sum)
+    }
+}
+
+fn broadcast(comm: &Communicator, root: usize, len: usize) -> Outcome {
+    comm.process_at_rank(root).broadcast_into(&mut vec![1u32; len])
+}
+
+/// Ways to disagree.
+const DISAGREEMENTS: [(&str, Part); 17] = [
+    ("lengths of an allreduce", |comm, odd| allreduce(comm, if odd { 7 } else { 8 })),
+    ("long lengths of an allreduce", |comm, odd| allreduce(comm, if odd { 3000 } else { 3001 })),
+    ("a short and a long allreduce", |comm, odd| allreduce(comm, if odd { 1 } else { 20_000 })),
+    ("an empty allreduce", |comm, odd| allreduce(comm, if odd { 0 } else { 1 })),
+    ("lengths of a reduce", |comm, odd| reduce(comm, 1, if odd { 50 } else { 40 })),
+    ("a short and a long reduce", |comm, odd| reduce(comm, 0, if odd { 50_000 } else { 4 })),
+    ("lengths of a broadcast", |comm, odd| broadcast(comm, 1, if odd { 500 } else { 510 })),
+    ("a short and a long broadcast", |comm, odd| broadcast(comm, 0, if odd { 50_000 } else { 1 })),
+    ("roots of a reduce", |comm, odd| reduce(comm, usize::from(odd), 10)),
+    ("roots of a broadcast", |comm, odd| broadcast(comm, usize::from(odd), 10)),
+    ("roots of a long broadcast", |comm, odd| broadcast(comm, usize::from(!odd), 100_000)),
+    ("a barrier and an allreduce", |comm, odd| if odd { comm.barrier() } else { allreduce(comm, 3) }),
+    ("a reduce and a broadcast", |comm, odd| if odd { reduce(comm, 0, 300) } else { broadcast(comm, 0, 300) }),
+    ("a call left out", |comm, odd| if odd { Ok(()) } else { allreduce(comm, 1000) }),
+    ("a duplicate and a barrier", |comm, odd| if odd { comm.duplicate().map(drop) } else { comm.barrier() }),
+    ("operators", |comm, odd| {
+        let mut buffer = [1u64; 9];
+        if odd { comm.all_reduce_in_place(&mut buffer, Max) } else { comm.all_reduce_in_place(&mut buffer, Sum) }
+    }),
+    ("types", |comm, odd| {
+        if odd { comm.all_reduce_in_place(&mut [1f32; 9], Sum) } else { comm.all_reduce_in_place(&mut [1u32; 9], Sum) }
+    }),
+];
+
+const RULES: [&str; 4] = ["all:auto", "all:line", "all:cells,cell=64,cells=2", "all:shares,share_cell=128"];
+
+#[test]
+fn calls_that_differ_are_refused_by_all() {
+    watchdog(LIMIT, || {
+        for (what, part) in DISAGREEMENTS {
+            for rules in RULES {
+                for (ranks, odd) in [(2, 0), (2, 1), (3, 2), (5, 0), (5, 3)] {
+                    for (rank, (_, first)) in outcomes(ranks, rules, odd, part).into_iter().enumerate() {
+                        assert!(
+                            matches!(first, Err(Error::Mismatch { .. } | Error::RankFailed { .. })),
+                            "{what}, {rules}: rank {rank} of {ranks}, odd {odd}: {first:?}"
+                        );
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Wrong arguments: of the odd rank's call, which the others make in order.
+const WRONG: [(&str, Part); 8] = [
+    ("root of a broadcast", |comm, odd| broadcast(comm, if odd { comm.size() } else { 0 }, 10)),
+    ("root of a long broadcast", |comm, odd| broadcast(comm, if odd { usize::MAX } else { 1 }, 30_000)),
+    ("root of a reduce", |comm, odd| {
+        if odd { comm.process_at_rank(99).reduce_into(&[1u32; 9], Sum) } else { reduce(comm, 1, 9) }
+    }),
+    ("side of a reduce", |comm, odd| {
+        // The root contributes as if it were not the root, or another rank as if it were.
+        match (odd, comm.rank()) {
+            (true, 1) => comm.process_at_rank(1).reduce_into(&[1u32; 900], Sum),
+            (true, _) => comm.process_at_rank(1).reduce_into_root_in_place(&mut [1u32; 900], Sum),
+            _ => reduce(comm, 1, 900),
+        }
+    }),
+    ("length of an allreduce", |comm, odd| {
+        if odd { comm.all_reduce_into(&[1u32; 5], &mut [0; 6], Sum) } else { allreduce(comm, 5) }
+    }),
+    ("length of a long allreduce", |comm, odd| {
+        if odd { comm.all_reduce_into(&vec![1u32; 5000], &mut [], Sum) } else { allreduce(comm, 5000) }
+    }),
+    ("length of a reduce", |comm, odd| match (odd, comm.rank()) {
+        (true, 1) => comm.process_at_rank(1).reduce_into_root(&[1u32; 5], &mut [0; 4], Sum),
+        (true, _) => comm.process_at_rank(1).reduce_into_root(&[1u32; 5], &mut [0; 4], Sum),
+        _ => reduce(comm, 1, 5),
+    }),
+    ("length of a long reduce", |comm, odd| match odd {
+        true => comm.process_at_rank(1).reduce_into_root(&[1u32; 3000], &mut [0; 4], Sum),
+        false => reduce(comm, 1, 3000),
+    }),
+];
+
+#[test]
+fn wrong_arguments_of_one_rank_are_told_to_all() {
+    watchdog(LIMIT, || {
+        for (what, part) in WRONG {
+            for rules in RULES {
+                for (ranks, odd) in [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (5, 0), (5, 1), (5, 3)] {
+                    for (rank, (own, first)) in outcomes(ranks, rules, odd, part).into_iter().enumerate() {
+                        let what = format!("{what}, {rules}: rank {rank} of {ranks}, odd {odd}: {own:?}, then {first:?}");
+                        if rank == odd {
+                            assert!(matches!(own, Err(Error::Length { .. } | Error::Root { .. })), "{what}");
+                        }
+                        assert!(matches!(first, Err(Error::Refused { .. } | Error::Mismatch { .. })), "{what}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn wrong_arguments_of_all_ranks_do_no_harm() {
+    watchdog(LIMIT, || {
+        for rules in RULES {
+            for ranks in [1, 2, 5] {
+                Communicator::threads_of(&world(ranks, rules), TreeRules::default(), |comm| {
+                    for _ in 0..100 {
+                        for (what, part) in WRONG {
+                            // Where everybody plays the odd one, everybody is refused at once.
+                            if what != "side of a reduce" || ranks == 2 {
+                                let result = part(&comm, true);
+                                assert!(matches!(result, Err(Error::Length { .. } | Error::Root { .. })), "{what}: {result:?}");
+                            }
+                        }
+                        let mut sum = [comm.rank()];
+                        comm.all_reduce_in_place(&mut sum, Sum).unwrap();
+                        assert_eq!(sum, [ranks * (ranks - 1) / 2]);
+                        reduce(&comm, 0, 700).unwrap();
+                        broadcast(&comm, ranks - 1, 700).unwrap();
+                    }
+                })
+                .unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn errors_name_rank_sizes_and_what_to_do() {
+    watchdog(LIMIT, || {
+        let texts = Communicator::threads(2, |comm| {
+            let length = comm.all_reduce_into(&[1u8; 5], &mut [0; 6], Sum).unwrap_err();
+            let root = comm.process_at_rank(7).broadcast_into(&mut [0u8]).unwrap_err();
+            let mismatch = allreduce(&comm, 1 + comm.rank()).unwrap_err();
+            std::thread::sleep(Duration::from_millis(20));
+            [length, root, mismatch].map(|error| error.to_string())
+        });
+        for (rank, [length, root, mismatch]) in texts.unwrap().into_iter().enumerate() {
+            assert!(length.contains(&format!("rank {rank}: ")) && length.contains("6 elements where 5"), "{length}");
+            assert!(root.contains(&format!("rank {rank} of 2: root 7")), "{root}");
+            assert!(mismatch.contains("another call") && mismatch.contains("same collective"), "{mismatch}");
+        }
+    });
+}
