@@ -271,11 +271,6 @@ impl Board for SharedBoard {
         const LOOK_ROUND: u32 = 32;
         let look = || Some(word.observe(edge)).filter(|&value| until.holds(value));
         add(&self.tally.waits, 1);
-        for _ in 0..self.seat.patience.looks {
-            if let Some(value) = look() {
-                return Ok(value);
-            }
-        }
         for _ in 0..self.seat.patience.spins {
             std::hint::spin_loop();
             if let Some(value) = look() {

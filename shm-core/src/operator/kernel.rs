@@ -19,8 +19,12 @@ pub(super) trait Scalar<T> {
 #[inline]
 pub(super) unsafe fn fold<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n: usize) {
     // A few elements are folded before a wider loop would have been entered.
+    if n * size_of::<T>() < BLOCK {
+        // SAFETY: by contract.
+        return unsafe { fold_from::<T, S>(dst, operands, 0, n) };
+    }
     #[cfg(target_arch = "x86_64")]
-    if n * size_of::<T>() >= BLOCK {
+    {
         if is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
@@ -97,6 +101,17 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(dst: *mut T, operan
         unsafe { place.write(block) };
         at += N;
     }
+    // SAFETY: by contract.
+    unsafe { fold_from::<T, S>(dst, operands, at, n) }
+}
+
+/// Folds the elements from `at` on, one by one.
+///
+/// # Safety
+/// As [`fold`].
+#[inline(always)]
+unsafe fn fold_from<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], mut at: usize, n: usize) {
+    let (first, others) = operands.split_first().expect("there is at least one operand");
     while at < n {
         // SAFETY: `at < n`.
         let [mut value] = unsafe { load::<T, 1>(*first, at) };

@@ -158,7 +158,11 @@ impl Engine {
             tag,
             // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
             |slot| unsafe { store_line(board.line(rank, slot), send, bytes) },
-            || board.note(tag),
+            || {
+                board.note(tag);
+                add(&board.tally.loaded, (board.size() + 1) * bytes);
+                add(&board.tally.stored, 2 * bytes);
+            },
             |from, slot| places[from].set(board.line_payload(from, slot)),
             || {
                 // SAFETY: pointers in cells are laid out as pointers, and nobody writes to these meanwhile.
@@ -167,10 +171,7 @@ impl Engine {
                 // its elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
                 unsafe { fold.apply(recv, places, bytes) };
             },
-        )?;
-        add(&board.tally.loaded, (board.size() + 1) * bytes);
-        add(&board.tally.stored, 2 * bytes);
-        Ok(())
+        )
     }
 
     /// Exchanges and combines a few pieces of `stride` bytes, from byte `at` on.

@@ -3,8 +3,6 @@
 /// The stages of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// Looks without anything between them: a line that is on its way arrives sooner than a CPU pause ends.
-    pub looks: u32,
     /// Looks with a CPU pause between them.
     pub spins: u32,
     /// Looks with a yield to the scheduler between them.
@@ -18,11 +16,7 @@ impl Patience {
     /// with more ranks than cores it only keeps from the core the very rank that is waited for, so the core
     /// is given away at once, for about as many times as it takes all others to have had it several times.
     pub fn new(ranks: usize, cores: usize) -> Self {
-        if ranks <= cores {
-            Self { looks: 30, spins: 2_000, yields: 200 }
-        } else {
-            Self { looks: 0, spins: 0, yields: 200 }
-        }
+        if ranks <= cores { Self { spins: 2_000, yields: 200 } } else { Self { spins: 0, yields: 200 } }
     }
 }
 

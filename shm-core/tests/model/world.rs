@@ -1,12 +1,10 @@
 //! The board of the model: what the segment is to the real ranks.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize as Untracked;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, Mutex as Untracked};
 
 use loom::cell::UnsafeCell;
-use loom::sync::atomic::AtomicU64;
-use loom::sync::{Condvar, Mutex};
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread::Thread;
 
 use shm_core::Result;
 use shm_core::protocol::{Board, Edge, RingName, Until, Word};
@@ -15,16 +13,17 @@ use super::mutant::Mutant;
 
 /// A flag word, and who waits for it.
 ///
-/// Waiting must end under loom, which explores every number of turns of a spinning loop. So a wait that does not succeed at
-/// its first, bare look goes through a gate. The gate orders more than the real wait does; to keep it from hiding weak
-/// orderings, a publisher passes it only when somebody stands there (`waiting` is no part of the model: threads of a
-/// model switch only at loom's operations, so that a publication and the look at `waiting` are one step). A wait that finds
-/// its word at the bare look, or in front of the gate, has nothing but the word's own ordering.
+/// Waiting must end under loom, which explores every number of turns of a spinning loop. So a rank whose first, bare look
+/// fails puts itself on the word's list, looks for the last time, and parks until the word's writer finds it on the list.
+/// Parking orders more than the real wait does: whatever the writer did comes before what the woken rank does. That must not
+/// hide a weak ordering, and does not, because a wait that succeeds at its bare look has the word's own ordering and nothing
+/// else, and loom tries that for every wait: it lets the reader come as late as it likes.
+///
+/// The list is no part of the model. Threads of a model switch only at loom's operations, so that a store and the look at
+/// the list are one step, and the list is never contended.
 pub struct ModelWord {
     value: AtomicU64,
-    waiting: Untracked,
-    gate: Mutex<()>,
-    changed: Condvar,
+    waiting: Untracked<Vec<Thread>>,
     mutant: Mutant,
 }
 
@@ -33,13 +32,7 @@ const NEVER: u64 = u64::MAX;
 
 impl ModelWord {
     fn new(mutant: Mutant) -> Self {
-        Self {
-            value: AtomicU64::new(0),
-            waiting: Untracked::new(0),
-            gate: Mutex::new(()),
-            changed: Condvar::new(),
-            mutant,
-        }
+        Self { value: AtomicU64::new(0), waiting: Untracked::default(), mutant }
     }
 
     /// The last value that was stored. Stores become visible in time; who waits long enough sees the last one. A
@@ -49,39 +42,32 @@ impl ModelWord {
         self.value.compare_exchange(NEVER, NEVER, ordering, ordering).expect_err("no word holds it")
     }
 
-    fn far_end(&self, edge: Edge) -> std::sync::atomic::Ordering {
-        if self.mutant == Mutant::ObserveRelaxed(edge) { Relaxed } else { Acquire }
+    fn far_end(&self, edge: Edge) -> Ordering {
+        if self.mutant == Mutant::ObserveRelaxed(edge) { Ordering::Relaxed } else { Ordering::Acquire }
     }
 
-    fn wait_at_gate(&self, until: Until, edge: Edge) -> u64 {
-        self.waiting.fetch_add(1, Relaxed);
-        let mut value = self.observe_last(edge);
-        if !until.holds(value) {
-            let mut guard = self.gate.lock().unwrap();
-            loop {
-                value = self.observe_last(edge);
-                if until.holds(value) {
-                    break;
-                }
-                assert!(!until.mismatches(value), "mismatch: {until:?} found {value:#x}");
-                guard = self.changed.wait(guard).unwrap();
+    fn wait_parked(&self, until: Until, edge: Edge) -> u64 {
+        loop {
+            self.waiting.lock().unwrap().push(loom::thread::current());
+            let value = self.observe_last(edge);
+            if until.holds(value) {
+                return value;
             }
+            assert!(!until.mismatches(value), "mismatch: {until:?} found {value:#x}");
+            loom::thread::park();
         }
-        self.waiting.fetch_sub(1, Relaxed);
-        value
     }
 
-    fn wake_at_gate(&self) {
-        if self.waiting.load(Relaxed) > 0 {
-            let _guard = self.gate.lock().unwrap();
-            self.changed.notify_all();
+    fn wake(&self) {
+        for thread in std::mem::take(&mut *self.waiting.lock().unwrap()) {
+            thread.unpark();
         }
     }
 }
 
 impl Word for ModelWord {
     fn publish(&self, value: u64, edge: Edge) {
-        let ordering = if self.mutant == Mutant::PublishRelaxed(edge) { Relaxed } else { Release };
+        let ordering = if self.mutant == Mutant::PublishRelaxed(edge) { Ordering::Relaxed } else { Ordering::Release };
         self.value.store(value, ordering);
     }
 
@@ -223,11 +209,11 @@ impl Board for ModelBoard {
 
     fn publish(&self, word: &ModelWord, value: u64, edge: Edge) {
         word.publish(value, edge);
-        word.wake_at_gate();
+        word.wake();
     }
 
     fn wait_slowly(&self, _: usize, word: &ModelWord, until: Until, edge: Edge) -> Result<u64> {
-        Ok(word.wait_at_gate(until, edge))
+        Ok(word.wait_parked(until, edge))
     }
 
     fn wait(&self, writer: usize, word: &ModelWord, until: Until, edge: Edge) -> Result<u64> {

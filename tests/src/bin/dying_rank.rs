@@ -91,7 +91,9 @@ fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
     let mut buffer = vec![1u64; elements];
     match collective {
         "barrier" | "unattached" => world.barrier(),
-        "allreduce" | "operator" => world.all_reduce_in_place(&mut buffer, Sum),
+        "allreduce" => world.all_reduce_in_place(&mut buffer, Sum),
+        // The victim's operator ends the victim.
+        "operator" => world.all_reduce_in_place(&mut buffer[..3000], User::commutative(add)),
         "broadcast" => world.process_at_rank(victim).broadcast_into(&mut buffer),
         "reduce" => {
             let root = (victim + 1) % world.size();
@@ -105,6 +107,10 @@ fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
         "split" => world.split(Some(world.rank() as u32 % 2), 0).map(drop),
         other => panic!("{other:?} is no place"),
     }
+}
+
+fn add(left: &mut [u64], right: &[u64]) {
+    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
 }
 
 fn die(how: &str, world: Option<Communicator>) -> ExitCode {
