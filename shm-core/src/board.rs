@@ -157,6 +157,16 @@ impl SharedBoard {
         Ok(())
     }
 
+    /// The tag of the next call, given what the call itself is: the calls before it go into it too, so that ranks which
+    /// once differed, or of which one refused its arguments, notice at the next call that waits for all, even if the call
+    /// in which they differed waited for nobody.
+    #[inline]
+    pub fn chained(&self, tag: u32) -> u32 {
+        let (_, before) = self.call.get();
+        let chained = (tag ^ (before.wrapping_mul(0x9e37_79b1) >> 8)) & 0xff_ffff;
+        if chained == REFUSED { 0 } else { chained }
+    }
+
     /// Notes a call and its tag, for others to compare with theirs: before this rank waits for anybody in it.
     #[inline]
     pub fn note(&self, tag: u32) {

@@ -68,11 +68,11 @@ model! {
     rejects_a_proof_of_the_exchange_itself: Mutant::ProvesTooMuch => [Race, WrongValue, Deadlock];
 }
 
-/// Three ranks exchange three times through two slots.
+/// Three ranks exchange twice through one slot.
 fn three_ranks_exchange(mutant: Mutant) {
-    run_ranks(&World::of_lines(mutant, 3, 2), |board| {
-        let mut ring = Ring::new(RingName::Line, 2, 3);
-        for _ in 0..3 {
+    run_ranks(&World::of_lines(mutant, 3, 1), |board| {
+        let mut ring = Ring::new(RingName::Line, 1, 3);
+        for _ in 0..2 {
             exchange_words(board, &mut ring);
         }
     });
@@ -108,11 +108,10 @@ model! {
     rejects_reuse_without_wait: Mutant::SkipWait(LineReuse) => [Race, WrongValue, Deadlock];
 }
 
-/// Three ranks: an exchange, a broadcast from rank 1, a reduction to rank 2, an exchange, through two slots.
+/// Three ranks: an exchange, a broadcast from rank 1, an exchange, through two slots.
 fn three_ranks_mix_calls(mutant: Mutant) {
-    run_ranks(&World::of_lines(mutant, 3, 2), |board| {
-        let mut ring = Ring::new(RingName::Line, 2, 3);
-        exchange_words(board, &mut ring);
+    run_ranks(&World::of_lines(mutant, 3, 1), |board| {
+        let mut ring = Ring::new(RingName::Line, 1, 3);
         release_word(board, RingName::Line, &mut ring, &Links::flat(board.rank(), 3, 1), 1);
         gather_words(board, RingName::Line, &mut ring, &Links::flat(board.rank(), 3, 2));
         exchange_words(board, &mut ring);

@@ -7,6 +7,7 @@ pub mod bits;
 pub mod call;
 pub mod cases;
 pub mod command;
+pub mod footprint;
 pub mod mix;
 pub mod random;
 pub mod sample;

@@ -63,7 +63,7 @@ impl Communicator {
         if self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
             let _stop = self.stops_at_panic();
             let mut engine = self.enter()?;
-            let tag = reduction_tag(Collective::Allreduce, 0, &fold, count);
+            let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
             return engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag);
         }
         let choice = match self.tuning.choose(Collective::Allreduce, fold.vector(bytes), self.size()) {
@@ -73,7 +73,7 @@ impl Communicator {
         self.trace(Collective::Allreduce, bytes);
         let _stop = self.stops_at_panic();
         let mut engine = self.enter()?;
-        let tag = reduction_tag(Collective::Allreduce, 0, &fold, count);
+        let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
         engine.board.begin(tag)?;
         let reduction = Reduction { send, recv, bytes, fold };
         match choice.regime {

@@ -24,7 +24,7 @@ impl Communicator {
     #[inline]
     pub fn barrier(&self) -> Result<()> {
         let mut engine = self.enter()?;
-        let tag = tag_of(Collective::Barrier, 0, 0, 0, 0);
+        let tag = engine.board.chained(tag_of(Collective::Barrier, 0, 0, 0, 0));
         if self.fits_a_slot(Collective::Barrier, 0) {
             return engine.slot_barrier(tag);
         }

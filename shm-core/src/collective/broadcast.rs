@@ -20,7 +20,7 @@ impl Communicator {
         let bytes = size_of_val(buffer);
         self.trace(Collective::Broadcast, bytes);
         let mut engine = self.enter()?;
-        let tag = tag_of(Collective::Broadcast, root, type_number::<T>(), 0, buffer.len());
+        let tag = engine.board.chained(tag_of(Collective::Broadcast, root, type_number::<T>(), 0, buffer.len()));
         let choice = self.tuning.choose(Collective::Broadcast, Vector::of_bytes(bytes), self.size())?;
         engine.board.begin(tag)?;
         if self.size() == 1 {

@@ -36,7 +36,7 @@ impl Communicator {
         self.trace(Collective::Reduce, bytes);
         let _stop = self.stops_at_panic();
         let mut engine = self.enter()?;
-        let tag = reduction_tag(Collective::Reduce, root, &fold, count);
+        let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
         engine.board.begin(tag)?;
         let reduction = Reduction { send, recv, bytes, fold };
         match choice.regime {

@@ -44,7 +44,8 @@ fn note_panics_of_models() {
             let noted = NOTED.with(|noted| match noted.try_borrow_mut() {
                 Ok(mut noted) => match noted.as_mut() {
                     Some(messages) => {
-                        messages.push(panic.to_string());
+                        // loom ends its threads by panics that say nothing.
+                        messages.extend(panic.payload_as_str().map(str::to_owned));
                         true
                     }
                     None => false,
@@ -60,12 +61,14 @@ fn note_panics_of_models() {
 
 fn explore(bound: Bound, mutant: Mutant, model: fn(Mutant)) -> u64 {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = match bound {
+    let bound = match bound {
         Bound::All => None,
         Bound::Preemptions(most) => Some(most),
     };
+    // LOOM_MAX_PREEMPTIONS and LOOM_MAX_DURATION (seconds), when set, ask for more than CI has time for.
+    builder.preemption_bound = builder.preemption_bound.or(bound);
+    builder.max_duration = builder.max_duration.or(Some(LONGEST));
     builder.max_branches = 10_000;
-    builder.max_duration = Some(LONGEST);
     builder.checkpoint_interval = 1_000;
     let executions = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&executions);
@@ -82,7 +85,8 @@ pub fn holds(name: &str, bound: Bound, model: fn(Mutant)) {
     let executions = explore(bound, Mutant::None, model);
     let took = start.elapsed();
     // loom returns without a word when its time is over.
-    assert!(took < LONGEST, "{name}: not explored to the end within {LONGEST:?}");
+    let longest = loom::model::Builder::new().max_duration.unwrap_or(LONGEST);
+    assert!(took < longest, "{name}: not explored to the end within {longest:?}, {executions} executions");
     eprintln!("{name}: holds in {executions} executions ({bound:?}), {:.2} s", took.as_secs_f64());
 }
 

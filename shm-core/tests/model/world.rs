@@ -51,10 +51,21 @@ impl ModelWord {
             self.waiting.lock().unwrap().push(loom::thread::current());
             let value = self.observe_last(edge);
             if until.holds(value) {
+                self.leave();
                 return value;
             }
             assert!(!until.mismatches(value), "mismatch: {until:?} found {value:#x}");
             loom::thread::park();
+        }
+    }
+
+    /// Takes the own name off the list; if it is gone, there is a wake-up to come, which must not be left to another wait.
+    fn leave(&self) {
+        let me = loom::thread::current().id();
+        let place = self.waiting.lock().unwrap().iter().position(|thread| thread.id() == me);
+        match place {
+            Some(place) => drop(self.waiting.lock().unwrap().swap_remove(place)),
+            None => loom::thread::park(),
         }
     }
 
@@ -223,7 +234,10 @@ impl Board for ModelBoard {
                 Until::Reached(position) => position,
             });
         }
-        let value = word.observe(edge);
+        let value = match until {
+            Until::Stamped(_) => word.observe_last(edge),
+            Until::Reached(_) => word.observe(edge),
+        };
         if until.holds(value) {
             return Ok(value);
         }

@@ -84,6 +84,7 @@ fn now() -> u64 {
 fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
     let (collective, regime) = place.split_once(':').unwrap_or((place, "line"));
     let elements = match regime {
+        "line" if collective == "operator" => 3000,
         "line" => 1,
         "cells" => 700,
         _ => 20_000,
@@ -93,7 +94,7 @@ fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
         "barrier" | "unattached" => world.barrier(),
         "allreduce" => world.all_reduce_in_place(&mut buffer, Sum),
         // The victim's operator ends the victim.
-        "operator" => world.all_reduce_in_place(&mut buffer[..3000], User::commutative(add)),
+        "operator" => world.all_reduce_in_place(&mut buffer, User::commutative(add)),
         "broadcast" => world.process_at_rank(victim).broadcast_into(&mut buffer),
         "reduce" => {
             let root = (victim + 1) % world.size();
