@@ -43,6 +43,7 @@ impl Communicator {
     pub(crate) fn world_of(seat: Seat, plan: Arc<dyn Plan>) -> Result<Self> {
         let (rank, size) = (seat.rank(), seat.mapping().layout.ranks);
         let offset = seat.mapping().header().shared.world.load(Ordering::Acquire);
+        seat.mapping().check_block(offset, seat.mapping().header().tuning.block_layout(size).total())?;
         let seat = Arc::new(seat);
         // SAFETY: the creator opened the world's block before anybody could attach, with a member for each rank.
         Ok(unsafe { Self::join(seat, offset, rank, (0..size).collect(), plan) })

@@ -90,10 +90,12 @@ fn broken_environments() {
     refused(&with("PHALANX_SIZE", Some("2".into())), &["PHALANX_SIZE", "1 ranks"]);
     refused(&with("PHALANX_JOB", Some("0123456789abcdef".into())), &["PHALANX_JOB", "another job"]);
     refused(&with("PHALANX_JOB", Some("".into())), &["PHALANX_JOB"]);
-    for value in ["0", "2", "1000000", "4294967296"] {
+    for value in ["0", "2", "4294967296"] {
         refused(&with("PHALANX_SEGMENT", Some(value.into())), &["no descriptor"]);
     }
-    refused(&with("PHALANX_SEGMENT", Some("900".into())), &["900", "not open", "PHALANX_*"]);
+    for value in ["900", "1000000"] {
+        refused(&with("PHALANX_SEGMENT", Some(value.into())), &[value, "not open", "PHALANX_*"]);
+    }
     // After all this the job is as good as new; a second process in the same place is not.
     let ended = stray(&good);
     assert!(ended.stdout.contains("world of 1"), "{ended:?}");
@@ -173,7 +175,7 @@ fn headers_of_other_builds() {
     refused(&with(&|bytes| bytes[0] ^= 1), &["mark of a segment", "phalanx run"]);
     refused(&with(&|bytes| bytes[8] += 1), &["layout is version 2", "version 1", "same sources"]);
     refused(&with(&|bytes| bytes[16] ^= 0x80), &["layout is version", "same sources"]);
-    refused(&with(&|bytes| bytes[12] = 2), &["2 ranks", "damaged"]);
+    refused(&with(&|bytes| bytes[12] = 2), &["2 ranks"]);
     refused(&with(&|bytes| bytes[12..16].fill(0xff)), &["damaged"]);
     refused(&with(&|bytes| bytes[32] ^= 1), &["PHALANX_JOB", "another job"]);
     // The note cannot be read.
@@ -258,7 +260,7 @@ fn numbers_of_ranks_that_cannot_be() {
         assert!(error.to_string().contains(&format!("{ranks} ranks")) && error.to_string().contains("1 to 256"), "{error}");
         let ended = run(&mut job(STRAY, ranks, &[]), LIMIT);
         assert!(ended.status.code().is_some_and(|code| (1..101).contains(&code)), "{ended:?}");
-        assert!(ended.stderr.contains("256") && !ended.stdout.contains("world of"), "{ended:?}");
+        assert!(ended.stderr.contains(if ranks == 0 { "1 rank" } else { "256" }) && !ended.stdout.contains("world of"), "{ended:?}");
     }
     for ranks in ["", "-1", "two", "1e3"] {
         let ended = run(bare(phalanx_command()).args(["run", "-n", ranks, "--", STRAY]), LIMIT);

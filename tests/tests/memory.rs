@@ -183,13 +183,16 @@ fn messages_longer_than_four_gibibytes() {
         return;
     }
     watchdog(LIMIT, || {
-        const LEN: usize = (4 << 30) + (100 << 20) + 13;
-        // At the ends, about 2^31 and 2^32, and in places between.
-        let places: Vec<usize> =
-            (0..400).map(|i| i * (LEN / 400)).chain([(1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, LEN - 1]).collect();
-        let value = |place: usize| (place % 251 + 1) as u8;
+        // In words, so that the loops are short; as bytes, more than 2^32.
+        const LEN: usize = ((4 << 30) + (100 << 20)) / 8 + 3;
+        // At the ends, where bytes and words reach 2^31 and 2^32, and in places between.
+        let places: Vec<usize> = (0..400)
+            .map(|i| i * (LEN / 400))
+            .chain([(1 << 28) - 1, 1 << 28, (1 << 29) - 1, 1 << 29, (1 << 29) + 1, LEN - 1])
+            .collect();
+        let value = |place: usize| place as u64 + 1;
         Communicator::threads(2, |comm| {
-            let mut vector = vec![0u8; LEN];
+            let mut vector = vec![0u64; LEN];
             let rank = comm.rank();
             if rank == 1 {
                 places.iter().for_each(|&place| vector[place] = value(place));
@@ -197,10 +200,11 @@ fn messages_longer_than_four_gibibytes() {
             comm.process_at_rank(1).broadcast_into(&mut vector).unwrap();
             assert!(places.iter().all(|&place| vector[place] == value(place)), "rank {rank}: broadcast");
             // What is between is zero, as it was.
-            assert!(places.iter().all(|&place| place + 1 == LEN || vector[place + 1] == 0 || places.contains(&(place + 1))));
-            places.iter().for_each(|&place| vector[place] = if place % 2 == rank { 255 } else { 3 });
+            let between = |place: usize| vector.get(place + 1).is_none_or(|&word| word == 0) || places.contains(&(place + 1));
+            assert!(places.iter().all(|&place| between(place)), "rank {rank}: broadcast");
+            places.iter().for_each(|&place| vector[place] = if place % 2 == rank { value(place) } else { 3 });
             comm.all_reduce_in_place(&mut vector, Max).unwrap();
-            assert!(places.iter().all(|&place| vector[place] == 255), "rank {rank}: allreduce");
+            assert!(places.iter().all(|&place| vector[place] == value(place).max(3)), "rank {rank}: allreduce");
         })
         .unwrap();
     });

@@ -70,6 +70,22 @@ impl Mapping {
         }
     }
 
+    /// Checks that a block which somebody else took lies where blocks lie.
+    ///
+    /// # Errors
+    /// `Segment`.
+    pub fn check_block(&self, offset: u64, bytes: usize) -> Result<()> {
+        let start = (offset as usize).wrapping_sub(self.layout.arena);
+        let chunks = bytes.div_ceil(CHUNK);
+        if start.is_multiple_of(CHUNK) && chunks <= self.layout.chunks && start / CHUNK <= self.layout.chunks - chunks {
+            return Ok(());
+        }
+        Err(Error::Segment {
+            why: format!("its header has a block of {bytes} bytes at {offset}, which is not within its arena"),
+            advice: "the segment is damaged: start the job again",
+        })
+    }
+
     /// Bytes of the arena that are taken.
     pub fn arena_taken(&self) -> u64 {
         let taken = self.chunk_map().iter().filter(|chunk| chunk.load(Ordering::Relaxed) != 0).count();

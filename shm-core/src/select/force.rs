@@ -6,11 +6,11 @@
 //! collective        = barrier | broadcast | reduce | allreduce | all
 //! algorithm         = line | cells | shares | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells
-//!                   | share_cell | share_downs | up_bytes | down_bytes | flat_ranks | line_most | shares_least
+//!                   | share_cell | share_downs | up_bytes | down_bytes | flat_ranks | line_most | shares_least | shares_square
 //! ```
 //!
-//! `cell` and `cells` set the up and the down ring alike; `shares_least` counts bytes for each rank. Values take the suffixes
-//! K and M.
+//! `cell` and `cells` set the up and the down ring alike. What they mean is said at [`Tuning`]'s fields. Values take
+//! the suffixes K and M.
 
 use super::choice::{Collective, Regime};
 use super::tuning::Tuning;
@@ -83,6 +83,7 @@ impl Tuning {
                 .iter()
                 .filter(|&&what| Regime::Shares.serves(what))
                 .for_each(|&what| self.shares_least[what as usize] = value),
+            "shares_square" => targets.iter().for_each(|&what| self.shares_square[what as usize] = value),
             "leaders" => self.leaders = narrow?,
             "cell" => (self.up_cell, self.down_cell) = (narrow.clone()?, narrow?),
             "cells" => (self.up_cells, self.down_cells) = (narrow.clone()?, narrow?),
@@ -98,7 +99,7 @@ impl Tuning {
             _ => {
                 return Err(format!(
                     "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, share_cell, \
-                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least"
+                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least, shares_square"
                 ));
             }
         }

@@ -14,8 +14,11 @@ use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, r
 pub struct Tuning {
     /// Bytes up to which a collective takes lines, by [`Collective`].
     pub line_most: [u64; 4],
-    /// Bytes for each rank from which a collective takes shares, by [`Collective`]; `u64::MAX` for never.
+    /// Bytes from which a collective takes shares, by [`Collective`]; `u64::MAX` for never.
     pub shares_least: [u64; 4],
+    /// The same for each pair of ranks (bytes by the square of their number): a share must be long enough for the p
+    /// contributions that are folded to it, and there are p shares.
+    pub shares_square: [u64; 4],
     /// The regime that is forced on a collective, by [`Collective`]: 0 for none, else the [`Regime`]'s number.
     pub forced: [u32; 4],
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
@@ -47,17 +50,18 @@ pub struct Tuning {
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            line_most: [0, 504, 504, 1024],
-            shares_least: [u64::MAX, u64::MAX, 4 * 1024, 1024],
+            line_most: [0, 504, 504, 504],
+            shares_least: [u64::MAX, u64::MAX, 6 * 1024, 2 * 1024],
+            shares_square: [0, 0, 0, 512],
             forced: [0; 4],
             flat_ranks: 32,
             leaders: 0,
             up_cell: 8 * 1024,
             up_cells: 4,
-            down_cell: 8 * 1024,
+            down_cell: 32 * 1024,
             down_cells: 4,
-            share_cell: 32 * 1024,
-            share_downs: 4,
+            share_cell: 64 * 1024,
+            share_downs: 2,
             up_bytes: 0,
             down_bytes: 0,
             debug: 0,
@@ -81,6 +85,12 @@ impl Tuning {
         let derived = if size <= 64 { 128 * 1024 } else { 64 * 1024 };
         let area = if self.down_bytes == 0 { derived } else { self.down_bytes as usize };
         area.max(LEAST_DOWN_SLOTS * LINE).max(self.down_cell as usize * self.down_cells as usize)
+    }
+
+    /// Bytes from which `what` takes shares on `size` ranks.
+    fn shares_from(&self, what: Collective, size: usize) -> u64 {
+        let square = (size * size) as u64;
+        self.shares_least[what as usize].max(self.shares_square[what as usize].saturating_mul(square))
     }
 
     /// The layout of the block of a communicator of `size` ranks.
@@ -112,7 +122,7 @@ impl Tuning {
         let regime = match Regime::from_number(self.forced[what as usize]) {
             Some(regime) => regime,
             None if bytes as u64 <= self.line_most[what as usize] && vector.fits_lines() => Regime::Line,
-            None if bytes as u64 >= self.shares_least[what as usize].saturating_mul(size as u64) => Regime::Shares,
+            None if bytes as u64 >= self.shares_from(what, size) => Regime::Shares,
             None => Regime::Cells,
         };
         // What cannot be cut into lines goes through cells.

@@ -1,7 +1,9 @@
 //! One call of each protocol, with payload whose every value is known, so that a wrong one is seen where it is read.
 
+use std::cell::RefCell;
+
 use shm_core::Links;
-use shm_core::protocol::exchange::exchange;
+use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
 use shm_core::protocol::step::{self, Passage};
 use shm_core::protocol::{Board, Ring, RingName};
 
@@ -10,17 +12,56 @@ use super::world::{ModelBoard, expect_value, word_of};
 /// The tag of all calls: in a model, as in a program, the calls of all ranks agree.
 pub const TAG: u32 = 7;
 
-/// Everybody tells everybody a word.
+/// Everybody tells everybody a word. It is read in place when all have come, as an operator would read it.
 pub fn exchange_words(board: &ModelBoard, ring: &mut Ring) {
     let position = ring.next_position();
-    let mut seen = 0;
-    let fill = |slot| board.fill(RingName::Line, slot, word_of(board.rank(), position));
-    let read = |from, slot| {
-        expect_value(board.read(RingName::Line, from, slot), word_of(from, position));
-        seen += 1;
-    };
-    exchange(board, ring, TAG, fill, read).unwrap();
-    assert_eq!(seen, board.size() - 1);
+    let noted = RefCell::new(Vec::new());
+    exchange_then(
+        board,
+        ring,
+        TAG,
+        |slot| board.fill(RingName::Line, slot, word_of(board.rank(), position)),
+        || (),
+        |from, slot| noted.borrow_mut().push((from, slot)),
+        || {
+            let noted = noted.borrow();
+            assert_eq!(noted.len(), board.size() - 1);
+            for &(from, slot) in noted.iter() {
+                expect_value(board.read(RingName::Line, from, slot), word_of(from, position));
+            }
+        },
+    )
+    .unwrap();
+}
+
+/// Everybody tells everybody several words at once.
+pub fn exchange_words_in_pieces(board: &ModelBoard, ring: &mut Ring, pieces: usize) {
+    let mut words = Words { board, first: ring.next_position(), completed: 0 };
+    exchange_pieces(board, ring, TAG, pieces, &mut words).unwrap();
+    assert_eq!(words.completed, pieces);
+}
+
+/// The words of an exchange in pieces, one a piece; read at once, as lines are copied out.
+struct Words<'a> {
+    board: &'a ModelBoard,
+    first: u64,
+    completed: usize,
+}
+
+impl Pieces for Words<'_> {
+    fn write(&mut self, piece: usize, slot: usize) {
+        self.board.fill(RingName::Line, slot, word_of(self.board.rank(), self.first + piece as u64));
+    }
+
+    fn read(&mut self, piece: usize, rank: usize, slot: usize) {
+        let found = self.board.read(RingName::Line, rank, slot);
+        expect_value(found, word_of(rank, self.first + piece as u64));
+    }
+
+    fn complete(&mut self, piece: usize) {
+        assert_eq!(piece, self.completed);
+        self.completed += 1;
+    }
 }
 
 /// The root of the links tells everybody below it a word, which `root` would say at this position.

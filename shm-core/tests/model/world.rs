@@ -234,9 +234,12 @@ impl Board for ModelBoard {
                 Until::Reached(position) => position,
             });
         }
+        // A look that fails has no effect but that the rank goes on waiting: to find an old stamp after the new one was
+        // stored is no different from having looked earlier. Three ranks leave no time to explore both. An old `done` word
+        // may be new enough, and what it orders is less: that is always explored.
         let value = match until {
-            Until::Stamped(_) => word.observe_last(edge),
-            Until::Reached(_) => word.observe(edge),
+            Until::Stamped(_) if self.world.size > 2 => word.observe_last(edge),
+            _ => word.observe(edge),
         };
         if until.holds(value) {
             return Ok(value);
