@@ -59,7 +59,7 @@ fn messages_of_two_pieces(mutant: Mutant) {
 }
 
 model! {
-    exchange_of_pieces, Bound::Preemptions(3), messages_of_two_pieces;
+    exchange_of_pieces, Bound::Preemptions(2), messages_of_two_pieces;
     rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
     rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
     rejects_a_stamp_not_waited_for: Mutant::SkipWait(LinePublish) => [Race, WrongValue];

@@ -168,9 +168,12 @@ fn pipeline_of_three_ranks(mutant: Mutant) {
 }
 
 model! {
-    pipeline_of_three, Bound::Preemptions(1), pipeline_of_three_ranks;
+    pipeline_of_three, Bound::Preemptions(2), pipeline_of_three_ranks;
     rejects_a_relaxed_up_stamp: Mutant::PublishRelaxed(UpPublish) => [Race];
     rejects_a_relaxed_look_at_an_up_stamp: Mutant::ObserveRelaxed(UpPublish) => [Race];
+    rejects_a_relaxed_up_done: Mutant::PublishRelaxed(UpReuse) => [Race];
+    rejects_a_relaxed_look_at_up_done: Mutant::ObserveRelaxed(UpReuse) => [Race];
+    rejects_up_reuse_without_wait: Mutant::SkipWait(UpReuse) => [Race, WrongValue, Deadlock];
     rejects_a_relaxed_down_stamp: Mutant::PublishRelaxed(DownPublish) => [Race];
     rejects_a_relaxed_look_at_a_down_stamp: Mutant::ObserveRelaxed(DownPublish) => [Race];
     rejects_a_relaxed_down_done: Mutant::PublishRelaxed(DownReuse) => [Race];

@@ -9,18 +9,18 @@ use shm_core::Links;
 use shm_core::protocol::Edge::{DownReuse, UpPublish, UpReuse};
 use shm_core::protocol::{Board, Ring, RingName};
 
-/// Three ranks reduce to rank 0 by the flat tree (a short message, say), then to rank 2 along the chain 0, 1, 2 (a long one),
-/// through one cell. In the second tree rank 2 is the parent of rank 1, but rank 0 is who still reads rank 1's cell.
+/// Three ranks reduce to rank 0 by the flat tree (a short message, say), then along the chain 1, 2, 0 (a long one), through
+/// one cell. In the second tree rank 2 is the parent of rank 1, but rank 0 is who still reads rank 1's cell.
 fn gathers_of_two_trees(mutant: Mutant) {
     run_ranks(&World::of_cells(mutant, 3, 1, 0), |board| {
         let mut ring = Ring::new(RingName::Up, 1, 3);
         gather_words(board, RingName::Up, &mut ring, &Links::flat(board.rank(), 3, 0));
-        gather_words(board, RingName::Up, &mut ring, &chain(&[2, 1, 0], board.rank()));
+        gather_words(board, RingName::Up, &mut ring, &chain(&[0, 2, 1], board.rank()));
     });
 }
 
 model! {
-    two_gather_trees, Bound::Preemptions(2), gathers_of_two_trees;
+    two_gather_trees, Bound::Preemptions(3), gathers_of_two_trees;
     rejects_progress_of_another_trees_parent: Mutant::OthersProgress { of: 0, shown: 2 } => [Race, WrongValue, Deadlock];
     rejects_a_relaxed_stamp: Mutant::PublishRelaxed(UpPublish) => [Race];
     rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(UpPublish) => [Race];
@@ -40,7 +40,7 @@ fn releases_of_two_trees(mutant: Mutant) {
 }
 
 model! {
-    two_release_trees, Bound::Preemptions(2), releases_of_two_trees;
+    two_release_trees, Bound::Preemptions(3), releases_of_two_trees;
     rejects_progress_of_another_trees_child: Mutant::OthersProgress { of: 2, shown: 1 } => [Race, WrongValue, Deadlock];
     rejects_a_relaxed_done: Mutant::PublishRelaxed(DownReuse) => [Race];
     rejects_a_relaxed_look_at_done: Mutant::ObserveRelaxed(DownReuse) => [Race];
@@ -56,7 +56,7 @@ fn pipelines_of_two_trees(mutant: Mutant) {
             gather_words(board, RingName::Up, &mut ring, &Links::flat(board.rank(), 3, 0));
         }
         for _ in 0..2 {
-            gather_words(board, RingName::Up, &mut ring, &chain(&[2, 1, 0], board.rank()));
+            gather_words(board, RingName::Up, &mut ring, &chain(&[0, 2, 1], board.rank()));
         }
     });
 }

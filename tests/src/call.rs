@@ -87,9 +87,8 @@ pub fn check<T: Sample, O: Operator<T>>(
     // What a result buffer holds before: another call's contributions.
     let stale = |place: usize| T::sample(flavour, seed ^ 0x5bd1_e995, rank, place);
     let combined = |place: usize| {
-        (1..size).fold(T::sample(flavour, seed, 0, place), |sum, rank| {
-            oracle(sum, T::sample(flavour, seed, rank, place))
-        })
+        (1..size)
+            .fold(T::sample(flavour, seed, 0, place), |sum, rank| oracle(sum, T::sample(flavour, seed, rank, place)))
     };
     let process = comm.process_at_rank(root);
     let gets = what != Collective::Reduce || rank == root;
@@ -113,7 +112,9 @@ pub fn check<T: Sample, O: Operator<T>>(
         _ => recv.complaint("result", combined),
     });
     if let Some(complaint) = complaint {
-        panic!("rank {rank} of {size}: {what} of {len} x {name}, root {root}, in place {in_place}, seed {seed}: {complaint}");
+        panic!(
+            "rank {rank} of {size}: {what} of {len} x {name}, root {root}, in place {in_place}, seed {seed}: {complaint}"
+        );
     }
     Ok(())
 }

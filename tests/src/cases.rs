@@ -54,6 +54,22 @@ impl Sample for Reading {
     }
 }
 
+/// An element that is aligned as far as elements of a reduction may be.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::NoUninit)]
+#[repr(C, align(64))]
+struct Aligned([u64; 24]);
+
+impl Sample for Aligned {
+    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
+        Self(<[u64; 24]>::sample(flavour, seed, rank, place))
+    }
+}
+
+fn aligned(a: Aligned, b: Aligned) -> Aligned {
+    assert!(std::ptr::from_ref(&a).is_aligned() && std::ptr::from_ref(&b).is_aligned());
+    Aligned(std::array::from_fn(|i| a.0[i].wrapping_add(b.0[i])))
+}
+
 fn merge(a: Reading, b: Reading) -> Reading {
     Reading {
         least: a.least.min(b.least),
@@ -69,9 +85,7 @@ macro_rules! case {
             name: concat!(stringify!($type), " ", stringify!($operator)),
             element: size_of::<$type>(),
             ordered: false,
-            make: |comm, call, name| {
-                check::<$type, _>(comm, call, name, Flavour::$flavour, $operator, $oracle)
-            },
+            make: |comm, call, name| check::<$type, _>(comm, call, name, Flavour::$flavour, $operator, $oracle),
         })
     };
 }
@@ -149,7 +163,8 @@ pub fn cases() -> Vec<Case> {
     list
 }
 
-/// Those with operators of the tests' own: the elements have 0, 1, 2, 3, 4, 6, 8, 16, 24, 32, 300, 504 and 1008 bytes.
+/// Those with operators of the tests' own: the elements have 0, 1, 2, 3, 4, 6, 8, 16, 24,
+/// 32, 192, 300, 504 and 1008 bytes.
 #[must_use]
 pub fn own_cases() -> Vec<Case> {
     let mut list = Vec::new();
@@ -168,6 +183,8 @@ pub fn own_cases() -> Vec<Case> {
     user!(list, Reading, commutative, merge);
     user!(list, u64, commutative, |a: u64, b: u64| a ^ b ^ 0x5555);
     user!(list, [u8; 3], commutative, |a: [u8; 3], b: [u8; 3]| [a[0] ^ b[0], a[1].max(b[1]), a[2].wrapping_add(b[2])]);
+    user!(list, u128, commutative, |a: u128, b: u128| a.wrapping_add(b));
+    user!(list, Aligned, commutative, aligned);
     user!(list, [u8; 0], commutative, |a: [u8; 0], _| a);
     list
 }

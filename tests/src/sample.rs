@@ -127,6 +127,14 @@ where
     }
 }
 
+impl Sample for u128 {
+    #[inline]
+    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
+        let [high, low] = <[u64; 2]>::sample(flavour, seed, rank, place);
+        Self::from(high) << 64 | Self::from(low)
+    }
+}
+
 impl Sample for bool {
     #[inline]
     fn sample(_: Flavour, seed: u64, rank: usize, place: usize) -> Self {

@@ -96,7 +96,8 @@ impl<'a> Sweep<'a> {
     /// A few lengths with every root, one after the other without anything between: trees of different roots follow each
     /// other in the same rings.
     pub fn roots(&mut self, lens: &[usize]) {
-        let types = named(&["u64 Sum", "i32 Max", "u16 BitXor", "u8 ordered", "[u64; 3] ordered", "[[u8; 3]; 100] ordered"]);
+        let types =
+            named(&["u64 Sum", "i32 Max", "u16 BitXor", "u8 ordered", "[u64; 3] ordered", "[[u8; 3]; 100] ordered"]);
         for &len in lens {
             for root in 0..self.comm.size() {
                 let case = types[self.plan.below(types.len())];

@@ -239,7 +239,10 @@ fn rules_that_cannot_be() {
         let check = |ended: &Ended, text: &str| {
             assert!(ended.status.code().is_some_and(|code| (1..101).contains(&code)), "{name}={value}: {ended:?}");
             for word in words.iter().chain([&name]) {
-                assert!(text.contains(word) || word.starts_with("PHALANX_ALG"), "{name}={value}: {word:?} is not in: {text}");
+                assert!(
+                    text.contains(word) || word.starts_with("PHALANX_ALG"),
+                    "{name}={value}: {word:?} is not in: {text}"
+                );
             }
         };
         // By the launcher, which starts nothing then.
@@ -257,10 +260,16 @@ fn numbers_of_ranks_that_cannot_be() {
     for ranks in [0, 257, 1 << 20] {
         let error = Communicator::threads(ranks, |_| ()).unwrap_err();
         assert!(matches!(error, Error::Ranks { most: 256, .. }), "{error}");
-        assert!(error.to_string().contains(&format!("{ranks} ranks")) && error.to_string().contains("1 to 256"), "{error}");
+        assert!(
+            error.to_string().contains(&format!("{ranks} ranks")) && error.to_string().contains("1 to 256"),
+            "{error}"
+        );
         let ended = run(&mut job(STRAY, ranks, &[]), LIMIT);
         assert!(ended.status.code().is_some_and(|code| (1..101).contains(&code)), "{ended:?}");
-        assert!(ended.stderr.contains(if ranks == 0 { "1 rank" } else { "256" }) && !ended.stdout.contains("world of"), "{ended:?}");
+        assert!(
+            ended.stderr.contains(if ranks == 0 { "1 rank" } else { "256" }) && !ended.stdout.contains("world of"),
+            "{ended:?}"
+        );
     }
     for ranks in ["", "-1", "two", "1e3"] {
         let ended = run(bare(phalanx_command()).args(["run", "-n", ranks, "--", STRAY]), LIMIT);

@@ -75,9 +75,10 @@ fn sums_that_round_have_the_same_bits_in_threads_and_processes() {
             let mut spec = JobSpec::new(ranks).unwrap();
             spec.tuning.force(rules).unwrap();
             let rules_of_trees: TreeRules = trees.parse().unwrap();
-            let threads =
-                Communicator::threads_of(&spec, rules_of_trees, |comm| fingerprints(&comm, seed, ordered, false).unwrap())
-                    .unwrap();
+            let threads = Communicator::threads_of(&spec, rules_of_trees, |comm| {
+                fingerprints(&comm, seed, ordered, false).unwrap()
+            })
+            .unwrap();
             let said = sweep(ranks, (rules, trees), &["bits", &seed.to_string(), if ordered { "1" } else { "0" }]);
             assert!(said.contains(&format!("bits {:?}", threads[0])), "{ranks} ranks, {rules}, seed {seed}:\n{said}");
         }

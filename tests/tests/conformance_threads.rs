@@ -48,7 +48,8 @@ fn types_and_operators() {
         let mut calls = 0;
         for ranks in 1..=16 {
             for (at, setting) in SETTINGS.iter().enumerate() {
-                let world = (ranks, setting.rules, TREES[(ranks + at) % TREES.len()], mixed(seed ^ (ranks * 100 + at) as u64));
+                let world =
+                    (ranks, setting.rules, TREES[(ranks + at) % TREES.len()], mixed(seed ^ (ranks * 100 + at) as u64));
                 let edges = setting.edges(ranks);
                 let bytes = edges[ranks % edges.len()].min(1200);
                 calls += sweep(world, false, |sweep| {
@@ -68,7 +69,12 @@ fn lengths_around_every_edge_with_every_root() {
         let mut calls = 0;
         for ranks in 1..=16 {
             for (at, setting) in SETTINGS.iter().enumerate() {
-                let world = (ranks, setting.rules, TREES[(3 * ranks + at) % TREES.len()], mixed(seed ^ (ranks * 100 + at) as u64));
+                let world = (
+                    ranks,
+                    setting.rules,
+                    TREES[(3 * ranks + at) % TREES.len()],
+                    mixed(seed ^ (ranks * 100 + at) as u64),
+                );
                 calls += sweep(world, false, |sweep| sweep.lengths(setting));
             }
         }
@@ -83,7 +89,11 @@ fn every_tree_with_every_root() {
         let mut calls = 0;
         for ranks in 1..=16 {
             for (at, trees) in TREES.iter().enumerate() {
-                for rules in ["all:cells,cell=64,cells=2", "all:line,flat_ranks=1", "all:auto,flat_ranks=2,line_most=64,shares_least=1000"] {
+                for rules in [
+                    "all:cells,cell=64,cells=2",
+                    "all:line,flat_ranks=1",
+                    "all:auto,flat_ranks=2,line_most=64,shares_least=1000",
+                ] {
                     let world = (ranks, rules, *trees, mixed(seed ^ (ranks * 100 + at) as u64));
                     calls += sweep(world, false, |sweep| sweep.roots(&[1, 8, 9, 80, 130]));
                 }
@@ -100,7 +110,12 @@ fn late_ranks() {
         let mut calls = 0;
         for ranks in [2, 3, 4, 7, 16] {
             for (at, setting) in SETTINGS.iter().enumerate() {
-                let world = (ranks, setting.rules, TREES[(5 * ranks + at) % TREES.len()], mixed(seed ^ (ranks * 100 + at) as u64));
+                let world = (
+                    ranks,
+                    setting.rules,
+                    TREES[(5 * ranks + at) % TREES.len()],
+                    mixed(seed ^ (ranks * 100 + at) as u64),
+                );
                 calls += sweep(world, true, |sweep| sweep.roots(&[1, 8, 70, 200]));
             }
         }
@@ -113,7 +128,11 @@ fn more_ranks_than_lines_are_exchanged_flat_by() {
     watchdog(LIMIT, || {
         let seed = seed_of_run();
         for ranks in [17, 31, 32, 33, 64, 100, 256] {
-            for rules in ["all:auto", "all:cells,up_bytes=64K,down_bytes=64K", "all:shares,leaders=5,up_bytes=64K,down_bytes=64K"] {
+            for rules in [
+                "all:auto",
+                "all:cells,up_bytes=64K,down_bytes=64K",
+                "all:shares,leaders=5,up_bytes=64K,down_bytes=64K",
+            ] {
                 let made = sweep((ranks, rules, "", seed), false, |sweep| sweep.few(&[0, 1, 7, 70, 3000]));
                 assert!(made >= 15, "{made}");
             }
@@ -141,7 +160,8 @@ fn sums_that_round_have_the_same_bits_everywhere() {
                 spec.tuning.force(rules).unwrap();
                 let bits = |late: bool| {
                     let trees: TreeRules = trees.parse().unwrap();
-                    Communicator::threads_of(&spec, trees, |comm| fingerprints(&comm, seed, ordered, late).unwrap()).unwrap()
+                    Communicator::threads_of(&spec, trees, |comm| fingerprints(&comm, seed, ordered, late).unwrap())
+                        .unwrap()
                 };
                 let (calm, late) = (bits(false), bits(true));
                 assert!(calm.iter().chain(&late).all(|rank| *rank == calm[0]), "{ranks} ranks, {rules}, seed {seed}");

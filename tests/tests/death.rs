@@ -53,12 +53,15 @@ const PLACES: [&str; 10] = [
 
 /// The value of `key=` in a line.
 fn value<'a>(line: &'a str, key: &str) -> &'a str {
-    line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('=')).unwrap_or_else(|| panic!("{line}"))
+    line.split_whitespace()
+        .find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+        .unwrap_or_else(|| panic!("{line}"))
 }
 
 /// Names in /dev/shm that could be ours.
 fn files() -> BTreeSet<String> {
-    let entries = std::fs::read_dir("/dev/shm").map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
+    let entries =
+        std::fs::read_dir("/dev/shm").map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
     let names = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.contains("phalanx")).collect()
 }
@@ -94,8 +97,11 @@ fn dies((how, status, said): (&str, i32, &str), place: &str, ranks: usize, victi
     assert_eq!(processes.len(), ranks, "{what}");
     // The first thing that the launcher says is of the victim; of one that goes on for long without the others, it
     // can say nothing, but that the first of them has ended.
-    let report = ended.stderr.lines().find(|line| line.starts_with("phalanx: rank ")).unwrap_or_else(|| panic!("{what}"));
-    let named = processes.iter().find(|line| report.contains(&format!("rank {} (pid {})", value(line, "rank"), value(line, "pid"))));
+    let report =
+        ended.stderr.lines().find(|line| line.starts_with("phalanx: rank ")).unwrap_or_else(|| panic!("{what}"));
+    let named = processes
+        .iter()
+        .find(|line| report.contains(&format!("rank {} (pid {})", value(line, "rank"), value(line, "pid"))));
     let named = value(named.unwrap_or_else(|| panic!("{what}")), "rank");
     assert_eq!(named == victim.to_string(), how != "drop", "{what}");
     assert!(report.contains(said), "{said}: {what}");
@@ -197,7 +203,9 @@ fn add(left: &mut [u64], right: &[u64]) {
 #[test]
 fn threads_that_return_or_panic() {
     watchdog(LIMIT, || {
-        for (rules, len) in [("all:line", 1), ("all:cells", 100), ("all:cells,cell=64,cells=2", 500), ("all:shares", 9000)] {
+        for (rules, len) in
+            [("all:line", 1), ("all:cells", 100), ("all:cells,cell=64,cells=2", 500), ("all:shares", 9000)]
+        {
             for (ranks, victim) in [(2, 0), (2, 1), (5, 3), (16, 9)] {
                 threads(ranks, rules, len, victim, drop);
                 threads(ranks, rules, len, victim, |comm| {

@@ -38,7 +38,12 @@ fn outcomes(ranks: usize, rules: &str, odd: usize, part: Part) -> Vec<(Outcome, 
                 part(&comm, false)
             });
         }
-        assert!(begin.elapsed() < PROMISE, "rank {} of {ranks}, odd {odd}, {rules}: {:?}", comm.rank(), begin.elapsed());
+        assert!(
+            begin.elapsed() < PROMISE,
+            "rank {} of {ranks}, odd {odd}, {rules}: {:?}",
+            comm.rank(),
+            begin.elapsed()
+        );
         // The world is kept until all have been told.
         std::thread::sleep(Duration::from_millis(20));
         (own, first)
@@ -110,36 +115,37 @@ fn calls_that_differ_are_refused_by_all() {
 }
 
 /// Wrong arguments: of the odd rank's call, which the others make in order.
-const WRONG: [(&str, Part); 8] = [
-    ("root of a broadcast", |comm, odd| broadcast(comm, if odd { comm.size() } else { 0 }, 10)),
-    ("root of a long broadcast", |comm, odd| broadcast(comm, if odd { usize::MAX } else { 1 }, 30_000)),
-    ("root of a reduce", |comm, odd| {
-        if odd { comm.process_at_rank(99).reduce_into(&[1u32; 9], Sum) } else { reduce(comm, 1, 9) }
-    }),
-    ("side of a reduce", |comm, odd| {
-        // The root contributes as if it were not the root, or another rank as if it were.
-        match (odd, comm.rank()) {
-            (true, 1) => comm.process_at_rank(1).reduce_into(&[1u32; 900], Sum),
-            (true, _) => comm.process_at_rank(1).reduce_into_root_in_place(&mut [1u32; 900], Sum),
-            _ => reduce(comm, 1, 900),
-        }
-    }),
-    ("length of an allreduce", |comm, odd| {
-        if odd { comm.all_reduce_into(&[1u32; 5], &mut [0; 6], Sum) } else { allreduce(comm, 5) }
-    }),
-    ("length of a long allreduce", |comm, odd| {
-        if odd { comm.all_reduce_into(&vec![1u32; 5000], &mut [], Sum) } else { allreduce(comm, 5000) }
-    }),
-    ("length of a reduce", |comm, odd| match (odd, comm.rank()) {
-        (true, 1) => comm.process_at_rank(1).reduce_into_root(&[1u32; 5], &mut [0; 4], Sum),
-        (true, _) => comm.process_at_rank(1).reduce_into_root(&[1u32; 5], &mut [0; 4], Sum),
-        _ => reduce(comm, 1, 5),
-    }),
-    ("length of a long reduce", |comm, odd| match odd {
-        true => comm.process_at_rank(1).reduce_into_root(&[1u32; 3000], &mut [0; 4], Sum),
-        false => reduce(comm, 1, 3000),
-    }),
-];
+const WRONG: [(&str, Part); 8] =
+    [
+        ("root of a broadcast", |comm, odd| broadcast(comm, if odd { comm.size() } else { 0 }, 10)),
+        ("root of a long broadcast", |comm, odd| broadcast(comm, if odd { usize::MAX } else { 1 }, 30_000)),
+        ("root of a reduce", |comm, odd| {
+            if odd { comm.process_at_rank(99).reduce_into(&[1u32; 9], Sum) } else { reduce(comm, 1, 9) }
+        }),
+        ("side of a reduce", |comm, odd| {
+            // The root contributes as if it were not the root, or another rank as if it were.
+            match (odd, comm.rank()) {
+                (true, 1) => comm.process_at_rank(1).reduce_into(&[1u32; 900], Sum),
+                (true, _) => comm.process_at_rank(1).reduce_into_root_in_place(&mut [1u32; 900], Sum),
+                _ => reduce(comm, 1, 900),
+            }
+        }),
+        ("length of an allreduce", |comm, odd| {
+            if odd { comm.all_reduce_into(&[1u32; 5], &mut [0; 6], Sum) } else { allreduce(comm, 5) }
+        }),
+        ("length of a long allreduce", |comm, odd| {
+            if odd { comm.all_reduce_into(&vec![1u32; 5000], &mut [], Sum) } else { allreduce(comm, 5000) }
+        }),
+        ("length of a reduce", |comm, odd| match (odd, comm.rank()) {
+            (true, 1) => comm.process_at_rank(1).reduce_into_root(&[1u32; 5], &mut [0; 4], Sum),
+            (true, _) => comm.process_at_rank(1).reduce_into_root(&[1u32; 5], &mut [0; 4], Sum),
+            _ => reduce(comm, 1, 5),
+        }),
+        ("length of a long reduce", |comm, odd| match odd {
+            true => comm.process_at_rank(1).reduce_into_root(&[1u32; 3000], &mut [0; 4], Sum),
+            false => reduce(comm, 1, 3000),
+        }),
+    ];
 
 #[test]
 fn wrong_arguments_of_one_rank_are_told_to_all() {
@@ -148,7 +154,8 @@ fn wrong_arguments_of_one_rank_are_told_to_all() {
             for rules in RULES {
                 for (ranks, odd) in [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (5, 0), (5, 1), (5, 3)] {
                     for (rank, (own, first)) in outcomes(ranks, rules, odd, part).into_iter().enumerate() {
-                        let what = format!("{what}, {rules}: rank {rank} of {ranks}, odd {odd}: {own:?}, then {first:?}");
+                        let what =
+                            format!("{what}, {rules}: rank {rank} of {ranks}, odd {odd}: {own:?}, then {first:?}");
                         if rank == odd {
                             assert!(matches!(own, Err(Error::Length { .. } | Error::Root { .. })), "{what}");
                         }
@@ -171,7 +178,10 @@ fn wrong_arguments_of_all_ranks_do_no_harm() {
                             // Where everybody plays the odd one, everybody is refused at once.
                             if what != "side of a reduce" || ranks == 2 {
                                 let result = part(&comm, true);
-                                assert!(matches!(result, Err(Error::Length { .. } | Error::Root { .. })), "{what}: {result:?}");
+                                assert!(
+                                    matches!(result, Err(Error::Length { .. } | Error::Root { .. })),
+                                    "{what}: {result:?}"
+                                );
                             }
                         }
                         let mut sum = [comm.rank()];

@@ -38,11 +38,15 @@ fn over_threads() {
             let (rules, trees) = (RULES[turn % RULES.len()], TREES[(turn + seed as usize % 7) % TREES.len()]);
             let mut spec = JobSpec::new(ranks).unwrap();
             spec.tuning.force(rules).unwrap();
-            let done = Communicator::threads_at(&spec, trees.parse::<TreeRules>().unwrap(), places(ranks, seed), |world| {
-                mix.run(&world).unwrap_or_else(|error| {
-                    panic!("{SEED}={first}: rank {} of {ranks}, {rules}, trees {trees}, {mix:?}: {error}", world.rank())
-                })
-            });
+            let done =
+                Communicator::threads_at(&spec, trees.parse::<TreeRules>().unwrap(), places(ranks, seed), |world| {
+                    mix.run(&world).unwrap_or_else(|error| {
+                        panic!(
+                            "{SEED}={first}: rank {} of {ranks}, {rules}, trees {trees}, {mix:?}: {error}",
+                            world.rank()
+                        )
+                    })
+                });
             calls += mix.calls;
             taken += done.unwrap().iter().sum::<usize>() / ranks;
         }

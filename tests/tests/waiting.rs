@@ -20,16 +20,22 @@ const ALLOWED: u64 = 50;
 
 #[test]
 fn processes_that_wait_for_long_use_no_processor_time() {
-    for (ranks, late, collective) in
-        [(2, 0, "barrier"), (2, 1, "broadcast"), (3, 2, "line"), (4, 1, "cells"), (5, 0, "shares"), (16, 9, "duplicate")]
-    {
+    for (ranks, late, collective) in [
+        (2, 0, "barrier"),
+        (2, 1, "broadcast"),
+        (3, 2, "line"),
+        (4, 1, "cells"),
+        (5, 0, "shares"),
+        (16, 9, "duplicate"),
+    ] {
         let args = [&late.to_string(), &PAUSE.to_string(), collective];
         let said = run(&mut job(env!("CARGO_BIN_EXE_waiting_rank"), ranks, &args), LIMIT).succeeded();
         let waits: Vec<[u64; 3]> = said
             .lines()
             .filter(|line| line.starts_with("waited "))
             .map(|line| {
-                let value = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)).unwrap().parse().unwrap();
+                let value =
+                    |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)).unwrap().parse().unwrap();
                 [value("cpu_us="), value("wall_ms="), value("sleeps=")]
             })
             .collect();

@@ -7,41 +7,13 @@ use topo::{Error, Level, SocketMap, TreeSpec};
 /// File name, tree and caption of each picture.
 const PICTURES: [(&str, &str, &str); 8] = [
     ("flat-40.svg", "flat", "The root serves everybody"),
-    (
-        "knomial-2-left-16.svg",
-        "knomial:2",
-        "Binomial, left-skewed: the largest subtree is served first",
-    ),
-    (
-        "knomial-2-right-16.svg",
-        "knomial:2:right",
-        "Binomial, right-skewed: the largest subtree comes last",
-    ),
-    (
-        "kary-2-leaders-first-20.svg",
-        "kary:2:package",
-        "Binary, leaders of other sockets first",
-    ),
-    (
-        "kary-2-leaders-last-40.svg",
-        "kary:2:right:package:leaders-last",
-        "Binary, own socket first",
-    ),
-    (
-        "kary-3-leaders-last-40.svg",
-        "kary:3:right:package:leaders-last",
-        "Ternary, own socket first",
-    ),
-    (
-        "knomial-4-right-40.svg",
-        "knomial:4:right",
-        "K-nomial, K = 4, ignoring sockets",
-    ),
-    (
-        "knomial-8-40.svg",
-        "knomial:8",
-        "K-nomial, K = 8, ignoring sockets",
-    ),
+    ("knomial-2-left-16.svg", "knomial:2", "Binomial, left-skewed: the largest subtree is served first"),
+    ("knomial-2-right-16.svg", "knomial:2:right", "Binomial, right-skewed: the largest subtree comes last"),
+    ("kary-2-leaders-first-20.svg", "kary:2:package", "Binary, leaders of other sockets first"),
+    ("kary-2-leaders-last-40.svg", "kary:2:right:package:leaders-last", "Binary, own socket first"),
+    ("kary-3-leaders-last-40.svg", "kary:3:right:package:leaders-last", "Ternary, own socket first"),
+    ("knomial-4-right-40.svg", "knomial:4:right", "K-nomial, K = 4, ignoring sockets"),
+    ("knomial-8-40.svg", "knomial:8", "K-nomial, K = 8, ignoring sockets"),
 ];
 
 /// The name and the text of every picture. The number of ranks ends the name; 40 and 16 of them sit on two sockets,
@@ -55,10 +27,7 @@ pub fn pictures() -> Result<Vec<(&'static str, String)>, Error> {
             _ => SocketMap::blocks(40, 2),
         };
         let tree = spec.build(&map, 0)?;
-        Ok((
-            name,
-            tree.to_svg(&map, Level::Package, &format!("{caption}: {spec}")),
-        ))
+        Ok((name, tree.to_svg(&map, Level::Package, &format!("{caption}: {spec}"))))
     };
     PICTURES.into_iter().map(draw).collect()
 }

@@ -14,10 +14,7 @@ pub(crate) fn quota_cores(read: impl Fn(&Path) -> Option<String>) -> Result<Opti
     let file = |path: &str| read(Path::new(path)).unwrap_or_default();
     let mut tightest: Option<f64> = None;
     for directory in directories(&file("/proc/self/cgroup"), &file("/proc/self/mountinfo")) {
-        for quota in [unified(&directory, &read)?, legacy(&directory, &read)?]
-            .into_iter()
-            .flatten()
-        {
+        for quota in [unified(&directory, &read)?, legacy(&directory, &read)?].into_iter().flatten() {
             tightest = Some(tightest.map_or(quota, |least| least.min(quota)));
         }
     }
@@ -36,8 +33,7 @@ fn unified(directory: &Path, read: impl Fn(&Path) -> Option<String>) -> Result<O
 /// The quota in `cpu.cfs_quota_us` and `cpu.cfs_period_us` of a version 1 cgroup.
 fn legacy(directory: &Path, read: impl Fn(&Path) -> Option<String>) -> Result<Option<f64>, Error> {
     let file = directory.join("cpu.cfs_quota_us");
-    let (Some(text), Some(period)) = (read(&file), read(&directory.join("cpu.cfs_period_us")))
-    else {
+    let (Some(text), Some(period)) = (read(&file), read(&directory.join("cpu.cfs_period_us"))) else {
         return Ok(None);
     };
     parse_cfs(&text, &period).ok_or(Error::Quota { file, text })
@@ -52,20 +48,12 @@ fn parse_cpu_max(text: &str) -> Option<Option<f64>> {
     if words.next().is_some() {
         return None;
     }
-    if quota == "max" {
-        Some(None)
-    } else {
-        cores(quota, period).map(Some)
-    }
+    if quota == "max" { Some(None) } else { cores(quota, period).map(Some) }
 }
 
 /// Reads the quota and the period of a version 1 cgroup; -1 is no quota. The outer `None` is text of another kind.
 fn parse_cfs(quota: &str, period: &str) -> Option<Option<f64>> {
-    if quota.trim() == "-1" {
-        Some(None)
-    } else {
-        cores(quota, period).map(Some)
-    }
+    if quota.trim() == "-1" { Some(None) } else { cores(quota, period).map(Some) }
 }
 
 fn cores(quota: &str, period: &str) -> Option<f64> {
@@ -90,25 +78,11 @@ fn directories(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
         if !unified && !controllers.split(',').any(|controller| controller == "cpu") {
             continue;
         }
-        for mount in mountinfo
-            .lines()
-            .filter_map(Mount::parse)
-            .filter(|mount| mount.unified == unified)
-        {
+        for mount in mountinfo.lines().filter_map(Mount::parse).filter(|mount| mount.unified == unified) {
             // Outside of what is mounted: then the mounted part is the nearest that can be seen.
-            let inside = Path::new(path)
-                .strip_prefix(mount.root)
-                .unwrap_or(Path::new(""));
-            let inside = if inside.starts_with("..") {
-                Path::new("")
-            } else {
-                inside
-            };
-            directories.extend(
-                inside
-                    .ancestors()
-                    .map(|folder| Path::new(mount.point).join(folder)),
-            );
+            let inside = Path::new(path).strip_prefix(mount.root).unwrap_or(Path::new(""));
+            let inside = if inside.starts_with("..") { Path::new("") } else { inside };
+            directories.extend(inside.ancestors().map(|folder| Path::new(mount.point).join(folder)));
         }
     }
     directories
@@ -135,11 +109,7 @@ impl<'a> Mount<'a> {
             "cgroup" if after.nth(1)?.split(',').any(|option| option == "cpu") => false,
             _ => return None,
         };
-        Some(Mount {
-            root,
-            point,
-            unified,
-        })
+        Some(Mount { root, point, unified })
     }
 }
 
@@ -155,25 +125,15 @@ mod tests {
         })
     }
 
-    const V2: (&str, &str) = (
-        "/proc/self/mountinfo",
-        "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n",
-    );
+    const V2: (&str, &str) =
+        ("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n");
 
     #[test]
     fn cpu_max() {
         assert_eq!(parse_cpu_max("max 100000\n"), Some(None));
         assert_eq!(parse_cpu_max("150000 100000\n"), Some(Some(1.5)));
         assert_eq!(parse_cpu_max("200000"), Some(Some(2.0)));
-        for text in [
-            "",
-            "min 1",
-            "-1 100000",
-            "0 100000",
-            "1 0",
-            "1 2 3",
-            "18446744073709551616 1",
-        ] {
+        for text in ["", "min 1", "-1 100000", "0 100000", "1 0", "1 2 3", "18446744073709551616 1"] {
             assert_eq!(parse_cpu_max(text), None, "{text:?}");
         }
     }
@@ -182,13 +142,7 @@ mod tests {
     fn cfs_quota() {
         assert_eq!(parse_cfs("-1\n", "100000\n"), Some(None));
         assert_eq!(parse_cfs("50000\n", "100000\n"), Some(Some(0.5)));
-        for (quota, period) in [
-            ("", "100000"),
-            ("-2", "100000"),
-            ("1", "0"),
-            ("1", ""),
-            ("x", "y"),
-        ] {
+        for (quota, period) in [("", "100000"), ("-2", "100000"), ("1", "0"), ("1", ""), ("x", "y")] {
             assert_eq!(parse_cfs(quota, period), None, "{quota:?} {period:?}");
         }
     }
@@ -220,19 +174,13 @@ mod tests {
                 "33 31 0:30 /docker/4f2 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n\
                  34 31 0:31 /docker/4f2 /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n",
             ),
-            (
-                "/proc/self/cgroup",
-                "4:cpu,cpuacct:/docker/4f2\n3:cpuset:/docker/4f2\n",
-            ),
+            ("/proc/self/cgroup", "4:cpu,cpuacct:/docker/4f2\n3:cpuset:/docker/4f2\n"),
             ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000\n"),
             ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
         ];
         assert_eq!(on(&files).unwrap(), Some(3.0));
         // A path that is not in what is mounted, and one above it.
-        for path in [
-            "4:cpu,cpuacct:/elsewhere\n",
-            "4:cpu,cpuacct:/docker/4f2/../..\n",
-        ] {
+        for path in ["4:cpu,cpuacct:/elsewhere\n", "4:cpu,cpuacct:/docker/4f2/../..\n"] {
             let mut moved = files;
             moved[1].1 = path;
             assert_eq!(on(&moved).unwrap(), Some(3.0), "{path:?}");
@@ -241,15 +189,8 @@ mod tests {
 
     #[test]
     fn a_file_of_another_kind_is_an_error() {
-        let files = [
-            V2,
-            ("/proc/self/cgroup", "0::/\n"),
-            ("/sys/fs/cgroup/cpu.max", "lots\n"),
-        ];
+        let files = [V2, ("/proc/self/cgroup", "0::/\n"), ("/sys/fs/cgroup/cpu.max", "lots\n")];
         let error = on(&files).unwrap_err().to_string();
-        assert!(
-            error.contains("/sys/fs/cgroup/cpu.max") && error.contains("lots"),
-            "{error}"
-        );
+        assert!(error.contains("/sys/fs/cgroup/cpu.max") && error.contains("lots"), "{error}");
     }
 }

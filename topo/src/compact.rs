@@ -18,10 +18,7 @@ impl Machine {
         let mut before = [None; 4];
         for pu in self.pus() {
             let fields = [pu.core, pu.l3, pu.numa, pu.package].map(Some);
-            let written = (0..4)
-                .rev()
-                .find(|&i| fields[i] != before[i])
-                .map_or(0, |last| last + 1);
+            let written = (0..4).rev().find(|&i| fields[i] != before[i]).map_or(0, |last| last + 1);
             text.push_str(&format!(" {}", pu.os));
             for field in fields[..written].iter().flatten() {
                 text.push_str(&format!(":{field}"));
@@ -41,31 +38,17 @@ impl Machine {
         let mut words = text.split_ascii_whitespace();
         let version = words.next().unwrap_or_default();
         if version != VERSION {
-            return Err(Error::Compact {
-                word: 1,
-                reason: format!("{version:?} instead of {VERSION:?}"),
-            });
+            return Err(Error::Compact { word: 1, reason: format!("{version:?} instead of {VERSION:?}") });
         }
         let mut before = None;
         let mut pus = Vec::new();
         for (i, word) in words.enumerate() {
-            let refused = |reason: &str| Error::Compact {
-                word: i + 2,
-                reason: format!("{word:?}: {reason}"),
-            };
+            let refused = |reason: &str| Error::Compact { word: i + 2, reason: format!("{word:?}: {reason}") };
             let mut fields = word.split(':');
-            let mut next = || {
-                fields
-                    .next()
-                    .map(str::parse::<usize>)
-                    .transpose()
-                    .map_err(|_| refused("not a number"))
-            };
+            let mut next = || fields.next().map(str::parse::<usize>).transpose().map_err(|_| refused("not a number"));
             let os = next()?.ok_or_else(|| refused("no PU"))?;
             let or_as_before = |field: Option<usize>, before: Option<usize>| {
-                field
-                    .or(before)
-                    .ok_or_else(|| refused("the first PU must have all five fields"))
+                field.or(before).ok_or_else(|| refused("the first PU must have all five fields"))
             };
             let pu = Pu {
                 os,
@@ -90,15 +73,7 @@ mod tests {
 
     #[test]
     fn the_text_in_the_module_page() {
-        let pus = (0..8)
-            .map(|os| Pu {
-                os,
-                core: os / 2,
-                l3: 0,
-                numa: 0,
-                package: os / 4,
-            })
-            .collect();
+        let pus = (0..8).map(|os| Pu { os, core: os / 2, l3: 0, numa: 0, package: os / 4 }).collect();
         let machine = Machine::new(pus).unwrap();
         let text = machine.to_compact();
         assert_eq!(text, "machine/1 0:0:0:0:0 1 2:1 3 4:2:0:0:1 5 6:3 7");

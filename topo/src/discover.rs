@@ -27,9 +27,7 @@ impl Machine {
         let builder = TopologyBuilder::new()
             .with_flags(BuildFlags::INCLUDE_DISALLOWED)
             .map_err(|error| refused(error.to_string()))?;
-        let topology = builder
-            .build()
-            .map_err(|error| refused(error.to_string()))?;
+        let topology = builder.build().map_err(|error| refused(error.to_string()))?;
         plain(&topology).map_err(|error| refused(error.to_string()))
     }
 
@@ -43,19 +41,12 @@ impl Machine {
     /// * [`Error::Synthetic`] when hwloc does not understand the description.
     #[doc(alias = "hwloc_topology_set_synthetic")]
     pub fn synthetic(description: &str) -> Result<Self, Error> {
-        let refused = |reason: String| Error::Synthetic {
-            description: description.to_owned(),
-            reason,
-        };
+        let refused = |reason: String| Error::Synthetic { description: description.to_owned(), reason };
         if description.trim().is_empty() {
             return Err(refused("it is empty".to_owned()));
         }
-        let builder = TopologyBuilder::new()
-            .from_synthetic(description)
-            .map_err(|error| refused(error.to_string()))?;
-        let topology = builder
-            .build()
-            .map_err(|error| refused(error.to_string()))?;
+        let builder = TopologyBuilder::new().from_synthetic(description).map_err(|error| refused(error.to_string()))?;
+        let topology = builder.build().map_err(|error| refused(error.to_string()))?;
         plain(&topology).map_err(|error| refused(error.to_string()))
     }
 
@@ -68,28 +59,16 @@ impl Machine {
     #[doc(alias = "hwloc_topology_set_xml")]
     pub fn from_xml_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let refused = |reason: String| Error::Xml {
-            path: path.to_owned(),
-            reason,
-        };
-        let bytes = std::fs::read(path).map_err(|source| Error::XmlFile {
-            path: path.to_owned(),
-            source,
-        })?;
+        let refused = |reason: String| Error::Xml { path: path.to_owned(), reason };
+        let bytes = std::fs::read(path).map_err(|source| Error::XmlFile { path: path.to_owned(), source })?;
         let xml = String::from_utf8(bytes).map_err(|_| refused("it is not text".to_owned()))?;
         if xml.trim().is_empty() {
             return Err(refused("it is empty".to_owned()));
         }
         let flags = BuildFlags::INCLUDE_DISALLOWED;
-        let builder = TopologyBuilder::new()
-            .with_flags(flags)
-            .map_err(|error| refused(error.to_string()))?;
-        let builder = builder
-            .from_xml(&xml)
-            .map_err(|error| refused(error.to_string()))?;
-        let topology = builder
-            .build()
-            .map_err(|error| refused(error.to_string()))?;
+        let builder = TopologyBuilder::new().with_flags(flags).map_err(|error| refused(error.to_string()))?;
+        let builder = builder.from_xml(&xml).map_err(|error| refused(error.to_string()))?;
+        let topology = builder.build().map_err(|error| refused(error.to_string()))?;
         plain(&topology).map_err(|error| refused(error.to_string()))
     }
 }
@@ -102,15 +81,11 @@ fn plain(topology: &Topology) -> Result<Machine, Error> {
     let mut pus = Vec::new();
     for pu in topology.objects_with_type(ObjectType::PU) {
         let Some(os) = pu.os_index() else { continue };
-        let above = |kind| {
-            pu.first_ancestor_with_type(kind)
-                .map(|object| object.logical_index() + 1)
-        };
+        let above = |kind| pu.first_ancestor_with_type(kind).map(|object| object.logical_index() + 1);
         // A node is no ancestor of its PUs. Where several cover one PU (a fast and a large memory), the first counts.
-        let numa = nodes.iter().position(|node| {
-            node.cpuset()
-                .is_some_and(|set| set.iter_set().any(|index| usize::from(index) == os))
-        });
+        let numa = nodes
+            .iter()
+            .position(|node| node.cpuset().is_some_and(|set| set.iter_set().any(|index| usize::from(index) == os)));
         pus.push(Pu {
             os,
             core: above(ObjectType::Core).unwrap_or(usize::MAX - os),

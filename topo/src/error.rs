@@ -54,9 +54,7 @@ pub enum Error {
     },
 
     /// PUs that do not make a machine.
-    #[error(
-        "these PUs do not make a machine: {reason}; list every PU once, and every core in one place"
-    )]
+    #[error("these PUs do not make a machine: {reason}; list every PU once, and every core in one place")]
     Machine {
         /// What contradicts what.
         reason: String,
@@ -75,9 +73,7 @@ pub enum Error {
     },
 
     /// The affinity mask of a process could not be read.
-    #[error(
-        "cannot read where process {process} may run: {source}; is it alive, and does it belong to this user?"
-    )]
+    #[error("cannot read where process {process} may run: {source}; is it alive, and does it belong to this user?")]
     Affinity {
         /// The process (0 is the calling thread).
         process: u32,
@@ -102,9 +98,7 @@ pub enum Error {
     },
 
     /// A tree over no ranks.
-    #[error(
-        "a tree needs at least one rank, and the socket map holds none; give it a place for every rank"
-    )]
+    #[error("a tree needs at least one rank, and the socket map holds none; give it a place for every rank")]
     NoRanks,
 
     /// A root that is not one of the ranks.
@@ -117,15 +111,11 @@ pub enum Error {
     },
 
     /// A k-ary or k-nomial tree with `k` = 0.
-    #[error(
-        "k is 0, and a rank that serves nobody makes no tree; give k of at least 1, usually 2 to 8"
-    )]
+    #[error("k is 0, and a rank that serves nobody makes no tree; give k of at least 1, usually 2 to 8")]
     ZeroK,
 
     /// The same level twice in one specification.
-    #[error(
-        "the level `{level}` stands twice in the tree; name each level once, the outermost first"
-    )]
+    #[error("the level `{level}` stands twice in the tree; name each level once, the outermost first")]
     RepeatedLevel {
         /// The level.
         level: Level,

@@ -5,11 +5,8 @@ pub(crate) fn format(indexes: &[usize]) -> String {
     let mut text = String::new();
     let mut rest = indexes;
     while let Some((&first, _)) = rest.split_first() {
-        let run = rest
-            .iter()
-            .enumerate()
-            .take_while(|&(offset, &index)| first.checked_add(offset) == Some(index))
-            .count();
+        let run =
+            rest.iter().enumerate().take_while(|&(offset, &index)| first.checked_add(offset) == Some(index)).count();
         if !text.is_empty() {
             text.push(',');
         }

@@ -82,14 +82,7 @@ impl Machine {
                 ));
             }
         }
-        Ok(Machine {
-            pus,
-            by_os,
-            cores,
-            l3s,
-            numas,
-            packages,
-        })
+        Ok(Machine { pus, by_os, cores, l3s, numas, packages })
     }
 
     /// The PUs, neighbours beside each other (hwloc's logical order).
@@ -192,28 +185,14 @@ mod tests {
     use super::*;
 
     fn pu(os: usize, core: usize, package: usize) -> Pu {
-        Pu {
-            os,
-            core,
-            l3: package,
-            numa: package,
-            package,
-        }
+        Pu { os, core, l3: package, numa: package, package }
     }
 
     #[test]
     fn counts_indexes_anew() {
         let machine = Machine::new(vec![pu(4, 70, 9), pu(5, 70, 9), pu(6, 50, 3)]).unwrap();
         assert_eq!(machine.pus(), [pu(4, 0, 0), pu(5, 0, 0), pu(6, 1, 1)]);
-        assert_eq!(
-            (
-                machine.cores(),
-                machine.packages(),
-                machine.l3s(),
-                machine.numas()
-            ),
-            (2, 2, 2, 2)
-        );
+        assert_eq!((machine.cores(), machine.packages(), machine.l3s(), machine.numas()), (2, 2, 2, 2));
         assert_eq!(machine.pu(6).map(|pu| pu.package), Some(1));
         assert_eq!(machine.pu(0), None);
     }

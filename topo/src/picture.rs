@@ -27,8 +27,7 @@ type Kind = (&'static str, fn(&Pu) -> usize);
 /// ```
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count =
-            |number, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+        let count = |number, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
         write!(
             f,
             "machine: {}, {}, {}, {}, {}",
@@ -38,11 +37,7 @@ impl fmt::Display for Machine {
             count(self.cores(), "core"),
             count(self.pus().len(), "PU"),
         )?;
-        let kinds: [Kind; 3] = [
-            ("package", |pu| pu.package),
-            ("NUMA node", |pu| pu.numa),
-            ("L3 cache", |pu| pu.l3),
-        ];
+        let kinds: [Kind; 3] = [("package", |pu| pu.package), ("NUMA node", |pu| pu.numa), ("L3 cache", |pu| pu.l3)];
         let all: Vec<&Pu> = self.pus().iter().collect();
         inside(f, &all, &kinds, "")
     }
@@ -59,18 +54,8 @@ fn inside(f: &mut fmt::Formatter<'_>, pus: &[&Pu], kinds: &[Kind], indent: &str)
     }
     for (i, part) in parts.iter().enumerate() {
         let last = i + 1 == parts.len();
-        write!(
-            f,
-            "\n{indent}{} {name} {}",
-            if last { "└─" } else { "├─" },
-            index(part[0])
-        )?;
-        inside(
-            f,
-            part,
-            inner,
-            &format!("{indent}{}", if last { "   " } else { "│  " }),
-        )?;
+        write!(f, "\n{indent}{} {name} {}", if last { "└─" } else { "├─" }, index(part[0]))?;
+        inside(f, part, inner, &format!("{indent}{}", if last { "   " } else { "│  " }))?;
     }
     Ok(())
 }
@@ -82,14 +67,7 @@ fn cores_and_pus(f: &mut fmt::Formatter<'_>, pus: &[&Pu]) -> fmt::Result {
     let mut numbers: Vec<usize> = pus.iter().map(|pu| pu.os).collect();
     numbers.sort_unstable();
     let s = |list: &[usize]| if list.len() == 1 { "" } else { "s" };
-    write!(
-        f,
-        ": core{} {}, PU{} {}",
-        s(&cores),
-        index_list::format(&cores),
-        s(&numbers),
-        index_list::format(&numbers)
-    )
+    write!(f, ": core{} {}, PU{} {}", s(&cores), index_list::format(&cores), s(&numbers), index_list::format(&numbers))
 }
 
 /// Parts the PUs by an index, in the order of first appearance.

@@ -36,9 +36,7 @@ impl FromStr for BindPolicy {
             "core" => Ok(BindPolicy::Core),
             "numa" => Ok(BindPolicy::Numa),
             "none" => Ok(BindPolicy::None),
-            _ => Err(Error::BindPolicy {
-                text: text.to_owned(),
-            }),
+            _ => Err(Error::BindPolicy { text: text.to_owned() }),
         }
     }
 }
@@ -52,20 +50,13 @@ impl Machine {
     /// * [`BindPolicy::Numa`]: with `c` usable cores, rank `i` of `n` gets all usable PUs of the NUMA node of core
     ///   `i * c / n`. Each node gets one block of neighbouring ranks, as long as its share of the usable cores.
     /// * [`BindPolicy::None`], or no usable PU that the machine knows: nobody is bound.
-    pub fn place(
-        &self,
-        ranks: usize,
-        policy: BindPolicy,
-        usable: &Usable,
-    ) -> Vec<Option<Vec<usize>>> {
+    pub fn place(&self, ranks: usize, policy: BindPolicy, usable: &Usable) -> Vec<Option<Vec<usize>>> {
         let cores = self.usable_cores(usable);
         if cores.is_empty() || policy == BindPolicy::None {
             return vec![None; ranks];
         }
         if policy == BindPolicy::Core {
-            return (0..ranks)
-                .map(|rank| Some(cores[rank % cores.len()].pus.clone()))
-                .collect();
+            return (0..ranks).map(|rank| Some(cores[rank % cores.len()].pus.clone())).collect();
         }
         let mut nodes: Vec<Vec<usize>> = vec![Vec::new(); self.numas()];
         for core in &cores {
@@ -74,9 +65,7 @@ impl Machine {
         // By node, for a machine whose numbering jumps between nodes.
         let mut node_of_core: Vec<usize> = cores.iter().map(|core| core.numa).collect();
         node_of_core.sort_unstable();
-        (0..ranks)
-            .map(|rank| Some(nodes[node_of_core[rank * cores.len() / ranks]].clone()))
-            .collect()
+        (0..ranks).map(|rank| Some(nodes[node_of_core[rank * cores.len() / ranks]].clone())).collect()
     }
 
     /// The cores with at least one usable PU, neighbours beside each other.
@@ -87,10 +76,7 @@ impl Machine {
         for pu in self.pus().iter().filter(|pu| allowed.contains(&pu.os)) {
             let number = counter.number(pu.core);
             if number == cores.len() {
-                cores.push(UsableCore {
-                    numa: pu.numa,
-                    pus: Vec::new(),
-                });
+                cores.push(UsableCore { numa: pu.numa, pus: Vec::new() });
             }
             cores[number].pus.push(pu.os);
         }

@@ -28,29 +28,21 @@ impl Usable {
     /// * [`Error::Quota`] when a quota file holds something else. One that is absent is no limit.
     pub fn discover() -> Result<Self, Error> {
         let quota_cores = cgroup::quota_cores(|path| fs::read_to_string(path).ok())?;
-        Ok(Usable {
-            pus: binding_of(None)?,
-            quota_cores,
-        })
+        Ok(Usable { pus: binding_of(None)?, quota_cores })
     }
 
     /// All of a machine, without a quota: for machines that are only described.
     pub fn all_of(machine: &Machine) -> Self {
         let mut pus: Vec<usize> = machine.pus().iter().map(|pu| pu.os).collect();
         pus.sort_unstable();
-        Usable {
-            pus,
-            quota_cores: None,
-        }
+        Usable { pus, quota_cores: None }
     }
 
     /// How many ranks can run at the same time without getting into each other's way: the number of cores with a
     /// usable PU, or the quota rounded up if that is less; at least 1.
     pub fn cores(&self, machine: &Machine) -> usize {
         let cores = machine.usable_cores(self).len();
-        let allowed = self
-            .quota_cores
-            .map_or(usize::MAX, |quota| quota.ceil() as usize);
+        let allowed = self.quota_cores.map_or(usize::MAX, |quota| quota.ceil() as usize);
         cores.min(allowed).max(1)
     }
 }
@@ -66,10 +58,7 @@ impl Usable {
 #[doc(alias = "sched_getaffinity")]
 pub fn binding_of(process: Option<u32>) -> Result<Vec<usize>, Error> {
     let number = process.unwrap_or(0);
-    let refused = |source: io::Error| Error::Affinity {
-        process: number,
-        source,
-    };
+    let refused = |source: io::Error| Error::Affinity { process: number, source };
     // 0 would mean the calling thread to the system, and here only `None` does.
     let pid = match process {
         None => 0,
@@ -77,9 +66,7 @@ pub fn binding_of(process: Option<u32>) -> Result<Vec<usize>, Error> {
         Some(pid) => i32::try_from(pid).map_err(|_| refused(Errno::ESRCH.into()))?,
     };
     match sched_getaffinity(Pid::from_raw(pid)) {
-        Ok(mask) => Ok((0..CpuSet::count())
-            .filter(|&pu| mask.is_set(pu) == Ok(true))
-            .collect()),
+        Ok(mask) => Ok((0..CpuSet::count()).filter(|&pu| mask.is_set(pu) == Ok(true)).collect()),
         // More PUs than the fixed mask holds (1024). The kernel's own list has no such bound.
         Err(Errno::EINVAL) => {
             let who = process.map_or("thread-self".to_owned(), |pid| pid.to_string());
@@ -92,11 +79,7 @@ pub fn binding_of(process: Option<u32>) -> Result<Vec<usize>, Error> {
 
 /// The affinity mask as `/proc/PID/status` lists it.
 fn allowed_list(status: &str) -> Option<Vec<usize>> {
-    index_list::parse(
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?,
-    )
+    index_list::parse(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)
 }
 
 #[cfg(test)]
@@ -105,8 +88,7 @@ mod tests {
 
     #[test]
     fn reads_the_mask_from_a_status_file() {
-        let status =
-            "Name:\tcat\nCpus_allowed:\tff\nCpus_allowed_list:\t0-2,1030\nMems_allowed_list:\t0\n";
+        let status = "Name:\tcat\nCpus_allowed:\tff\nCpus_allowed_list:\t0-2,1030\nMems_allowed_list:\t0\n";
         assert_eq!(allowed_list(status), Some(vec![0, 1, 2, 1030]));
         assert_eq!(allowed_list("Name:\tcat\n"), None);
     }

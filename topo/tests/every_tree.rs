@@ -30,16 +30,11 @@ fn parent(spec: &TreeSpec, map: &SocketMap, root: usize, rank: usize) -> Option<
     let ring: Vec<usize> = (0..n).map(|i| (root + i) % n).collect();
     for depth in (0..=spec.levels.len()).rev() {
         let (around, inside) = (&spec.levels[..depth], spec.levels.get(depth));
-        let same = |levels: &[Level], a, b| {
-            levels
-                .iter()
-                .all(|&level| map.group(a, level) == map.group(b, level))
-        };
+        let same = |levels: &[Level], a, b| levels.iter().all(|&level| map.group(a, level) == map.group(b, level));
         // Those that are linked at this depth: the ranks of the group, or the first of each of its parts.
         let mut linked: Vec<usize> = Vec::new();
         for &other in ring.iter().filter(|&&other| same(around, other, rank)) {
-            let known = inside
-                .is_some_and(|&level| linked.iter().any(|&first| same(&[level], first, other)));
+            let known = inside.is_some_and(|&level| linked.iter().any(|&first| same(&[level], first, other)));
             if !known {
                 linked.push(other);
             }
@@ -47,9 +42,7 @@ fn parent(spec: &TreeSpec, map: &SocketMap, root: usize, rank: usize) -> Option<
         match linked.iter().position(|&other| other == rank) {
             Some(0) => {}
             Some(position) => return Some(linked[parent_position(spec.kind, spec.k, position)]),
-            None => unreachable!(
-                "rank {rank} leads its group, or it would have a parent further inside"
-            ),
+            None => unreachable!("rank {rank} leads its group, or it would have a parent further inside"),
         }
     }
     None
@@ -71,32 +64,14 @@ fn subtree_sizes(tree: &Tree) -> Vec<usize> {
 fn assert_right(spec: &TreeSpec, map: &SocketMap, root: usize) {
     let n = map.size();
     let what = || format!("{spec} over {n} ranks, root {root}, {map:?}");
-    let tree = spec
-        .build(map, root)
-        .unwrap_or_else(|error| panic!("{}: {error}", what()));
-    tree.check()
-        .unwrap_or_else(|error| panic!("{}: {error}", what()));
+    let tree = spec.build(map, root).unwrap_or_else(|error| panic!("{}: {error}", what()));
+    tree.check().unwrap_or_else(|error| panic!("{}: {error}", what()));
     assert_eq!((tree.size(), tree.root), (n, root), "{}", what());
-    assert_eq!(
-        tree.children.iter().map(Vec::len).sum::<usize>(),
-        n - 1,
-        "{}",
-        what()
-    );
+    assert_eq!(tree.children.iter().map(Vec::len).sum::<usize>(), n - 1, "{}", what());
 
-    assert!(
-        tree.height() <= spec.depth_bound(map),
-        "{}: depth {}",
-        what(),
-        tree.height()
-    );
+    assert!(tree.height() <= spec.depth_bound(map), "{}: depth {}", what(), tree.height());
     if spec.levels.is_empty() {
-        assert_eq!(
-            tree.height(),
-            theory_depth(spec.kind, spec.k, n),
-            "{}",
-            what()
-        );
+        assert_eq!(tree.height(), theory_depth(spec.kind, spec.k, n), "{}", what());
         assert_eq!(tree.height(), spec.depth_bound(map), "{}", what());
         // Skewed to the left, no child has more below it than one that is served before it.
         let sizes = subtree_sizes(&tree);
@@ -105,30 +80,20 @@ fn assert_right(spec: &TreeSpec, map: &SocketMap, root: usize) {
             if spec.skew == Skew::Right {
                 below.reverse();
             }
-            assert!(
-                below.is_sorted_by(|before, after| before >= after),
-                "{}: {below:?}",
-                what()
-            );
+            assert!(below.is_sorted_by(|before, after| before >= after), "{}: {below:?}", what());
         }
     }
     if let Some(&outermost) = spec.levels.first() {
         // Each group but the root's is entered over one link, and leaders serve the others at one end of their list.
         let mut entered = 0;
         for (rank, children) in tree.children.iter().enumerate() {
-            let mut leaves: Vec<bool> = children
-                .iter()
-                .map(|&child| map.group(child, outermost) != map.group(rank, outermost))
-                .collect();
+            let mut leaves: Vec<bool> =
+                children.iter().map(|&child| map.group(child, outermost) != map.group(rank, outermost)).collect();
             entered += leaves.iter().filter(|&&leaves| leaves).count();
             if spec.leaders == Leaders::Last {
                 leaves.reverse();
             }
-            assert!(
-                leaves.is_sorted_by(|before, after| before >= after),
-                "{}: rank {rank}",
-                what()
-            );
+            assert!(leaves.is_sorted_by(|before, after| before >= after), "{}: rank {rank}", what());
         }
         assert_eq!(entered, map.groups(outermost) - 1, "{}", what());
     }
@@ -140,11 +105,8 @@ fn assert_mirrored(spec: &TreeSpec, map: &SocketMap, root: usize) {
     let right = spec.clone().skewed(Skew::Right).build(map, root).unwrap();
     assert_eq!(left.parent, right.parent);
     if spec.levels.is_empty() {
-        let mirrored: Vec<Vec<usize>> = right
-            .children
-            .iter()
-            .map(|children| children.iter().rev().copied().collect())
-            .collect();
+        let mirrored: Vec<Vec<usize>> =
+            right.children.iter().map(|children| children.iter().rev().copied().collect()).collect();
         assert_eq!(left.children, mirrored);
     }
 }
@@ -158,13 +120,7 @@ fn specs() -> impl Strategy<Value = TreeSpec> {
     let k = prop_oneof![1..=5usize, 1..=64usize];
     (kind, k, skew, levels, leaders).prop_map(|(kind, k, skew, (mut levels, count), leaders)| {
         levels.truncate(count);
-        TreeSpec {
-            kind,
-            k,
-            skew,
-            levels,
-            leaders,
-        }
+        TreeSpec { kind, k, skew, levels, leaders }
     })
 }
 
@@ -174,14 +130,9 @@ fn maps(ranks: impl Strategy<Value = usize>) -> impl Strategy<Value = SocketMap>
         prop_oneof![
             (1..=8usize).prop_map(move |groups| SocketMap::blocks(n, groups)),
             (1..=4usize, 1..=3usize, 1..=3usize).prop_map(move |(p, q, r)| {
-                SocketMap::from_groups(
-                    (0..n)
-                        .map(|i| [i % p, i % (p * q), i % (p * q * r)])
-                        .collect(),
-                )
+                SocketMap::from_groups((0..n).map(|i| [i % p, i % (p * q), i % (p * q * r)]).collect())
             }),
-            prop::collection::vec([0..4usize, 0..6usize, 0..9usize], n)
-                .prop_map(SocketMap::from_groups),
+            prop::collection::vec([0..4usize, 0..6usize, 0..9usize], n).prop_map(SocketMap::from_groups),
         ]
     })
 }
@@ -237,17 +188,9 @@ fn every_k_and_every_n() {
             for spec in [TreeSpec::kary(k), TreeSpec::knomial(k)] {
                 let tree = spec.build(&SocketMap::uniform(n), 0).unwrap();
                 tree.check().unwrap();
-                assert_eq!(
-                    tree.height(),
-                    theory_depth(spec.kind, k, n),
-                    "{spec} over {n}"
-                );
+                assert_eq!(tree.height(), theory_depth(spec.kind, k, n), "{spec} over {n}");
                 for rank in 1..n {
-                    assert_eq!(
-                        tree.parent[rank],
-                        Some(parent_position(spec.kind, k, rank)),
-                        "{spec} over {n}"
-                    );
+                    assert_eq!(tree.parent[rank], Some(parent_position(spec.kind, k, rank)), "{spec} over {n}");
                 }
             }
         }
@@ -273,27 +216,13 @@ fn theory_agrees_with_itself() {
                 }
                 count
             };
-            assert_eq!(
-                theory_depth(Kind::Knomial, k, n),
-                (0..n).map(digits).max().unwrap(),
-                "knomial {k} over {n}"
-            );
+            assert_eq!(theory_depth(Kind::Knomial, k, n), (0..n).map(digits).max().unwrap(), "knomial {k} over {n}");
         }
     }
     for kind in [Kind::Kary, Kind::Knomial] {
-        assert_eq!(
-            (1..=5)
-                .map(|n| theory_depth(kind, 1, n))
-                .collect::<Vec<_>>(),
-            [0, 1, 2, 3, 4]
-        );
+        assert_eq!((1..=5).map(|n| theory_depth(kind, 1, n)).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     }
-    assert_eq!(
-        (1..=4)
-            .map(|n| theory_depth(Kind::Flat, 1, n))
-            .collect::<Vec<_>>(),
-        [0, 1, 1, 1]
-    );
+    assert_eq!((1..=4).map(|n| theory_depth(Kind::Flat, 1, n)).collect::<Vec<_>>(), [0, 1, 1, 1]);
 }
 
 /// In a k-nomial tree the ranks at and below each rank are neighbours, in order: what a gather step or an operator
@@ -302,9 +231,7 @@ fn theory_agrees_with_itself() {
 fn subtrees_of_knomial_trees_are_runs_of_neighbours() {
     for k in 1..=9 {
         for n in 1..=100 {
-            let tree = TreeSpec::knomial(k)
-                .build(&SocketMap::uniform(n), 0)
-                .unwrap();
+            let tree = TreeSpec::knomial(k).build(&SocketMap::uniform(n), 0).unwrap();
             let sizes = subtree_sizes(&tree);
             for rank in 0..n {
                 let mut below: Vec<usize> = tree.children[rank].clone();
@@ -323,18 +250,8 @@ fn subtrees_of_knomial_trees_are_runs_of_neighbours() {
 #[test]
 fn a_million_ranks() {
     let map = SocketMap::blocks(1_000_000, 64);
-    for spec in [
-        "kary:1",
-        "kary:2:package",
-        "knomial:2",
-        "knomial:3:right:package:leaders-last",
-        "flat",
-    ] {
-        let tree = spec
-            .parse::<TreeSpec>()
-            .unwrap()
-            .build(&map, 777_777)
-            .unwrap();
+    for spec in ["kary:1", "kary:2:package", "knomial:2", "knomial:3:right:package:leaders-last", "flat"] {
+        let tree = spec.parse::<TreeSpec>().unwrap().build(&map, 777_777).unwrap();
         tree.check().unwrap();
     }
 }

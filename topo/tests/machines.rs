@@ -8,20 +8,12 @@ use nix::unistd::Pid;
 use topo::{BindPolicy, Error, Location, Machine, SocketMap, TreeSpec, Usable, binding_of};
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
 /// Packages, NUMA nodes, L3 caches, cores, PUs.
 fn counts(machine: &Machine) -> [usize; 5] {
-    [
-        machine.packages(),
-        machine.numas(),
-        machine.l3s(),
-        machine.cores(),
-        machine.pus().len(),
-    ]
+    [machine.packages(), machine.numas(), machine.l3s(), machine.cores(), machine.pus().len()]
 }
 
 #[test]
@@ -35,18 +27,11 @@ fn synthetic_machines() {
         ("pack:2 [numa] l3:4 core:8 pu:2", [2, 2, 8, 64, 128]),
         ("pack:2 numa:4 l3:2 core:4 pu:1", [2, 8, 16, 64, 64]),
         ("pack:8 l3:8 core:16 pu:2", [8, 1, 64, 1024, 2048]),
-        (
-            "pack:1 [numa(memory=1GB)] [numa(memory=8GB)] core:2 pu:1",
-            [1, 1, 1, 2, 2],
-        ),
+        ("pack:1 [numa(memory=1GB)] [numa(memory=8GB)] core:2 pu:1", [1, 1, 1, 2, 2]),
     ] {
         let machine = Machine::synthetic(description).expect(description);
         assert_eq!(counts(&machine), expected, "{description}");
-        assert_eq!(
-            Machine::from_compact(&machine.to_compact()).unwrap(),
-            machine,
-            "{description}"
-        );
+        assert_eq!(Machine::from_compact(&machine.to_compact()).unwrap(), machine, "{description}");
     }
 }
 
@@ -55,34 +40,16 @@ fn compact_text_fits_an_environment_variable() {
     let machine = Machine::synthetic("pack:8 l3:8 core:16 pu:2").unwrap();
     let text = machine.to_compact();
     assert!(text.len() < 20_000, "{} bytes for 2048 PUs", text.len());
-    assert!(
-        text.bytes()
-            .all(|byte| byte.is_ascii_graphic() || byte == b' ')
-    );
+    assert!(text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
 }
 
 #[test]
 fn descriptions_that_are_none() {
-    for description in [
-        "",
-        "  ",
-        "bogus:3",
-        "pack:0 core:1 pu:1",
-        "core:2",
-        "pack:2 core:",
-        "pu:2\0",
-        "pu:-3",
-    ] {
+    for description in ["", "  ", "bogus:3", "pack:0 core:1 pu:1", "core:2", "pack:2 core:", "pu:2\0", "pu:-3"] {
         let error = Machine::synthetic(description).unwrap_err();
-        assert!(
-            matches!(error, Error::Synthetic { .. }),
-            "{description:?}: {error:?}"
-        );
+        assert!(matches!(error, Error::Synthetic { .. }), "{description:?}: {error:?}");
         let message = error.to_string();
-        assert!(
-            message.contains(&format!("{description:?}")) && message.contains("end with PUs"),
-            "{message}"
-        );
+        assert!(message.contains(&format!("{description:?}")) && message.contains("end with PUs"), "{message}");
     }
 }
 
@@ -90,20 +57,14 @@ fn descriptions_that_are_none() {
 fn a_machine_from_a_file() {
     let machine = Machine::from_xml_file(data("two-packages.xml")).unwrap();
     assert_eq!(counts(&machine), [2, 2, 4, 8, 16]);
-    assert_eq!(
-        machine,
-        Machine::synthetic("pack:2 [numa] l3:2 core:2 pu:2").unwrap()
-    );
+    assert_eq!(machine, Machine::synthetic("pack:2 [numa] l3:2 core:2 pu:2").unwrap());
 }
 
 #[test]
 fn files_that_are_no_machine() {
     let error = Machine::from_xml_file(data("absent.xml")).unwrap_err();
     assert!(matches!(error, Error::XmlFile { .. }), "{error:?}");
-    assert!(
-        error.to_string().contains("absent.xml") && error.to_string().contains("lstopo"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("absent.xml") && error.to_string().contains("lstopo"), "{error}");
 
     let folder = std::env::temp_dir().join(format!("topo-machines-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -112,10 +73,7 @@ fn files_that_are_no_machine() {
         ("empty.xml", &b""[..]),
         ("blank.xml", b" \n"),
         ("text.xml", b"not xml at all"),
-        (
-            "other.xml",
-            b"<?xml version=\"1.0\"?><html><body>hello</body></html>",
-        ),
+        ("other.xml", b"<?xml version=\"1.0\"?><html><body>hello</body></html>"),
         ("bytes.xml", b"\xff\xfe\x00"),
         ("nul.xml", b"<topology>\0</topology>"),
         ("cut.xml", &whole.as_bytes()[..whole.len() / 2]),
@@ -124,10 +82,7 @@ fn files_that_are_no_machine() {
         std::fs::write(&path, content).unwrap();
         let error = Machine::from_xml_file(&path).expect_err(name);
         assert!(matches!(error, Error::Xml { .. }), "{name}: {error:?}");
-        assert!(
-            error.to_string().contains(name) && error.to_string().contains("lstopo"),
-            "{error}"
-        );
+        assert!(error.to_string().contains(name) && error.to_string().contains("lstopo"), "{error}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -154,20 +109,14 @@ fn a_place_is_as_exact_as_the_mask() {
 fn ranks_on_cores() {
     let machine = Machine::synthetic("pack:2 core:2 pu:2").unwrap();
     // The second thread of core 0 and all of core 3 are somebody else's.
-    let usable = Usable {
-        pus: vec![0, 2, 3, 4, 5],
-        quota_cores: None,
-    };
+    let usable = Usable { pus: vec![0, 2, 3, 4, 5], quota_cores: None };
     assert_eq!(usable.cores(&machine), 3);
     let places = machine.place(5, BindPolicy::Core, &usable);
     let expected = [vec![0], vec![2, 3], vec![4, 5], vec![0], vec![2, 3]];
     assert_eq!(places, expected.map(Some));
     assert_eq!(machine.place(2, BindPolicy::None, &usable), [None, None]);
     assert_eq!(machine.place(0, BindPolicy::Core, &usable), []);
-    let elsewhere = Usable {
-        pus: vec![99],
-        quota_cores: None,
-    };
+    let elsewhere = Usable { pus: vec![99], quota_cores: None };
     assert_eq!(machine.place(1, BindPolicy::Core, &elsewhere), [None]);
     assert_eq!(elsewhere.cores(&machine), 1);
 }
@@ -176,51 +125,23 @@ fn ranks_on_cores() {
 fn ranks_on_nodes() {
     let machine = Machine::synthetic("numa:2 core:4 pu:1").unwrap();
     let node = |places: Vec<Option<Vec<usize>>>| -> Vec<Option<usize>> {
-        places
-            .iter()
-            .flatten()
-            .map(|pus| machine.location(pus).numa)
-            .collect()
+        places.iter().flatten().map(|pus| machine.location(pus).numa).collect()
     };
     let all = Usable::all_of(&machine);
-    assert_eq!(
-        node(machine.place(4, BindPolicy::Numa, &all)),
-        [0, 0, 1, 1].map(Some)
-    );
-    assert_eq!(
-        node(machine.place(5, BindPolicy::Numa, &all)),
-        [0, 0, 0, 1, 1].map(Some)
-    );
-    assert_eq!(
-        machine.place(2, BindPolicy::Numa, &all)[1],
-        Some(vec![4, 5, 6, 7])
-    );
+    assert_eq!(node(machine.place(4, BindPolicy::Numa, &all)), [0, 0, 1, 1].map(Some));
+    assert_eq!(node(machine.place(5, BindPolicy::Numa, &all)), [0, 0, 0, 1, 1].map(Some));
+    assert_eq!(machine.place(2, BindPolicy::Numa, &all)[1], Some(vec![4, 5, 6, 7]));
     assert_eq!(machine.place(17, BindPolicy::Numa, &all).len(), 17);
     // Three usable cores on the first node and one on the second get ranks in that proportion.
-    let some = Usable {
-        pus: vec![1, 2, 3, 7],
-        quota_cores: None,
-    };
-    assert_eq!(
-        node(machine.place(8, BindPolicy::Numa, &some)),
-        [0, 0, 0, 0, 0, 0, 1, 1].map(Some)
-    );
+    let some = Usable { pus: vec![1, 2, 3, 7], quota_cores: None };
+    assert_eq!(node(machine.place(8, BindPolicy::Numa, &some)), [0, 0, 0, 0, 0, 0, 1, 1].map(Some));
 }
 
 #[test]
 fn a_quota_counts_whole_cores_up() {
     let machine = Machine::synthetic("core:8 pu:2").unwrap();
-    for (quota_cores, expected) in [
-        (None, 8),
-        (Some(0.1), 1),
-        (Some(1.0), 1),
-        (Some(1.5), 2),
-        (Some(64.0), 8),
-    ] {
-        let usable = Usable {
-            quota_cores,
-            ..Usable::all_of(&machine)
-        };
+    for (quota_cores, expected) in [(None, 8), (Some(0.1), 1), (Some(1.0), 1), (Some(1.5), 2), (Some(64.0), 8)] {
+        let usable = Usable { quota_cores, ..Usable::all_of(&machine) };
         assert_eq!(usable.cores(&machine), expected, "{quota_cores:?}");
     }
 }
@@ -231,24 +152,15 @@ fn binding_policies_are_read_back() {
         assert_eq!(policy.to_string().parse::<BindPolicy>().unwrap(), policy);
     }
     let error = "socket".parse::<BindPolicy>().unwrap_err().to_string();
-    assert!(
-        error.contains("socket") && error.contains("`core`, `numa` or `none`"),
-        "{error}"
-    );
+    assert!(error.contains("socket") && error.contains("`core`, `numa` or `none`"), "{error}");
 }
 
 #[test]
 fn a_tree_over_bound_ranks() {
     // Cyclic binding: even ranks on the first socket, odd ones on the second.
     let machine = Machine::synthetic("pack:2 core:4 pu:1").unwrap();
-    let locations: Vec<Location> = (0..8)
-        .map(|rank| machine.location(&[rank % 2 * 4 + rank / 2]))
-        .collect();
-    let tree = "flat:package"
-        .parse::<TreeSpec>()
-        .unwrap()
-        .build(&SocketMap::from_locations(&locations), 2)
-        .unwrap();
+    let locations: Vec<Location> = (0..8).map(|rank| machine.location(&[rank % 2 * 4 + rank / 2])).collect();
+    let tree = "flat:package".parse::<TreeSpec>().unwrap().build(&SocketMap::from_locations(&locations), 2).unwrap();
     assert_eq!(tree.children[2], [3, 4, 6, 0]);
     assert_eq!(tree.children[3], [5, 7, 1]);
 }
@@ -258,23 +170,10 @@ fn this_machine() {
     let machine = Machine::discover().unwrap();
     let usable = Usable::discover().unwrap();
     assert!(!usable.pus.is_empty());
-    assert!(
-        usable.pus.iter().all(|&os| machine.pu(os).is_some()),
-        "{usable:?} on\n{machine}"
-    );
+    assert!(usable.pus.iter().all(|&os| machine.pu(os).is_some()), "{usable:?} on\n{machine}");
     assert!((1..=machine.cores()).contains(&usable.cores(&machine)));
-    assert_eq!(
-        Machine::from_compact(&machine.to_compact()).unwrap(),
-        machine
-    );
-    assert_eq!(
-        machine
-            .place(3, BindPolicy::Core, &usable)
-            .iter()
-            .flatten()
-            .count(),
-        3
-    );
+    assert_eq!(Machine::from_compact(&machine.to_compact()).unwrap(), machine);
+    assert_eq!(machine.place(3, BindPolicy::Core, &usable).iter().flatten().count(), 3);
     println!("{machine}\n{usable:?}\n{}", machine.to_compact());
 }
 
@@ -294,10 +193,7 @@ fn where_a_thread_and_a_process_really_are() {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(bound.unwrap(), [pu]);
-        assert!(matches!(
-            binding_of(Some(child.id())),
-            Err(Error::Affinity { .. })
-        ));
+        assert!(matches!(binding_of(Some(child.id())), Err(Error::Affinity { .. })));
     })
     .join()
     .unwrap();

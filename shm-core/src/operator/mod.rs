@@ -11,6 +11,7 @@ pub use builtin::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max,
 pub use user::User;
 
 use crate::element::{Element, type_number};
+use crate::segment::layout::LINE;
 use crate::select::Vector;
 
 /// An operator on vectors of `T`.
@@ -64,6 +65,7 @@ impl<'a> Fold<'a> {
             // SAFETY: by contract as `fold` wants it.
             unsafe { operator.fold(dst.cast(), operands, n) }
         }
+        const { assert!(align_of::<T>() <= LINE, "an element of a reduction is aligned to a cache line at most") };
         Self {
             element: size_of::<T>(),
             align: align_of::<T>(),

@@ -60,19 +60,20 @@ impl RingName {
 
 /// What a slot's stamp says: the position it holds, and a tag of the call that wrote it.
 ///
-/// Position in the upper 40 bits (compared for equality only, so that it may wrap after 2^40 slots), tag
-/// in the lower 24.
+/// Position in the upper 39 bits (compared for equality only, so that it may wrap after 2^39 slots), then a bit that every
+/// stamp has, so that a word that was never written is the stamp of no position, and the tag in the lower 24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub u64);
 
 impl Stamp {
     const TAG_BITS: u32 = 24;
+    const WRITTEN: u64 = 1 << Self::TAG_BITS;
 
     /// The stamp of `position` in a call that all ranks tag with `tag`.
     #[inline]
     #[must_use]
     pub const fn new(position: u64, tag: u32) -> Self {
-        Self((position << Self::TAG_BITS) | (tag as u64 & ((1 << Self::TAG_BITS) - 1)))
+        Self((position << (Self::TAG_BITS + 1)) | Self::WRITTEN | (tag as u64 & (Self::WRITTEN - 1)))
     }
 
     /// Whether two stamps speak of the same position (perhaps in different calls).

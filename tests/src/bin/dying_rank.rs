@@ -62,7 +62,8 @@ fn main() -> ExitCode {
     };
     println!("survivor rank={rank} blames={} at={}", blamed(&error), now());
     let later = [world.barrier(), call(&world, "allreduce:shares", victim), world.duplicate().map(drop)];
-    let later: Vec<String> = later.iter().map(|result| result.as_ref().map_or_else(blamed, |()| "nobody".to_owned())).collect();
+    let later: Vec<String> =
+        later.iter().map(|result| result.as_ref().map_or_else(blamed, |()| "nobody".to_owned())).collect();
     println!("later rank={rank} blames={}", later.join(","));
     ExitCode::from(SURVIVED)
 }

@@ -40,7 +40,12 @@ fn main() {
     let (wall, cpu) = (begin.elapsed(), used() - before);
     if world.rank() != late {
         let sleeps = world.counters().sleeps;
-        println!("waited rank={} cpu_us={} wall_ms={} sleeps={sleeps}", world.rank(), cpu.as_micros(), wall.as_millis());
+        println!(
+            "waited rank={} cpu_us={} wall_ms={} sleeps={sleeps}",
+            world.rank(),
+            cpu.as_micros(),
+            wall.as_millis()
+        );
     }
     // The one that is late does not leave before the others have written down their times.
     world.barrier().expect("a barrier");

@@ -42,11 +42,7 @@ impl TreeSpec {
             return Err(Error::RootOutOfRange { root, size });
         }
         let mut builder = Builder {
-            shape: Shape {
-                kind: self.kind,
-                k: self.k,
-                skew: self.skew,
-            },
+            shape: Shape { kind: self.kind, k: self.k, skew: self.skew },
             leaders: self.leaders,
             map,
             parent: vec![None; size],
@@ -56,16 +52,9 @@ impl TreeSpec {
         };
         let ring: Vec<usize> = (root..size).chain(0..root).collect();
         builder.connect(&ring, &self.levels);
-        let Builder {
-            parent, children, ..
-        } = builder;
+        let Builder { parent, children, .. } = builder;
         let depth = depths(root, &children);
-        Ok(Tree {
-            root,
-            parent,
-            children,
-            depth,
-        })
+        Ok(Tree { root, parent, children, depth })
     }
 
     /// How deep the trees over these ranks are at most: [`theory_depth`] over the most leaders that any group of the
@@ -75,15 +64,11 @@ impl TreeSpec {
     pub fn depth_bound(&self, map: &SocketMap) -> usize {
         let mut part_of_group = vec![None; map.size()];
         let mut groups: Vec<Vec<usize>> = vec![(0..map.size()).collect()];
-        let most = |sizes: &mut dyn Iterator<Item = usize>| {
-            theory_depth(self.kind, self.k, sizes.max().unwrap_or(0))
-        };
+        let most = |sizes: &mut dyn Iterator<Item = usize>| theory_depth(self.kind, self.k, sizes.max().unwrap_or(0));
         let mut bound = 0;
         for &level in &self.levels {
-            let parted: Vec<Vec<Vec<usize>>> = groups
-                .iter()
-                .map(|group| part(group, map, level, &mut part_of_group))
-                .collect();
+            let parted: Vec<Vec<Vec<usize>>> =
+                groups.iter().map(|group| part(group, map, level, &mut part_of_group)).collect();
             bound += most(&mut parted.iter().map(Vec::len));
             groups = parted.into_iter().flatten().collect();
         }
@@ -136,12 +121,7 @@ impl Builder<'_> {
 /// Parts ranks by their group at a level, groups and ranks in the order of appearance.
 ///
 /// `part_of_group` holds `None` for every group, before and after.
-fn part(
-    ranks: &[usize],
-    map: &SocketMap,
-    level: Level,
-    part_of_group: &mut [Option<usize>],
-) -> Vec<Vec<usize>> {
+fn part(ranks: &[usize], map: &SocketMap, level: Level, part_of_group: &mut [Option<usize>]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for &rank in ranks {
         let part = *part_of_group[map.group(rank, level)].get_or_insert(parts.len());
@@ -183,10 +163,7 @@ mod tests {
     fn another_root_turns_the_tree() {
         let tree = build("kary:2", &SocketMap::uniform(5), 3);
         // The ring 3, 4, 0, 1, 2: its second has the fourth and the fifth as children.
-        assert_eq!(
-            tree.children,
-            [vec![], vec![], vec![], vec![4, 0], vec![1, 2]]
-        );
+        assert_eq!(tree.children, [vec![], vec![], vec![], vec![4, 0], vec![1, 2]]);
     }
 
     #[test]
@@ -194,29 +171,16 @@ mod tests {
         // Sockets 0-2, 3-5, 6-8; the root 4 leads the second, 6 the third and 0 the first.
         let map = SocketMap::blocks(9, 3);
         assert_eq!(build("kary:2:package", &map, 4).children[4], [6, 0, 5, 3]);
-        assert_eq!(
-            build("kary:2:package:leaders-last", &map, 4).children[4],
-            [5, 3, 6, 0]
-        );
-        assert_eq!(
-            build("kary:2:right:package:leaders-last", &map, 4).children[4],
-            [3, 5, 0, 6]
-        );
+        assert_eq!(build("kary:2:package:leaders-last", &map, 4).children[4], [5, 3, 6, 0]);
+        assert_eq!(build("kary:2:right:package:leaders-last", &map, 4).children[4], [3, 5, 0, 6]);
     }
 
     #[test]
     fn three_levels_from_outside_in_and_back() {
         // Two packages of two NUMA nodes of two L3 caches of two ranks each.
-        let map =
-            SocketMap::from_groups((0..16).map(|rank| [rank / 8, rank / 4, rank / 2]).collect());
-        assert_eq!(
-            build("flat:package:numa:l3", &map, 0).children[0],
-            [8, 4, 2, 1]
-        );
-        assert_eq!(
-            build("flat:package:numa:l3:leaders-last", &map, 0).children[0],
-            [1, 2, 4, 8]
-        );
+        let map = SocketMap::from_groups((0..16).map(|rank| [rank / 8, rank / 4, rank / 2]).collect());
+        assert_eq!(build("flat:package:numa:l3", &map, 0).children[0], [8, 4, 2, 1]);
+        assert_eq!(build("flat:package:numa:l3:leaders-last", &map, 0).children[0], [1, 2, 4, 8]);
         let spec: TreeSpec = "kary:3:package:numa:l3".parse().unwrap();
         assert_eq!(spec.depth_bound(&map), 4);
         assert_eq!(spec.build(&map, 11).unwrap().height(), 4);
@@ -226,25 +190,10 @@ mod tests {
     fn errors_say_what_to_try() {
         let map = SocketMap::uniform(4);
         for (spec, map, root, why) in [
-            (
-                TreeSpec::flat(),
-                &SocketMap::uniform(0),
-                0,
-                "at least one rank",
-            ),
-            (
-                TreeSpec::flat(),
-                &map,
-                4,
-                "root 4 is not one of the 4 ranks; ranks count from 0 to 3",
-            ),
+            (TreeSpec::flat(), &SocketMap::uniform(0), 0, "at least one rank"),
+            (TreeSpec::flat(), &map, 4, "root 4 is not one of the 4 ranks; ranks count from 0 to 3"),
             (TreeSpec::kary(0), &map, 0, "k is 0"),
-            (
-                TreeSpec::kary(2).aware(&[Level::L3, Level::L3]),
-                &map,
-                0,
-                "`l3` stands twice",
-            ),
+            (TreeSpec::kary(2).aware(&[Level::L3, Level::L3]), &map, 0, "`l3` stands twice"),
         ] {
             let error = spec.build(map, root).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

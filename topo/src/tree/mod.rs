@@ -82,28 +82,21 @@ impl Tree {
                 }
                 if self.parent[child] != Some(rank) {
                     let parent = self.parent[child];
-                    return broken(format!(
-                        "{child} is a child of {rank}, but its parent is {parent:?}"
-                    ));
+                    return broken(format!("{child} is a child of {rank}, but its parent is {parent:?}"));
                 }
                 if reached[child] {
                     return broken(format!("rank {rank} lists its child {child} twice"));
                 }
                 if self.depth[child] != self.depth[rank] + 1 {
                     let (above, below) = (self.depth[rank], self.depth[child]);
-                    return broken(format!(
-                        "{rank} has depth {above} and its child {child} depth {below}"
-                    ));
+                    return broken(format!("{rank} has depth {above} and its child {child} depth {below}"));
                 }
                 reached[child] = true;
                 waiting.push(child);
             }
         }
         match reached.iter().position(|&reached| !reached) {
-            Some(rank) => broken(format!(
-                "rank {rank} cannot be reached from the root {}",
-                self.root
-            )),
+            Some(rank) => broken(format!("rank {rank} cannot be reached from the root {}", self.root)),
             None => Ok(()),
         }
     }

@@ -35,18 +35,11 @@ impl fmt::Display for Tree {
         let mut lines = 1;
         while let Some((rank, indent, last)) = waiting.pop() {
             if lines == self.size() {
-                return write!(
-                    f,
-                    "\n{indent}... and more than {lines} ranks: this is not a tree"
-                );
+                return write!(f, "\n{indent}... and more than {lines} ranks: this is not a tree");
             }
             lines += 1;
             write!(f, "\n{indent}{} {rank}", if last { "└─" } else { "├─" })?;
-            push(
-                &mut waiting,
-                rank,
-                &format!("{indent}{}", if last { "   " } else { "│  " }),
-            );
+            push(&mut waiting, rank, &format!("{indent}{}", if last { "   " } else { "│  " }));
         }
         Ok(())
     }
@@ -58,12 +51,7 @@ mod tests {
 
     #[test]
     fn links_in_a_circle_end() {
-        let tree = Tree {
-            root: 0,
-            parent: vec![None, Some(0)],
-            children: vec![vec![1], vec![0]],
-            depth: vec![0, 1],
-        };
+        let tree = Tree { root: 0, parent: vec![None, Some(0)], children: vec![vec![1], vec![0]], depth: vec![0, 1] };
         assert!(tree.to_string().contains("not a tree"));
     }
 }

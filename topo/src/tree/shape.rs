@@ -50,11 +50,7 @@ fn knomial(position: usize, k: usize, count: usize, children: &mut Vec<usize>) {
         power = next;
     }
     for &power in powers.iter().rev() {
-        children.extend(
-            (1..k)
-                .map(|digit| position + digit * power)
-                .take_while(|&child| child < count),
-        );
+        children.extend((1..k).map(|digit| position + digit * power).take_while(|&child| child < count));
     }
     // Only the child with the highest position can be cut short. It comes first here and may belong further back.
     let last_power = powers.iter().rev().find(|&&power| position + power < count);
@@ -63,10 +59,7 @@ fn knomial(position: usize, k: usize, count: usize, children: &mut Vec<usize>) {
     };
     let size = power.min(count - highest);
     if size < power {
-        let from = children
-            .iter()
-            .position(|&child| child == highest)
-            .unwrap_or(0);
+        let from = children.iter().position(|&child| child == highest).unwrap_or(0);
         let mut to = from;
         // Those behind it are whole: as large as the power that their digit stands at.
         while to + 1 < children.len() && lowest_power(children[to + 1] - position, k) >= size {
@@ -124,19 +117,9 @@ mod tests {
 
     fn children(kind: Kind, k: usize, position: usize, count: usize) -> Vec<usize> {
         let mut children = Vec::new();
-        Shape {
-            kind,
-            k,
-            skew: Skew::Left,
-        }
-        .children(position, count, &mut children);
+        Shape { kind, k, skew: Skew::Left }.children(position, count, &mut children);
         let mut mirrored = Vec::new();
-        Shape {
-            kind,
-            k,
-            skew: Skew::Right,
-        }
-        .children(position, count, &mut mirrored);
+        Shape { kind, k, skew: Skew::Right }.children(position, count, &mut mirrored);
         mirrored.reverse();
         assert_eq!(children, mirrored);
         children

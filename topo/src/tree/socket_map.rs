@@ -45,10 +45,7 @@ impl SocketMap {
     pub fn from_locations(locations: &[Location]) -> Self {
         // 0 for no place; `usize::MAX` is the index of nothing.
         let number = |place: Option<usize>| place.map_or(0, |index| index.saturating_add(1));
-        let groups = locations
-            .iter()
-            .map(|at| [at.package, at.numa, at.l3].map(number))
-            .collect();
+        let groups = locations.iter().map(|at| [at.package, at.numa, at.l3].map(number)).collect();
         SocketMap::from_groups(groups)
     }
 
@@ -77,9 +74,7 @@ mod tests {
     use super::*;
 
     fn packages(map: &SocketMap) -> Vec<usize> {
-        (0..map.size())
-            .map(|rank| map.group(rank, Level::Package))
-            .collect()
+        (0..map.size()).map(|rank| map.group(rank, Level::Package)).collect()
     }
 
     #[test]
@@ -93,10 +88,7 @@ mod tests {
 
     #[test]
     fn ranks_without_a_place_belong_together() {
-        let on = |package| Location {
-            package,
-            ..Location::default()
-        };
+        let on = |package| Location { package, ..Location::default() };
         let map = SocketMap::from_locations(&[on(Some(1)), on(None), on(Some(0)), on(None)]);
         assert_eq!(packages(&map), [0, 1, 2, 1]);
         assert_eq!(map.groups(Level::Numa), 1);
@@ -107,9 +99,6 @@ mod tests {
         let map = SocketMap::from_groups(vec![[9, 7, 1], [9, 5, 1], [2, 7, 1]]);
         assert_eq!(packages(&map), [0, 0, 1]);
         assert_eq!(map.group(2, Level::Numa), 0);
-        assert_eq!(
-            [Level::Package, Level::Numa, Level::L3].map(|level| map.groups(level)),
-            [2, 2, 1]
-        );
+        assert_eq!([Level::Package, Level::Numa, Level::L3].map(|level| map.groups(level)), [2, 2, 1]);
     }
 }

@@ -94,13 +94,7 @@ pub struct TreeSpec {
 
 impl TreeSpec {
     fn new(kind: Kind, k: usize) -> Self {
-        TreeSpec {
-            kind,
-            k,
-            skew: Skew::Left,
-            levels: Vec::new(),
-            leaders: Leaders::First,
-        }
+        TreeSpec { kind, k, skew: Skew::Left, levels: Vec::new(), leaders: Leaders::First }
     }
 
     /// A flat tree: left-skewed, and ignoring the machine.
@@ -125,10 +119,7 @@ impl TreeSpec {
 
     /// The same, aware of these levels of the machine, the outermost first.
     pub fn aware(self, levels: &[Level]) -> Self {
-        TreeSpec {
-            levels: levels.to_vec(),
-            ..self
-        }
+        TreeSpec { levels: levels.to_vec(), ..self }
     }
 
     /// The same with the leaders in this place.

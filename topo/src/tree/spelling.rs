@@ -36,32 +36,19 @@ impl FromStr for TreeSpec {
     /// * [`Error::ZeroK`] when `k` is 0.
     /// * [`Error::RepeatedLevel`] when a level stands twice.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refused = |reason: String| Error::TreeSpec {
-            text: text.to_owned(),
-            reason,
-        };
+        let refused = |reason: String| Error::TreeSpec { text: text.to_owned(), reason };
         let mut words = text.split(':');
         let kind = words.next().unwrap_or_default();
         let mut spec = match kind {
             "flat" => TreeSpec::flat(),
             "kary" | "knomial" => {
-                let k = words
-                    .next()
-                    .ok_or_else(|| refused(format!("`{kind}` needs a number, as in `{kind}:4`")))?;
-                let k = k
-                    .parse()
-                    .map_err(|_| refused(format!("`{k}` is not a number that fits `{kind}`")))?;
-                if kind == "kary" {
-                    TreeSpec::kary(k)
-                } else {
-                    TreeSpec::knomial(k)
-                }
+                let k = words.next().ok_or_else(|| refused(format!("`{kind}` needs a number, as in `{kind}:4`")))?;
+                let k = k.parse().map_err(|_| refused(format!("`{k}` is not a number that fits `{kind}`")))?;
+                if kind == "kary" { TreeSpec::kary(k) } else { TreeSpec::knomial(k) }
             }
             "" => return Err(refused("it starts with no kind of tree".to_owned())),
             _ => {
-                return Err(refused(format!(
-                    "`{kind}` is not one of `flat`, `kary` and `knomial`"
-                )));
+                return Err(refused(format!("`{kind}` is not one of `flat`, `kary` and `knomial`")));
             }
         };
         let (mut skew, mut leaders) = (None, None);
@@ -79,9 +66,7 @@ impl FromStr for TreeSpec {
                 "leaders-first" => leaders.replace(Leaders::First).is_some(),
                 "leaders-last" => leaders.replace(Leaders::Last).is_some(),
                 _ if spec.kind == Kind::Flat && word.parse::<usize>().is_ok() => {
-                    return Err(refused(format!(
-                        "`flat` takes no number, and `{word}` stands there"
-                    )));
+                    return Err(refused(format!("`flat` takes no number, and `{word}` stands there")));
                 }
                 _ => {
                     return Err(refused(format!(
@@ -93,9 +78,7 @@ impl FromStr for TreeSpec {
             // A level that stands twice is left to `validate`.
             spec.levels.extend(level);
             if repeated {
-                return Err(refused(format!(
-                    "`{word}` comes after a word for the same thing"
-                )));
+                return Err(refused(format!("`{word}` comes after a word for the same thing")));
             }
         }
         spec.skew = skew.unwrap_or_default();
@@ -112,9 +95,7 @@ impl TreeSpec {
             return Err(Error::ZeroK);
         }
         match (1..self.levels.len()).find(|&i| self.levels[..i].contains(&self.levels[i])) {
-            Some(i) => Err(Error::RepeatedLevel {
-                level: self.levels[i],
-            }),
+            Some(i) => Err(Error::RepeatedLevel { level: self.levels[i] }),
             None => Ok(()),
         }
     }
@@ -162,10 +143,7 @@ mod tests {
             ("kary:2:3", "`3` is not one of"),
             ("kary:2:", "`` is not one of"),
             ("kary:2:left:right", "`right` comes after"),
-            (
-                "kary:2:leaders-last:leaders-last",
-                "`leaders-last` comes after",
-            ),
+            ("kary:2:leaders-last:leaders-last", "`leaders-last` comes after"),
             ("kary:2:package:numa:socket", "`package` stands twice"),
             ("kary:2 ", "`2 `"),
         ] {

@@ -38,20 +38,12 @@ impl Tree {
     ///
     /// When `map` has fewer ranks than the tree, or the tree is none ([`Tree::check`]).
     pub fn to_svg(&self, map: &SocketMap, level: Level, caption: &str) -> String {
-        assert!(
-            self.check().is_ok() && map.size() >= self.size(),
-            "not a tree over the ranks of this map"
-        );
+        assert!(self.check().is_ok() && map.size() >= self.size(), "not a tree over the ranks of this map");
         let places = self.places();
-        let widest = places
-            .iter()
-            .fold(0.0, |widest: f64, place| widest.max(*place));
+        let widest = places.iter().fold(0.0, |widest: f64, place| widest.max(*place));
         let summary = self.summary(map, level);
         let legend = self.legend(map, level);
-        let legend_width = legend
-            .iter()
-            .map(|(_, text)| legend_room(text))
-            .fold(0.0, f64::max);
+        let legend_width = legend.iter().map(|(_, text)| legend_room(text)).fold(0.0, f64::max);
         let width = (widest + 2.0 * RADIUS)
             .max(caption.chars().count() as f64 * CAPTION_LETTER)
             .max(summary.chars().count() as f64 * LETTER)
@@ -61,12 +53,7 @@ impl Tree {
         let legend_top = CAPTION + MARGIN + RADIUS + self.height() as f64 * DOWN + RADIUS + 30.0;
         let height = legend_top + rows.len() as f64 * 22.0 + 8.0;
         let left = (width - widest) / 2.0;
-        let at = |rank: usize| {
-            (
-                left + places[rank],
-                CAPTION + MARGIN + RADIUS + self.depth[rank] as f64 * DOWN,
-            )
-        };
+        let at = |rank: usize| (left + places[rank], CAPTION + MARGIN + RADIUS + self.depth[rank] as f64 * DOWN);
 
         let mut svg = header(width, height, caption, &summary);
         self.links(&mut svg, map, level, &at);
@@ -82,12 +69,7 @@ impl Tree {
                     r#"<circle cx="{:.1}" cy="{y:.1}" r="7" fill="{fill}" stroke="{outline}" stroke-width="1.5"/>"#,
                     x + 7.0
                 );
-                let _ = writeln!(
-                    svg,
-                    r#"<text class="s" x="{:.1}" y="{:.1}">{text}</text>"#,
-                    x + 20.0,
-                    y + 4.5
-                );
+                let _ = writeln!(svg, r#"<text class="s" x="{:.1}" y="{:.1}">{text}</text>"#, x + 20.0, y + 4.5);
                 x += legend_room(text);
             }
         }
@@ -113,16 +95,11 @@ impl Tree {
                     .iter()
                     .zip(&outline)
                     .map(|(&(_, right), &(left, _))| right - left + ACROSS)
-                    .fold(
-                        shifts.last().map_or(0.0, |&before: &f64| before + ACROSS),
-                        f64::max,
-                    );
+                    .fold(shifts.last().map_or(0.0, |&before: &f64| before + ACROSS), f64::max);
                 shifts.push(shift);
                 for (layer, (left, right)) in outline.into_iter().enumerate() {
                     match joined.get_mut(layer) {
-                        Some(reach) => {
-                            *reach = (reach.0.min(left + shift), reach.1.max(right + shift))
-                        }
+                        Some(reach) => *reach = (reach.0.min(left + shift), reach.1.max(right + shift)),
                         None => joined.push((left + shift, right + shift)),
                     }
                 }
@@ -131,18 +108,13 @@ impl Tree {
             for (&child, shift) in self.children[rank].iter().zip(shifts) {
                 offset[child] = shift - middle;
             }
-            let below = joined
-                .into_iter()
-                .map(|(left, right)| (left - middle, right - middle));
+            let below = joined.into_iter().map(|(left, right)| (left - middle, right - middle));
             outlines[rank] = std::iter::once((0.0, 0.0)).chain(below).collect();
         }
-        let leftmost = outlines[self.root]
-            .iter()
-            .fold(0.0, |least: f64, reach| least.min(reach.0));
+        let leftmost = outlines[self.root].iter().fold(0.0, |least: f64, reach| least.min(reach.0));
         let mut places = vec![0.0; self.size()];
         for &rank in order.iter().rev() {
-            places[rank] =
-                self.parent[rank].map_or(-leftmost, |parent| places[parent] + offset[rank]);
+            places[rank] = self.parent[rank].map_or(-leftmost, |parent| places[parent] + offset[rank]);
         }
         places
     }
@@ -178,22 +150,11 @@ impl Tree {
         for rank in 0..self.size() {
             members[map.group(rank, level)].push(rank);
         }
-        let texts = members
-            .iter()
-            .enumerate()
-            .filter(|(_, ranks)| !ranks.is_empty());
-        texts
-            .map(|(group, ranks)| (group, format!("{name} {group}: {}", named(ranks))))
-            .collect()
+        let texts = members.iter().enumerate().filter(|(_, ranks)| !ranks.is_empty());
+        texts.map(|(group, ranks)| (group, format!("{name} {group}: {}", named(ranks)))).collect()
     }
 
-    fn links(
-        &self,
-        svg: &mut String,
-        map: &SocketMap,
-        level: Level,
-        at: &impl Fn(usize) -> (f64, f64),
-    ) {
+    fn links(&self, svg: &mut String, map: &SocketMap, level: Level, at: &impl Fn(usize) -> (f64, f64)) {
         svg.push_str("<g fill=\"none\" stroke-linecap=\"round\">\n");
         // Strong links last, on top.
         for strong in [false, true] {
@@ -203,11 +164,7 @@ impl Tree {
                     if leaves != strong {
                         continue;
                     }
-                    let (colour, thick) = if strong {
-                        ("#30343c", 2.6)
-                    } else {
-                        ("#a3a8b2", 1.5)
-                    };
+                    let (colour, thick) = if strong { ("#30343c", 2.6) } else { ("#a3a8b2", 1.5) };
                     let _ = writeln!(
                         svg,
                         r#"<path d="{}" stroke="{colour}" stroke-width="{thick}"/>"#,
@@ -219,13 +176,7 @@ impl Tree {
         svg.push_str("</g>\n");
     }
 
-    fn circles(
-        &self,
-        svg: &mut String,
-        map: &SocketMap,
-        level: Level,
-        at: &impl Fn(usize) -> (f64, f64),
-    ) {
+    fn circles(&self, svg: &mut String, map: &SocketMap, level: Level, at: &impl Fn(usize) -> (f64, f64)) {
         for rank in 0..self.size() {
             let (x, y) = at(rank);
             let (fill, outline) = COLOURS[map.group(rank, level) % COLOURS.len()];
@@ -234,11 +185,7 @@ impl Tree {
                 svg,
                 r#"<circle cx="{x:.1}" cy="{y:.1}" r="{RADIUS}" fill="{fill}" stroke="{outline}" stroke-width="{thick}"/>"#
             );
-            let _ = writeln!(
-                svg,
-                r#"<text class="r" x="{x:.1}" y="{:.1}">{rank}</text>"#,
-                y + 4.5
-            );
+            let _ = writeln!(svg, r#"<text class="r" x="{x:.1}" y="{:.1}">{rank}</text>"#, y + 4.5);
         }
     }
 
@@ -247,12 +194,7 @@ impl Tree {
         for children in &self.children {
             for (turn, &child) in children.iter().enumerate() {
                 let (x, y) = at(child);
-                let _ = writeln!(
-                    svg,
-                    r#"<text class="t" x="{x:.1}" y="{:.1}">{}</text>"#,
-                    y - RADIUS - 6.0,
-                    turn + 1
-                );
+                let _ = writeln!(svg, r#"<text class="t" x="{x:.1}" y="{:.1}">{}</text>"#, y - RADIUS - 6.0, turn + 1);
             }
         }
     }
@@ -287,11 +229,7 @@ fn link((x, y): (f64, f64), (to_x, to_y): (f64, f64)) -> String {
     if bend < 0.1 {
         return format!("M{x:.1} {y:.1}V{to_y:.1}");
     }
-    let (start, end) = if to_x > x {
-        (x + bend, to_x - bend)
-    } else {
-        (x - bend, to_x + bend)
-    };
+    let (start, end) = if to_x > x { (x + bend, to_x - bend) } else { (x - bend, to_x + bend) };
     format!(
         "M{x:.1} {y:.1}V{:.1}Q{x:.1} {across:.1} {start:.1} {across:.1}H{end:.1}Q{to_x:.1} {across:.1} {to_x:.1} \
          {:.1}V{to_y:.1}",
@@ -334,10 +272,7 @@ fn named(ranks: &[usize]) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -347,27 +282,14 @@ mod tests {
 
     #[test]
     fn no_two_circles_touch() {
-        for spec in [
-            "flat",
-            "kary:1",
-            "kary:3:right",
-            "knomial:2",
-            "knomial:8:package:leaders-last",
-        ] {
-            let tree = spec
-                .parse::<TreeSpec>()
-                .unwrap()
-                .build(&SocketMap::blocks(61, 3), 7)
-                .unwrap();
+        for spec in ["flat", "kary:1", "kary:3:right", "knomial:2", "knomial:8:package:leaders-last"] {
+            let tree = spec.parse::<TreeSpec>().unwrap().build(&SocketMap::blocks(61, 3), 7).unwrap();
             let places = tree.places();
             assert!(places.iter().all(|&place| place >= 0.0), "{spec}");
             for a in 0..61 {
                 for b in 0..a {
                     let apart = (places[a] - places[b]).abs();
-                    assert!(
-                        tree.depth[a] != tree.depth[b] || apart > ACROSS - 0.01,
-                        "{spec}: {a} and {b}"
-                    );
+                    assert!(tree.depth[a] != tree.depth[b] || apart > ACROSS - 0.01, "{spec}: {a} and {b}");
                 }
             }
         }
@@ -378,17 +300,13 @@ mod tests {
         let map = SocketMap::uniform(1);
         let tree = TreeSpec::flat().build(&map, 0).unwrap();
         let svg = tree.to_svg(&map, Level::Package, "<script> & \"quotes\"");
-        assert!(
-            svg.contains("&lt;script&gt; &amp; &quot;quotes&quot;") && !svg.contains("<script>")
-        );
+        assert!(svg.contains("&lt;script&gt; &amp; &quot;quotes&quot;") && !svg.contains("<script>"));
         assert!(svg.contains("1 rank on 1 socket, root 0; depth 0"));
     }
 
     #[test]
     fn the_legend_breaks_into_rows() {
-        let legend: Vec<_> = (0..9)
-            .map(|group| (group, format!("socket {group}: rank {group}")))
-            .collect();
+        let legend: Vec<_> = (0..9).map(|group| (group, format!("socket {group}: rank {group}"))).collect();
         let rows = legend_rows(&legend, 400.0);
         assert_eq!(rows.concat().len(), 9);
         assert!(rows.iter().all(|row| (1..=2).contains(&row.len())));

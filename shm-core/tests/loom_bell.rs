@@ -1,0 +1,242 @@
+//! Edges W1, W2, J1 and J2: sleeping without losing a wake-up, and being woken by a failure or a departure.
+
+mod model;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicU64;
+use loom::sync::atomic::Ordering::{Acquire, Release};
+use loom::thread;
+
+use model::bell::{ModelBell, Notice};
+use model::check::model;
+use model::{Bound, Mutant};
+use shm_core::wait::bell::{ring, ring_if_needed, sleep_unless};
+
+/// Never reached: in the model nobody wakes by himself.
+const NAP: Duration = Duration::ZERO;
+
+/// A rank that publishes, and its bell.
+struct Publisher {
+    word: AtomicU64,
+    bell: ModelBell,
+    mutant: Mutant,
+}
+
+impl Publisher {
+    fn new(mutant: Mutant) -> Arc<Self> {
+        Arc::new(Self { word: AtomicU64::new(0), bell: ModelBell::new(mutant), mutant })
+    }
+
+    fn publish(&self, value: u64) {
+        self.word.store(value, Release);
+        ring_if_needed(&self.bell, &self.bell.words());
+    }
+
+    /// Waits as a rank does that has run out of patience.
+    fn await_value(&self, value: u64) {
+        let arrived = || self.word.load(Acquire) >= value;
+        while !arrived() {
+            self.sleep_unless(arrived);
+        }
+    }
+
+    fn sleep_unless(&self, arrived: impl Fn() -> bool) {
+        let look = || self.mutant != Mutant::NoSecondLook && arrived();
+        sleep_unless(&self.bell, &self.bell.words(), NAP, look);
+    }
+}
+
+/// A publisher and a sleeper that waits for each of two publications.
+fn two_publications(mutant: Mutant) {
+    let publisher = Publisher::new(mutant);
+    let sleeper = {
+        let publisher = Arc::clone(&publisher);
+        thread::spawn(move || {
+            publisher.await_value(1);
+            publisher.await_value(2);
+        })
+    };
+    publisher.publish(1);
+    publisher.publish(2);
+    sleeper.join().unwrap();
+}
+
+model! {
+    sleep_and_wake, Bound::Preemptions(4), two_publications;
+    rejects_a_missing_light_fence: Mutant::LightFenceMissing => [Deadlock];
+    rejects_a_missing_heavy_fence: Mutant::HeavyFenceMissing => [Deadlock];
+    rejects_a_missing_second_look: Mutant::NoSecondLook => [Deadlock];
+    rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+    rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];
+}
+
+/// A publisher and two sleepers on its bell.
+fn one_publication_for_two(mutant: Mutant) {
+    let publisher = Publisher::new(mutant);
+    let sleepers = [(); 2].map(|()| {
+        let publisher = Arc::clone(&publisher);
+        thread::spawn(move || publisher.await_value(1))
+    });
+    publisher.publish(1);
+    for sleeper in sleepers {
+        sleeper.join().unwrap();
+    }
+}
+
+model! {
+    two_sleepers, Bound::Preemptions(3), one_publication_for_two;
+    rejects_a_missing_light_fence: Mutant::LightFenceMissing => [Deadlock];
+    rejects_a_missing_heavy_fence: Mutant::HeavyFenceMissing => [Deadlock];
+    rejects_a_missing_second_look: Mutant::NoSecondLook => [Deadlock];
+    rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+}
+
+/// J1: a third party condemns the job while a sleeper waits for a publication that never comes. As in `seat.rs`: the failure
+/// is stored once, then every bell is rung, announced or not, without a fence.
+///
+/// A count that is read without acquire ordering does no harm here: the heavy fence stands between it and the second look.
+fn a_job_is_condemned(mutant: Mutant) {
+    let publisher = Publisher::new(mutant);
+    let failure = Arc::new(Notice::new(0, mutant));
+    let sleeper = {
+        let (publisher, failure) = (Arc::clone(&publisher), Arc::clone(&failure));
+        thread::spawn(move || {
+            let ended = || publisher.word.load(Acquire) != 0 || failure.look() != 0;
+            while !ended() {
+                publisher.sleep_unless(|| {
+                    publisher.word.load(Acquire) != 0 || (mutant != Mutant::NotLookedAt && failure.look() != 0)
+                });
+            }
+        })
+    };
+    assert!(failure.say(0, 1));
+    ring(&publisher.bell, &publisher.bell.words());
+    sleeper.join().unwrap();
+}
+
+model! {
+    condemned_job, Bound::All, a_job_is_condemned;
+    rejects_a_failure_not_looked_at: Mutant::NotLookedAt => [Deadlock];
+    rejects_a_missing_second_look: Mutant::NoSecondLook => [Deadlock];
+    rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
+    rejects_a_count_stored_relaxed: Mutant::CountRelaxed => [Deadlock];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+    rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];
+}
+
+/// Two ranks find two failures at once: both name the one that stands, and the sleeper, whom either wakes, sees it too.
+fn a_job_is_condemned_twice(mutant: Mutant) {
+    let publisher = Publisher::new(mutant);
+    let failure = Arc::new(Notice::new(0, mutant));
+    let condemn = |failed: u64| {
+        let (publisher, failure) = (Arc::clone(&publisher), Arc::clone(&failure));
+        move || {
+            let stands = if failure.say(0, failed) { failed } else { failure.look() };
+            ring(&publisher.bell, &publisher.bell.words());
+            stands
+        }
+    };
+    let other = thread::spawn(condemn(2));
+    let sleeper = {
+        let (publisher, failure) = (Arc::clone(&publisher), Arc::clone(&failure));
+        thread::spawn(move || {
+            while failure.look() == 0 {
+                publisher.sleep_unless(|| mutant != Mutant::NotLookedAt && failure.look() != 0);
+            }
+            failure.look()
+        })
+    };
+    let own = condemn(1)();
+    assert_eq!(other.join().unwrap(), own, "wrong value");
+    assert_eq!(sleeper.join().unwrap(), own, "wrong value");
+}
+
+/// The same, with a count that is read relaxed: it holds.
+fn a_relaxed_count_is_fenced(mutant: Mutant) {
+    assert_eq!(mutant, Mutant::None);
+    a_job_is_condemned(Mutant::CountReadRelaxed);
+}
+
+model! {
+    condemned_job_with_a_relaxed_count, Bound::All, a_relaxed_count_is_fenced;
+}
+
+model! {
+    condemned_twice, Bound::Preemptions(2), a_job_is_condemned_twice;
+    rejects_a_failure_not_looked_at: Mutant::NotLookedAt => [Deadlock];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+}
+
+/// J2: a rank publishes its last word and leaves. Who waits for it either finds the word, or finds it gone and then the word,
+/// but never finds it gone without the word.
+///
+/// The word is stored here without the fence and the look for sleepers that follow it in a real publication: a fence would
+/// order the word before the departure, and the real one is there for the compiler only. The departure's own ring wakes.
+fn a_rank_leaves(mutant: Mutant) {
+    const ATTACHED: u64 = 1;
+    const LEFT: u64 = 2;
+    let publisher = Publisher::new(mutant);
+    let standing = Arc::new(Notice::new(ATTACHED, mutant));
+    let cell = Arc::new(UnsafeCell::new(0u64));
+    let waiter = {
+        let (publisher, standing, cell) = (Arc::clone(&publisher), Arc::clone(&standing), Arc::clone(&cell));
+        thread::spawn(move || {
+            let arrived = || publisher.word.load(Acquire) == 1;
+            while !arrived() {
+                if standing.look() == LEFT {
+                    assert!(arrived(), "wrong value: it is gone, and its last word is not there");
+                    break;
+                }
+                publisher.sleep_unless(|| arrived() || (mutant != Mutant::NotLookedAt && standing.look() == LEFT));
+            }
+            // SAFETY: the pointer is the cell's own; loom checks that nobody writes it meanwhile.
+            assert_eq!(cell.with(|cell| unsafe { *cell }), 7, "wrong value");
+        })
+    };
+    // SAFETY: the pointer is the cell's own; loom checks that nobody touches it meanwhile.
+    cell.with_mut(|cell| unsafe { *cell = 7 });
+    publisher.word.store(1, Release);
+    assert!(standing.say(ATTACHED, LEFT));
+    ring(&publisher.bell, &publisher.bell.words());
+    waiter.join().unwrap();
+}
+
+model! {
+    departure, Bound::Preemptions(3), a_rank_leaves;
+    rejects_a_standing_stored_relaxed: Mutant::StoreRelaxed => [WrongValue];
+    rejects_a_standing_loaded_relaxed: Mutant::LoadRelaxed => [WrongValue];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+    rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];
+}
+
+/// A rank leaves without the word that is waited for: who waits finds out, awake or asleep.
+fn a_rank_leaves_without_a_word(mutant: Mutant) {
+    let publisher = Publisher::new(mutant);
+    let standing = Arc::new(Notice::new(0, mutant));
+    let waiter = {
+        let (publisher, standing) = (Arc::clone(&publisher), Arc::clone(&standing));
+        thread::spawn(move || {
+            while publisher.word.load(Acquire) == 0 && standing.look() == 0 {
+                publisher.sleep_unless(|| {
+                    publisher.word.load(Acquire) != 0 || (mutant != Mutant::NotLookedAt && standing.look() != 0)
+                });
+            }
+        })
+    };
+    assert!(standing.say(0, 1));
+    ring(&publisher.bell, &publisher.bell.words());
+    waiter.join().unwrap();
+}
+
+model! {
+    departure_without_a_word, Bound::All, a_rank_leaves_without_a_word;
+    rejects_a_departure_not_looked_at: Mutant::NotLookedAt => [Deadlock];
+    rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+    rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];
+}

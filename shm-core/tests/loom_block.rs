@@ -1,0 +1,149 @@
+//! Edges B3, A1 and G1: a block of the arena from its grant to its return.
+
+mod model;
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicU64;
+use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use loom::thread;
+
+use model::calls::TAG;
+use model::check::model;
+use model::world::expect_value;
+use model::{Bound, Mutant, World, run_ranks};
+use shm_core::Links;
+use shm_core::protocol::Edge::LinePublish;
+use shm_core::protocol::exchange::exchange;
+use shm_core::protocol::step;
+use shm_core::protocol::{Board, Ring, RingName};
+
+/// G1: rank 0 opens a block (here: the down cells of its own) and grants it by an exchange; rank 1 uses it afterwards. The
+/// block is written by plain stores that no stamp of its own publishes.
+fn a_block_is_granted(mutant: Mutant) {
+    run_ranks(&World::new(mutant, 2, model::Shape::of(1), model::Shape::default(), model::Shape::of(1)), |board| {
+        let mut ring = Ring::new(RingName::Line, 1, 2);
+        if board.rank() == 0 {
+            board.fill(RingName::Down, 0, 5);
+        }
+        exchange(
+            board,
+            &mut ring,
+            TAG,
+            |slot| board.fill(RingName::Line, slot, 1),
+            |from, slot| {
+                expect_value(board.read(RingName::Line, from, slot), 1);
+            },
+        )
+        .unwrap();
+        if board.rank() == 1 {
+            expect_value(board.read(RingName::Down, 0, 0), 5);
+        }
+    });
+}
+
+model! {
+    grant, Bound::All, a_block_is_granted;
+    rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
+    rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
+}
+
+/// G1 through a tree: rank 0 grants, and the word reaches rank 2 only by way of rank 1. The order passes on.
+fn a_block_is_granted_down_a_chain(mutant: Mutant) {
+    run_ranks(&World::new(mutant, 3, model::Shape::of(1), model::Shape::default(), model::Shape::of(1)), |board| {
+        let mut ring = Ring::new(RingName::Line, 1, 3);
+        if board.rank() == 0 {
+            board.fill(RingName::Down, 0, 5);
+        }
+        let links: Links = model::calls::chain(&[0, 1, 2], board.rank());
+        let position = ring.take(1);
+        step::release(board, &mut ring, &links, position, TAG, |_| ()).unwrap();
+        if board.rank() == 2 {
+            expect_value(board.read(RingName::Down, 0, 0), 5);
+        }
+    });
+}
+
+model! {
+    grant_down_a_chain, Bound::All, a_block_is_granted_down_a_chain;
+    rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
+    rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
+}
+
+/// Orderings that a mutant weakens.
+fn unless(weak: bool, strong: loom::sync::atomic::Ordering) -> loom::sync::atomic::Ordering {
+    match (weak, strong) {
+        (false, strong) => strong,
+        (true, _) => Relaxed,
+    }
+}
+
+/// B3: three handles of one communicator are dropped; the last one gives the block back, that is, overwrites it.
+///
+/// `Communicator::drop` written out again: it is one operation on one word.
+fn the_last_handle_gives_the_block_back(mutant: Mutant) {
+    let shared = Arc::new((AtomicU64::new(3), UnsafeCell::new(1u64)));
+    let drop_handle = move |shared: Arc<(AtomicU64, UnsafeCell<u64>)>| {
+        let (users, block) = &*shared;
+        // SAFETY: the pointer is the cell's own; loom checks that nobody writes it meanwhile.
+        expect_value(block.with(|block| unsafe { *block }), 1);
+        let ordering = match mutant {
+            Mutant::StoreRelaxed => Acquire,
+            Mutant::LoadRelaxed => Release,
+            _ => AcqRel,
+        };
+        if users.fetch_sub(1, ordering) == 1 {
+            // SAFETY: the pointer is the cell's own; loom checks that nobody touches it meanwhile.
+            block.with_mut(|block| unsafe { *block = 0 });
+        }
+    };
+    let others = [(); 2].map(|()| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || drop_handle(shared))
+    });
+    drop_handle(shared);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+model! {
+    last_handle, Bound::All, the_last_handle_gives_the_block_back;
+    rejects_a_count_without_release: Mutant::StoreRelaxed => [Race];
+    rejects_a_count_without_acquire: Mutant::LoadRelaxed => [Race];
+}
+
+/// A1: two ranks take a chunk each under the arena's lock.
+///
+/// `Mapping::lock_arena` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes, so that
+/// even a broken lock would be no undefined behaviour, only a chunk that is given out twice).
+fn two_ranks_lock_the_arena(mutant: Mutant) {
+    let shared = Arc::new((AtomicU64::new(0), UnsafeCell::new(0u64)));
+    let take_chunk = move |shared: Arc<(AtomicU64, UnsafeCell<u64>)>, rank: u64| {
+        let (lock, map) = &*shared;
+        if mutant != Mutant::NotLookedAt {
+            let success = unless(mutant == Mutant::LoadRelaxed, Acquire);
+            while lock.compare_exchange(0, rank + 1, success, Relaxed).is_err() {
+                thread::yield_now();
+            }
+        }
+        // SAFETY: the pointer is the cell's own; loom checks that nobody touches it meanwhile.
+        let chunk = map.with_mut(|map| unsafe { std::mem::replace(&mut *map, *map + 1) });
+        lock.store(0, unless(mutant == Mutant::StoreRelaxed, Release));
+        chunk
+    };
+    let other = {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || take_chunk(shared, 1))
+    };
+    let own = take_chunk(shared, 0);
+    assert_ne!(own, other.join().unwrap(), "wrong value");
+}
+
+model! {
+    arena_lock, Bound::Preemptions(3), two_ranks_lock_the_arena;
+    rejects_a_relaxed_unlock: Mutant::StoreRelaxed => [Race];
+    rejects_a_relaxed_lock: Mutant::LoadRelaxed => [Race];
+    rejects_a_missing_lock: Mutant::NotLookedAt => [Race];
+}

@@ -1,0 +1,430 @@
+//! Random calls through tiny rings: the protocols over words on the heap, with more ranks, trees and slots than a model
+//! checker has time for.
+//!
+//! Trees, roots, leaders, slots and the order of calls come from a seed, which is printed; `RINGS_SEED` runs one again. What
+//! a rank waits for, once there, stays until that rank has read it, so that whether a run ends does not depend on the
+//! schedule: a shape that can deadlock does so here, and the watchdog in the wait says where.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
+use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Shares, Takers, Work, least_up_slots};
+use shm_core::protocol::step::{self, Passage};
+use shm_core::protocol::{Board, Edge, Ring, RingName, Stamp, Until, Word};
+use shm_core::{Links, Result};
+
+/// The most slots of any ring here.
+const MOST_SLOTS: usize = 24;
+
+/// Far longer than any wait here takes.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+struct HeapWord(AtomicU64);
+
+impl Word for HeapWord {
+    fn publish(&self, value: u64, _: Edge) {
+        self.0.store(value, Ordering::Release);
+    }
+
+    fn observe(&self, _: Edge) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+struct Area {
+    stamps: Vec<HeapWord>,
+    done: HeapWord,
+    cells: Vec<AtomicU64>,
+}
+
+/// One rank's view of the words and cells of all ranks.
+struct HeapBoard {
+    rank: usize,
+    size: usize,
+    /// By ring, then by rank.
+    areas: Arc<Vec<Area>>,
+    random: RefCell<Random>,
+    seed: u64,
+}
+
+impl HeapBoard {
+    fn area(&self, ring: RingName, rank: usize) -> &Area {
+        &self.areas[ring as usize * self.size + rank]
+    }
+
+    fn fill(&self, ring: RingName, slot: usize, value: u64) {
+        self.delay();
+        self.area(ring, self.rank).cells[slot].store(value, Ordering::Relaxed);
+    }
+
+    fn read(&self, ring: RingName, from: usize, slot: usize) -> u64 {
+        self.delay();
+        self.area(ring, from).cells[slot].load(Ordering::Relaxed)
+    }
+
+    /// Now and then lets the others go ahead.
+    fn delay(&self) {
+        let mut random = self.random.borrow_mut();
+        if random.below(8) == 0 {
+            for _ in 0..random.below(4) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn expect(&self, found: u64, expected: u64, what: &str) {
+        assert_eq!(found, expected, "seed {}, rank {}: {what}", self.seed, self.rank);
+    }
+}
+
+impl Board for HeapBoard {
+    type Word = HeapWord;
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn stamp(&self, ring: RingName, rank: usize, slot: usize) -> &HeapWord {
+        &self.area(ring, rank).stamps[slot]
+    }
+
+    fn done(&self, ring: RingName, rank: usize) -> &HeapWord {
+        &self.area(ring, rank).done
+    }
+
+    fn publish(&self, word: &HeapWord, value: u64, edge: Edge) {
+        word.publish(value, edge);
+    }
+
+    fn wait_slowly(&self, writer: usize, word: &HeapWord, until: Until, edge: Edge) -> Result<u64> {
+        let start = Instant::now();
+        loop {
+            let value = word.observe(edge);
+            if until.holds(value) {
+                return Ok(value);
+            }
+            let (seed, rank) = (self.seed, self.rank);
+            assert!(!until.mismatches(value), "seed {seed}, rank {rank}: {until:?} found {value:#x}");
+            assert!(start.elapsed() < WATCHDOG, "seed {seed}, rank {rank} waits for {writer} ({edge:?}): {until:?}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// xorshift64*.
+#[derive(Clone)]
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % most
+    }
+
+    fn index(&mut self, most: usize) -> usize {
+        self.below(most as u64) as usize
+    }
+
+    fn order(&mut self, size: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..size).collect();
+        for i in (1..size).rev() {
+            order.swap(i, self.index(i + 1));
+        }
+        order
+    }
+
+    /// Any tree with this root, as `rank` sees it.
+    fn tree(&mut self, size: usize, root: usize, rank: usize) -> Links {
+        let mut order = self.order(size);
+        let at = order.iter().position(|&other| other == root).expect("the root is a rank");
+        order.swap(0, at);
+        let mut parent = vec![None; size];
+        for place in 1..size {
+            parent[order[place]] = Some(order[self.index(place)]);
+        }
+        let children: Vec<usize> = order.into_iter().filter(|&other| parent[other] == Some(rank)).collect();
+        Links::new(parent[rank], &children, size)
+    }
+}
+
+/// What `rank` has to say at `position` of its `part`.
+fn word_of(rank: usize, position: u64, part: u64) -> u64 {
+    (position << 16) + (part << 10) + rank as u64 + 1
+}
+
+fn sum_of(size: usize, position: u64, part: u64) -> u64 {
+    (0..size).map(|rank| word_of(rank, position, part)).sum()
+}
+
+struct Engine {
+    board: HeapBoard,
+    line: Ring,
+    up: Ring,
+    down: Ring,
+}
+
+impl Engine {
+    fn ring(&mut self, name: RingName) -> (&HeapBoard, &mut Ring) {
+        match name {
+            RingName::Line => (&self.board, &mut self.line),
+            RingName::Up => (&self.board, &mut self.up),
+            RingName::Down => (&self.board, &mut self.down),
+        }
+    }
+
+    fn exchange(&mut self, tag: u32) {
+        let Self { board, line, .. } = self;
+        let position = line.next_position();
+        let noted = RefCell::new(Vec::new());
+        exchange_then(
+            board,
+            line,
+            tag,
+            |slot| board.fill(RingName::Line, slot, word_of(board.rank, position, 0)),
+            || board.delay(),
+            |from, slot| noted.borrow_mut().push((from, slot)),
+            || {
+                for &(from, slot) in noted.borrow().iter() {
+                    let found = board.read(RingName::Line, from, slot);
+                    board.expect(found, word_of(from, position, 0), "exchange");
+                }
+            },
+        )
+        .unwrap();
+        assert_eq!(noted.borrow().len() + 1, board.size);
+    }
+
+    fn exchange_pieces(&mut self, tag: u32, count: usize) {
+        let Self { board, line, .. } = self;
+        let mut words = Words { board, first: line.next_position(), noted: Vec::new() };
+        exchange_pieces(board, line, tag, count, &mut words).unwrap();
+    }
+
+    fn gather(&mut self, name: RingName, tag: u32, links: &Links, slices: u64) {
+        let (board, ring) = self.ring(name);
+        let first = ring.take(slices);
+        for position in first..first + slices {
+            let slot = ring.slot(position);
+            step::gather(board, ring, links, position, tag, |own| fold(board, name, links, position, slot, own))
+                .unwrap();
+        }
+    }
+
+    fn release(&mut self, name: RingName, tag: u32, links: &Links, root: usize, slices: u64) {
+        let (board, ring) = self.ring(name);
+        let first = ring.take(slices);
+        for position in first..first + slices {
+            let word = word_of(root, position, 1);
+            step::release(board, ring, links, position, tag, |passage| pass(board, name, passage, word)).unwrap();
+        }
+    }
+
+    fn pipeline(&mut self, tag: u32, gather: &Links, release: &Links, slices: u64) {
+        let Self { board, up, down, .. } = self;
+        let (first, slots) = (up.next_position(), up.slots() as u64);
+        step::gather_release(
+            board,
+            (up, gather),
+            (down, release),
+            slices,
+            tag,
+            |slice, own| {
+                let position = first + slice;
+                fold(board, RingName::Up, gather, position, (position % slots) as usize, own);
+            },
+            |slice, passage| pass(board, RingName::Down, passage, sum_of(board.size, first + slice, 0)),
+        )
+        .unwrap();
+    }
+
+    fn shares(&mut self, tag: u32, leaders: &[usize], rounds: u64, takers: Takers) {
+        let Self { board, up, down, .. } = self;
+        let mut work = Slices { board, leaders, first: up.next_position() };
+        shares::run(board, up, down, Shares { leaders, rounds, takers }, tag, &mut work).unwrap();
+    }
+}
+
+fn fold(board: &HeapBoard, name: RingName, links: &Links, position: u64, slot: usize, own: Option<usize>) {
+    let below: u64 = links.children().iter().map(|&child| board.read(name, child, slot)).sum();
+    let sum = below + word_of(board.rank, position, 0);
+    match own {
+        Some(own) => board.fill(name, own, sum),
+        None => board.expect(sum, sum_of(board.size, position, 0), "gather"),
+    }
+}
+
+fn pass(board: &HeapBoard, name: RingName, passage: Passage, word: u64) {
+    if let Some(from) = passage.from {
+        board.expect(board.read(name, from, passage.slot), word, "release");
+    }
+    if passage.forward {
+        board.fill(name, passage.slot, word);
+    }
+}
+
+struct Words<'a> {
+    board: &'a HeapBoard,
+    first: u64,
+    noted: Vec<(usize, usize)>,
+}
+
+impl Pieces for Words<'_> {
+    fn write(&mut self, piece: usize, slot: usize) {
+        self.board.fill(RingName::Line, slot, word_of(self.board.rank, self.first + piece as u64, 2));
+    }
+
+    fn read(&mut self, _: usize, rank: usize, slot: usize) {
+        self.noted.push((rank, slot));
+    }
+
+    fn complete(&mut self, piece: usize) {
+        assert_eq!(self.noted.len() + 1, self.board.size);
+        for (rank, slot) in self.noted.drain(..) {
+            let found = self.board.read(RingName::Line, rank, slot);
+            self.board.expect(found, word_of(rank, self.first + piece as u64, 2), "exchange of pieces");
+        }
+    }
+}
+
+struct Slices<'a> {
+    board: &'a HeapBoard,
+    leaders: &'a [usize],
+    first: u64,
+}
+
+impl Slices<'_> {
+    fn position(&self, round: u64, leader: usize) -> u64 {
+        self.first + round * self.leaders.len() as u64 + leader as u64
+    }
+}
+
+impl Work for Slices<'_> {
+    fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        self.board.fill(RingName::Up, slot, word_of(self.board.rank, self.position(round, leader), 3));
+    }
+
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
+        let (board, position) = (self.board, self.position(round, leader));
+        let others = (0..board.size).filter(|&rank| rank != board.rank);
+        let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank, position, 3);
+        board.expect(sum, sum_of(board.size, position, 3), "fold of a share");
+        if let Some(slot) = down {
+            board.fill(RingName::Down, slot, sum);
+        }
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let found = self.board.read(RingName::Down, self.leaders[leader], slot);
+        self.board.expect(found, sum_of(self.board.size, self.position(round, leader), 3), "take of a share");
+    }
+}
+
+/// The calls that a seed stands for, as one rank makes them.
+fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
+    let (size, rank) = (engine.board.size, engine.board.rank);
+    let mut plan = Random::new(seed);
+    for call in 0..calls {
+        let tag = (call as u32).wrapping_mul(2_654_435_761) >> 8;
+        let root = plan.index(size);
+        let (first, second) = (plan.tree(size, root, rank), plan.tree(size, root, rank));
+        let name = RingName::ALL[plan.index(3)];
+        let slices = 1 + plan.below(7);
+        match plan.index(8) {
+            0 => engine.exchange(tag),
+            1 => {
+                let most = (engine.line.slots() / 2).max(1);
+                let pieces = 1 + plan.index(most);
+                if 2 * pieces <= engine.line.slots() {
+                    engine.exchange_pieces(tag, pieces)
+                } else {
+                    engine.exchange(tag)
+                }
+            }
+            2 => engine.gather(name, tag, &first, slices),
+            3 => engine.release(name, tag, &first, root, slices),
+            4 | 5 => engine.pipeline(tag, &first, &second, slices),
+            6 => {
+                // Lines are never cut anew in a communicator, but nothing in the ring forbids it.
+                let slots = 1 + plan.index(6);
+                let (board, ring) = engine.ring(name);
+                ring.reshape(board, slots).unwrap();
+            }
+            _ => {
+                let count = 1 + plan.index(size);
+                let mut leaders = plan.order(size);
+                leaders.truncate(count);
+                let takers = if plan.below(2) == 0 { Takers::All } else { Takers::Root(root) };
+                let (more_up, more_down) = (plan.index(3), plan.index(3));
+                let Engine { board, up, down, .. } = &mut *engine;
+                up.reshape(board, least_up_slots(count) + more_up).unwrap();
+                down.reshape(board, LEAST_DOWN_SLOTS + more_down).unwrap();
+                engine.shares(tag, &leaders, slices, takers);
+            }
+        }
+    }
+}
+
+fn run(seed: u64, calls: usize) {
+    let mut shape = Random::new(seed ^ 0xabcd);
+    let size = 1 + shape.index(8);
+    let slots = [(); 3].map(|()| 1 + shape.index(5));
+    // Sometimes the positions begin just below where stamps wrap.
+    let begin = if shape.below(3) == 0 { (1 << 39) - shape.below(200) } else { 0 };
+    assert!(Stamp::new(1 << 39, 5).same_position(Stamp::new(0, 0)), "stamps wrap after 2^39 positions");
+    assert!(!Stamp::new(1 << 39, 0).same_position(Stamp(0)), "a word that was never written is no stamp");
+    let word = |_| HeapWord(AtomicU64::new(0));
+    let area = |_| Area {
+        stamps: (0..MOST_SLOTS).map(word).collect(),
+        done: word(0),
+        cells: (0..MOST_SLOTS).map(|_| AtomicU64::new(0)).collect(),
+    };
+    let areas: Arc<Vec<Area>> = Arc::new((0..3 * size).map(area).collect());
+    std::thread::scope(|scope| {
+        for rank in 0..size {
+            let areas = Arc::clone(&areas);
+            scope.spawn(move || {
+                let random = RefCell::new(Random::new(seed + 1000 * (rank as u64 + 1)));
+                let board = HeapBoard { rank, size, areas, random, seed };
+                let ring = |name: RingName| {
+                    let mut ring = Ring::new(name, slots[name as usize], size);
+                    ring.take(begin);
+                    ring
+                };
+                let (line, up, down) = (ring(RingName::Line), ring(RingName::Up), ring(RingName::Down));
+                make_calls(&mut Engine { board, line, up, down }, seed, calls);
+            });
+        }
+    });
+}
+
+#[test]
+fn random_calls_through_tiny_rings() {
+    if let Ok(seed) = std::env::var("RINGS_SEED") {
+        return run(seed.parse().expect("RINGS_SEED is a number"), 120);
+    }
+    let time = std::env::var("RINGS_SECONDS").map_or(8, |seconds| seconds.parse().expect("RINGS_SECONDS is a number"));
+    let first =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64 >> 10);
+    let first = first % 1_000_000_000;
+    eprintln!("seeds from {first} on (RINGS_SEED=N runs one again)");
+    let start = Instant::now();
+    let mut runs = 0;
+    while start.elapsed() < Duration::from_secs(time) {
+        run(first + runs, 120);
+        runs += 1;
+    }
+    eprintln!("{runs} runs of 120 calls");
+}
