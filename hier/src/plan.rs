@@ -7,6 +7,9 @@ use topo::{SocketMap, Tree};
 
 use crate::rules::TreeRules;
 
+/// A tree, and what it was built for: step, class, root.
+type Built = (Step, usize, usize, Arc<Tree>);
+
 /// Trees by rules, for ranks at known places.
 pub struct TopologyPlan {
     rules: TreeRules,
@@ -14,7 +17,7 @@ pub struct TopologyPlan {
     places: Vec<[usize; 3]>,
     map: SocketMap,
     /// The tree that was built last, since the ranks of a process ask for it one after the other.
-    last: Mutex<Option<(Step, usize, usize, Arc<Tree>)>>,
+    last: Mutex<Option<Built>>,
 }
 
 impl TopologyPlan {

@@ -23,6 +23,7 @@ pub struct Mix {
 const PLACES: usize = 5;
 
 /// A communicator of the mix, as seen by one rank.
+#[expect(clippy::large_enum_variant, reason = "there is a handful of them")]
 enum Place {
     /// Nobody has one there.
     Empty,

@@ -86,7 +86,7 @@ fn exact(flavour: Flavour, seed: u64, rank: usize, place: usize) -> f32 {
         // Even ranks double and odd ranks halve, so that no product over any of them leaves the range.
         Flavour::Product => {
             let sign = if bits & 4 == 0 { 1.0 } else { -1.0 };
-            match (bits & 3 == 0, rank % 2 == 0) {
+            match (bits & 3 == 0, rank.is_multiple_of(2)) {
                 (false, _) => sign,
                 (true, true) => 2.0 * sign,
                 (true, false) => 0.5 * sign,
