@@ -1,4 +1,5 @@
 //! Edges W1, W2, J1 and J2: sleeping without losing a wake-up, and being woken by a failure or a departure.
+#![allow(clippy::arc_with_non_send_sync, reason = "the model shares what the real world shares")]
 
 mod model;
 
