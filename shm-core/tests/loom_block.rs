@@ -12,8 +12,7 @@ use loom::thread;
 use model::calls::TAG;
 use model::check::model;
 use model::world::expect_value;
-use model::{Bound, Mutant, World, run_ranks};
-use shm_core::Links;
+use model::{Bound, Mutant, Shape, World, run_ranks};
 use shm_core::protocol::Edge::LinePublish;
 use shm_core::protocol::exchange::exchange;
 use shm_core::protocol::step;
@@ -22,7 +21,7 @@ use shm_core::protocol::{Board, Ring, RingName};
 /// G1: rank 0 opens a block (here: the down cells of its own) and grants it by an exchange; rank 1 uses it afterwards. The
 /// block is written by plain stores that no stamp of its own publishes.
 fn a_block_is_granted(mutant: Mutant) {
-    run_ranks(&World::new(mutant, 2, model::Shape::of(1), model::Shape::default(), model::Shape::of(1)), |board| {
+    run_ranks(&World::new(mutant, 2, Shape::of(1), Shape::default(), Shape::of(1)), |board| {
         let mut ring = Ring::new(RingName::Line, 1, 2);
         if board.rank() == 0 {
             board.fill(RingName::Down, 0, 5);
@@ -51,12 +50,12 @@ model! {
 
 /// G1 through a tree: rank 0 grants, and the word reaches rank 2 only by way of rank 1. The order passes on.
 fn a_block_is_granted_down_a_chain(mutant: Mutant) {
-    run_ranks(&World::new(mutant, 3, model::Shape::of(1), model::Shape::default(), model::Shape::of(1)), |board| {
+    run_ranks(&World::new(mutant, 3, Shape::of(1), Shape::default(), Shape::of(1)), |board| {
         let mut ring = Ring::new(RingName::Line, 1, 3);
         if board.rank() == 0 {
             board.fill(RingName::Down, 0, 5);
         }
-        let links: Links = model::calls::chain(&[0, 1, 2], board.rank());
+        let links = model::calls::chain(&[0, 1, 2], board.rank());
         let position = ring.take(1);
         step::release(board, &mut ring, &links, position, TAG, |_| ()).unwrap();
         if board.rank() == 2 {
@@ -71,12 +70,9 @@ model! {
     rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
 }
 
-/// Orderings that a mutant weakens.
+/// An ordering that a mutant weakens.
 fn unless(weak: bool, strong: loom::sync::atomic::Ordering) -> loom::sync::atomic::Ordering {
-    match (weak, strong) {
-        (false, strong) => strong,
-        (true, _) => Relaxed,
-    }
+    if weak { Relaxed } else { strong }
 }
 
 /// B3: three handles of one communicator are dropped; the last one gives the block back, that is, overwrites it.

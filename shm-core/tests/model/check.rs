@@ -28,8 +28,8 @@ pub enum Rejected {
     Deadlock,
 }
 
-/// The longest that a model may take: far more than it does, and an end to what would never have one.
-const LONGEST: Duration = Duration::from_secs(40);
+/// The longest that a model may take: several times what it does take, and an end to what would never have one.
+const LONGEST: Duration = Duration::from_secs(120);
 
 thread_local! {
     /// The first panic of the model that runs in this thread, if panics are to be noted rather than printed.

@@ -5,7 +5,7 @@
 //! | `mutant` | what may be broken in a world, one thing at a time |
 //! | `world` | the board: words with weakenable orderings, payload that sees every race, a wait that ends |
 //! | `bell` | a futex, fences and bell words |
-//! | `calls` | one call of each protocol, with payload whose every value is known
+//! | `calls` | one call of each protocol, with payload whose every value is known |
 //! | `check` | running a model, and asserting that it holds or that it is rejected, and how |
 //!
 //! The protocols are not told that they are being watched: they are generic over `Board` and `Sleepers`, and so need no

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
                 let _ = die(how, None);
             });
             let mut sum = [1; 3000];
-            let result = world.all_reduce_in_place(&mut sum, &ends);
+            let result = world.all_reduce_in_place(&mut sum, ends);
             panic!("{how} in an operator: {result:?}");
         }
         return die(how, Some(world));
