@@ -204,18 +204,32 @@ impl SharedBoard {
         Error::Mismatch { rank, own: self.rank, own_call: format!("call {call} of this communicator (tag {tag:#08x})") }
     }
 
+    /// Whether one of the last calls differed between this rank and another; and if so, the rank that refused its
+    /// arguments to it, if one did.
+    fn differing_call(&self, other: usize) -> Option<Option<usize>> {
+        (0..CALLS as u64).find_map(|slot| {
+            // C2, reader.
+            let [own, theirs] =
+                [self.rank, other].map(|rank| Stamp(self.call_word(rank, slot).0.load(Ordering::Acquire)));
+            let differs = own != theirs && own.same_position(theirs);
+            differs.then(|| {
+                let refused = |stamp: Stamp| stamp.0 & u64::from(REFUSED) == u64::from(REFUSED);
+                if refused(theirs) { Some(other) } else { refused(own).then_some(self.rank) }
+            })
+        })
+    }
+
     /// Looks for reasons why a wait for `writer` could have no end.
     fn inspect(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<()> {
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
-        let (call, tag) = self.call.get();
-        // C2, reader.
-        let theirs = Stamp(self.call_word(writer, call).0.load(Ordering::Acquire));
-        let own = Stamp::new(call, tag);
-        if until.mismatches(word.observe(edge)) || (theirs != own && theirs.same_position(own)) {
-            let refused = theirs == Stamp::new(call, REFUSED);
-            let kind = if refused { FAULT_REFUSED } else { FAULT_MISMATCH };
+        let refused = self.differing_call(writer);
+        if until.mismatches(word.observe(edge)) || refused.is_some() {
+            let (kind, writer) = match refused {
+                Some(Some(rank)) => (FAULT_REFUSED, rank),
+                _ => (FAULT_MISMATCH, writer),
+            };
             // C1, writer: the first word stands.
             let _ = self.header().fault.compare_exchange(
                 0,

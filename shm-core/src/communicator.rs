@@ -189,7 +189,7 @@ impl Communicator {
     /// for this rank's part.
     #[inline]
     pub(crate) fn stops_at_panic(&self) -> StopsAtPanic<'_> {
-        StopsAtPanic { seat: &self.seat }
+        StopsAtPanic { seat: &self.seat, before: std::thread::panicking() }
     }
 
     pub(crate) fn seat(&self) -> &Arc<Seat> {
@@ -215,12 +215,14 @@ impl Communicator {
 /// See [`Communicator::stops_at_panic`].
 pub(crate) struct StopsAtPanic<'a> {
     seat: &'a Seat,
+    /// Whether the thread was unwinding already when the call began.
+    before: bool,
 }
 
 impl Drop for StopsAtPanic<'_> {
     #[inline]
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() && !self.before {
             let _ = self.seat.condemn(self.seat.rank());
         }
     }

@@ -16,7 +16,7 @@ use crate::segment::header::{Header, HeaderValues};
 use crate::segment::layout::{CHUNK, JobLayout, MOST_RANKS, round_up};
 use crate::segment::mapping::Mapping;
 use crate::segment::memory_file;
-use crate::select::Tuning;
+use crate::select::{Tuning, number_of_bytes};
 
 /// What a job is made of.
 #[derive(Clone, Debug)]
@@ -44,8 +44,9 @@ impl JobSpec {
         let arena = match std::env::var("PHALANX_ARENA") {
             Err(_) => None,
             Ok(value) => {
-                Some(value.parse::<u64>().ok().filter(|&bytes| bytes > 0 && bytes < 1 << 46).ok_or_else(|| {
-                    Error::Environment { name: "PHALANX_ARENA", value, why: "a number of bytes is expected".to_owned() }
+                Some(number_of_bytes(&value).filter(|&bytes| bytes > 0 && bytes < 1 << 46).ok_or_else(|| {
+                    let why = "a number of bytes is expected, perhaps with a suffix K, M or G, below 64 TiB".to_owned();
+                    Error::Environment { name: "PHALANX_ARENA", value, why }
                 })?)
             }
         };
@@ -129,6 +130,11 @@ impl Job {
         }
     }
 
+    /// A token that ends a rank's part in the job when it is dropped: with the thread, even if a communicator outlives it.
+    pub(crate) fn leave_at_end(&self, rank: usize) -> LeaveAtEnd {
+        LeaveAtEnd { mapping: Arc::clone(&self.mapping), rank }
+    }
+
     /// How a rank stands.
     #[must_use]
     pub fn standing(&self, rank: usize) -> Standing {
@@ -156,6 +162,23 @@ impl Job {
     /// `AlreadyAttached`.
     pub fn attach(&self, rank: usize, plan: Arc<dyn Plan>) -> Result<Communicator> {
         Communicator::world_of(Seat::take(Arc::clone(&self.mapping), rank)?, plan)
+    }
+}
+
+/// See [`Job::leave_at_end`].
+pub(crate) struct LeaveAtEnd {
+    mapping: Arc<Mapping>,
+    rank: usize,
+}
+
+impl Drop for LeaveAtEnd {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.mapping.rank(self.rank).end(Standing::Failed);
+            seat::condemn(&self.mapping, self.rank);
+        } else {
+            seat::end_in_order(&self.mapping, self.rank);
+        }
     }
 }
 

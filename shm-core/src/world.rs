@@ -46,7 +46,11 @@ impl Communicator {
             let mut ranks = Vec::with_capacity(spec.ranks);
             for (rank, world) in worlds.into_iter().enumerate() {
                 let thread = std::thread::Builder::new().name(format!("rank {rank}"));
-                let thread = thread.spawn_scoped(scope, move || f(world));
+                let leave = job.leave_at_end(rank);
+                let thread = thread.spawn_scoped(scope, move || {
+                    let _leave = leave;
+                    f(world)
+                });
                 // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
                 ranks.push(thread.map_err(|e| Error::system("starting the thread of a rank", e))?);
             }

@@ -6,14 +6,13 @@ mod model;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use loom::thread;
 
 use model::bell::{ModelBell, Notice};
 use model::check::model;
-use model::{Bound, Mutant};
+use model::{Bound, Mutant, Watched};
 use shm_core::wait::bell::{ring, ring_if_needed, sleep_unless};
 
 /// Never reached: in the model nobody wakes by himself.
@@ -183,7 +182,7 @@ fn a_rank_leaves(mutant: Mutant) {
     const LEFT: u64 = 2;
     let publisher = Publisher::new(mutant);
     let standing = Arc::new(Notice::new(ATTACHED, mutant));
-    let cell = Arc::new(UnsafeCell::new(0u64));
+    let cell = Arc::new(Watched::new(0));
     let waiter = {
         let (publisher, standing, cell) = (Arc::clone(&publisher), Arc::clone(&standing), Arc::clone(&cell));
         thread::spawn(move || {
@@ -195,12 +194,10 @@ fn a_rank_leaves(mutant: Mutant) {
                 }
                 publisher.sleep_unless(|| arrived() || (mutant != Mutant::NotLookedAt && standing.look() == LEFT));
             }
-            // SAFETY: the pointer is the cell's own; loom checks that nobody writes it meanwhile.
-            assert_eq!(cell.with(|cell| unsafe { *cell }), 7, "wrong value");
+            assert_eq!(cell.read(), 7, "wrong value");
         })
     };
-    // SAFETY: the pointer is the cell's own; loom checks that nobody touches it meanwhile.
-    cell.with_mut(|cell| unsafe { *cell = 7 });
+    cell.write(7);
     publisher.word.store(1, Release);
     assert!(standing.say(ATTACHED, LEFT));
     ring(&publisher.bell, &publisher.bell.words());

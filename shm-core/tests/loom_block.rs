@@ -4,7 +4,6 @@ mod model;
 
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use loom::thread;
@@ -12,7 +11,7 @@ use loom::thread;
 use model::calls::TAG;
 use model::check::model;
 use model::world::expect_value;
-use model::{Bound, Mutant, Shape, World, run_ranks};
+use model::{Bound, Mutant, Shape, Watched, World, run_ranks};
 use shm_core::protocol::Edge::LinePublish;
 use shm_core::protocol::exchange::exchange;
 use shm_core::protocol::step;
@@ -79,19 +78,17 @@ fn unless(weak: bool, strong: loom::sync::atomic::Ordering) -> loom::sync::atomi
 ///
 /// `Communicator::drop` written out again: it is one operation on one word.
 fn the_last_handle_gives_the_block_back(mutant: Mutant) {
-    let shared = Arc::new((AtomicU64::new(3), UnsafeCell::new(1u64)));
-    let drop_handle = move |shared: Arc<(AtomicU64, UnsafeCell<u64>)>| {
+    let shared = Arc::new((AtomicU64::new(3), Watched::new(1)));
+    let drop_handle = move |shared: Arc<(AtomicU64, Watched)>| {
         let (users, block) = &*shared;
-        // SAFETY: the pointer is the cell's own; loom checks that nobody writes it meanwhile.
-        expect_value(block.with(|block| unsafe { *block }), 1);
+        expect_value(block.read(), 1);
         let ordering = match mutant {
             Mutant::StoreRelaxed => Acquire,
             Mutant::LoadRelaxed => Release,
             _ => AcqRel,
         };
         if users.fetch_sub(1, ordering) == 1 {
-            // SAFETY: the pointer is the cell's own; loom checks that nobody touches it meanwhile.
-            block.with_mut(|block| unsafe { *block = 0 });
+            block.write(0);
         }
     };
     let others = [(); 2].map(|()| {
@@ -115,8 +112,8 @@ model! {
 /// `Mapping::lock_arena` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes, so that
 /// even a broken lock would be no undefined behaviour, only a chunk that is given out twice).
 fn two_ranks_lock_the_arena(mutant: Mutant) {
-    let shared = Arc::new((AtomicU64::new(0), UnsafeCell::new(0u64)));
-    let take_chunk = move |shared: Arc<(AtomicU64, UnsafeCell<u64>)>, rank: u64| {
+    let shared = Arc::new((AtomicU64::new(0), Watched::new(0)));
+    let take_chunk = move |shared: Arc<(AtomicU64, Watched)>, rank: u64| {
         let (lock, map) = &*shared;
         if mutant != Mutant::NotLookedAt {
             let success = unless(mutant == Mutant::LoadRelaxed, Acquire);
@@ -124,8 +121,8 @@ fn two_ranks_lock_the_arena(mutant: Mutant) {
                 thread::yield_now();
             }
         }
-        // SAFETY: the pointer is the cell's own; loom checks that nobody touches it meanwhile.
-        let chunk = map.with_mut(|map| unsafe { std::mem::replace(&mut *map, *map + 1) });
+        let chunk = map.read();
+        map.write(chunk + 1);
         lock.store(0, unless(mutant == Mutant::StoreRelaxed, Release));
         chunk
     };

@@ -34,7 +34,7 @@ fn over_threads() {
         let (mut calls, mut taken) = (0, 0);
         for (turn, ranks) in (2..=16).chain([2, 3, 4, 5, 8]).enumerate() {
             let seed = mixed(first.wrapping_add(turn as u64));
-            let mix = Mix { seed, calls: 1500, most: if turn % 5 == 4 { 40_000 } else { 3000 }, late: turn % 2 == 0 };
+            let mix = Mix { seed, calls: 3000, most: if turn % 5 == 4 { 40_000 } else { 3000 }, late: turn % 2 == 0 };
             let (rules, trees) = (RULES[turn % RULES.len()], TREES[(turn + seed as usize % 7) % TREES.len()]);
             let mut spec = JobSpec::new(ranks).unwrap();
             spec.tuning.force(rules).unwrap();
@@ -62,7 +62,7 @@ fn over_processes() {
     for (turn, ranks) in (2..=16).enumerate() {
         let seed = mixed(first.wrapping_add(1000 + turn as u64)).to_string();
         let most = if turn % 5 == 4 { "40000" } else { "3000" };
-        let mut command = job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &["mix", &seed, "1500", most]);
+        let mut command = job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &["mix", &seed, "3000", most]);
         command.env("PHALANX_ALGORITHM", RULES[turn % RULES.len()]).env("PHALANX_TREES", TREES[turn % TREES.len()]);
         let said = run(&mut command, LIMIT).succeeded();
         assert!(said.contains(&format!("calls on {ranks} ranks")), "{SEED}={first}: {said}");

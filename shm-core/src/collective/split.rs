@@ -54,13 +54,8 @@ impl Communicator {
         let members = group(wish.color);
         let leads = color.is_some() && members.first() == Some(&self.rank());
         let grant = if leads { self.take_block_for(members.len()) } else { Grant::default() };
-        let grants = match self.collect(grant) {
-            Ok(grants) => grants,
-            Err(error) => {
-                self.return_grant(&grant, members.len());
-                return Err(error);
-            }
-        };
+        // Should this fail, others may have joined the block already: it stays taken, with the communicator that failed.
+        let grants = self.collect(grant)?;
         for leader in (0..self.size()).filter(|&rank| wishes[rank].takes_part == 1) {
             let members_there = group(wishes[leader].color);
             if members_there[0] == leader && grants[leader].offset == 0 {

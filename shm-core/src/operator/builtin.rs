@@ -69,7 +69,8 @@ macro_rules! scalar {
 /// Joins a fold to an operator.
 macro_rules! operator {
     ($operator:ty, $type:ty, $fold:expr) => {
-        impl Operator<$type> for $operator {
+        // SAFETY: the kernels write every element.
+        unsafe impl Operator<$type> for $operator {
             #[inline]
             fn is_commutative(&self) -> bool {
                 true

@@ -17,7 +17,10 @@ use crate::select::Vector;
 /// An operator on vectors of `T`.
 ///
 /// Predefined ones are values of [`Sum`], [`Max`] and so on; [`User`] makes one of a closure.
-pub trait Operator<T: Element> {
+///
+/// # Safety
+/// [`fold`](Operator::fold) must write all `n` elements of the result: ranks take them for values of `T`.
+pub unsafe trait Operator<T: Element> {
     /// Whether the order of the operands may be changed. If not, they are combined in rank order.
     fn is_commutative(&self) -> bool;
 

@@ -46,7 +46,8 @@ impl<F> User<F> {
 /// Bytes of the private piece in which a result is made.
 const PIECE: usize = 4096;
 
-impl<T: Element, F: Fn(&mut [T], &[T])> Operator<T> for User<F> {
+// SAFETY: every piece of the result is made from a copy of the first operand, and written.
+unsafe impl<T: Element, F: Fn(&mut [T], &[T])> Operator<T> for User<F> {
     fn is_commutative(&self) -> bool {
         self.commutative
     }
@@ -80,7 +81,8 @@ impl<T: Element, F: Fn(&mut [T], &[T])> Operator<T> for User<F> {
     }
 }
 
-impl<T: Element, O: Operator<T>> Operator<T> for &O {
+// SAFETY: as the operator that is referred to.
+unsafe impl<T: Element, O: Operator<T>> Operator<T> for &O {
     fn is_commutative(&self) -> bool {
         (**self).is_commutative()
     }

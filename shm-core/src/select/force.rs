@@ -52,7 +52,8 @@ impl Tuning {
             for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
                 match part.split_once('=') {
                     Some((name, value)) => {
-                        let number = number(value.trim()).ok_or_else(|| wrong(format!("{value:?} is no number")))?;
+                        let number =
+                            number_of_bytes(value.trim()).ok_or_else(|| wrong(format!("{value:?} is no number")))?;
                         self.set(name.trim(), number, &targets).map_err(wrong)?;
                     }
                     None if part == "auto" => targets.iter().for_each(|&what| self.forced[what as usize] = 0),
@@ -107,11 +108,12 @@ impl Tuning {
     }
 }
 
-/// A number with an optional suffix K or M.
-fn number(text: &str) -> Option<u64> {
+/// A number with an optional suffix K, M or G.
+pub(crate) fn number_of_bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
         b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 1 << 30),
         _ => (text, 1),
     };
     digits.parse::<u64>().ok()?.checked_mul(unit)

@@ -3,7 +3,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `mutant` | what may be broken in a world, one thing at a time |
-//! | `world` | the board: words with weakenable orderings, payload that sees every race, a wait that ends |
+//! | `world` | the board: words with weakenable orderings, payload, a wait that ends |
+//! | `watched` | payload that sees every race |
 //! | `bell` | a futex, fences and bell words |
 //! | `calls` | one call of each protocol, with payload whose every value is known |
 //! | `check` | running a model, and asserting that it holds or that it is rejected, and how |
@@ -17,8 +18,10 @@ pub mod bell;
 pub mod calls;
 pub mod check;
 pub mod mutant;
+pub mod watched;
 pub mod world;
 
 pub use check::{Bound, Rejected};
 pub use mutant::Mutant;
+pub use watched::Watched;
 pub use world::{ModelBoard, Shape, World, run_ranks};

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex as Untracked};
 
-use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::Thread;
 
@@ -10,6 +9,7 @@ use shm_core::Result;
 use shm_core::protocol::{Board, Edge, RingName, Until, Word};
 
 use super::mutant::Mutant;
+use super::watched::Watched;
 
 /// A flag word, and who waits for it.
 ///
@@ -107,7 +107,7 @@ impl Shape {
 struct Area {
     stamps: Vec<ModelWord>,
     done: ModelWord,
-    units: Vec<UnsafeCell<u64>>,
+    units: Vec<Watched>,
 }
 
 /// All words and all payload of one communicator.
@@ -118,12 +118,6 @@ pub struct World {
     mutant: Mutant,
 }
 
-// SAFETY: `units` are touched through `with` and `with_mut` only, in the single thread in which loom runs all threads of a
-// model, each access checked by loom against all others; finding races is what they are for.
-unsafe impl Sync for World {}
-// SAFETY: the same.
-unsafe impl Send for World {}
-
 impl World {
     /// A world of `size` ranks. Rings that have no slots have no words.
     pub fn new(mutant: Mutant, size: usize, line: Shape, up: Shape, down: Shape) -> Arc<Self> {
@@ -132,7 +126,7 @@ impl World {
             let area = |_| Area {
                 stamps: (0..shape.slots).map(|_| ModelWord::new(mutant)).collect(),
                 done: ModelWord::new(mutant),
-                units: (0..shape.units).map(|_| UnsafeCell::new(0)).collect(),
+                units: (0..shape.units).map(|_| Watched::new(0)).collect(),
             };
             (0..ranks).map(area).collect()
         });
@@ -165,8 +159,7 @@ impl ModelBoard {
     /// Fills an own slot of a ring that is cut into slots of `cut` units.
     pub fn fill_cut(&self, ring: RingName, slot: usize, cut: usize, value: u64) {
         for unit in &self.area(ring, self.rank).units[slot * cut..(slot + 1) * cut] {
-            // SAFETY: the pointer is the cell's own; loom has checked that nobody reads or writes it meanwhile.
-            unit.with_mut(|unit| unsafe { *unit = value });
+            unit.write(value);
         }
     }
 
@@ -178,8 +171,7 @@ impl ModelBoard {
     /// Reads a slot of a ring that is cut into slots of `cut` units.
     pub fn read_cut(&self, ring: RingName, from: usize, slot: usize, cut: usize) -> u64 {
         let units = &self.area(ring, from).units[slot * cut..(slot + 1) * cut];
-        // SAFETY: the pointer is the cell's own; loom has checked that nobody writes it meanwhile.
-        let mut values = units.iter().map(|unit| unit.with(|unit| unsafe { *unit }));
+        let mut values = units.iter().map(Watched::read);
         let first = values.next().expect("a slot has a unit");
         assert!(values.all(|value| value == first), "wrong value: a slot that was half overwritten");
         first
