@@ -221,6 +221,9 @@ impl SharedBoard {
 
     /// Looks for reasons why a wait for `writer` could have no end.
     fn inspect(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<()> {
+        // J2: what a rank that left published and said before is visible after this: looked at first, judged last.
+        let job_rank = self.members[writer];
+        let has_left = self.seat.mapping().rank(job_rank).standing() as u32 >= Standing::Left as u32;
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
@@ -240,9 +243,7 @@ impl SharedBoard {
             self.seat.ring_if_needed();
             return Err(self.fault().expect("it was just written"));
         }
-        let job_rank = self.members[writer];
-        if self.seat.mapping().rank(job_rank).standing() as u32 >= Standing::Left as u32 {
-            // J2: what it published before it left is visible now.
+        if has_left {
             let value = word.observe(edge);
             if !until.holds(value) && !until.mismatches(value) {
                 return Err(self.seat.condemn(job_rank));

@@ -17,7 +17,7 @@ use phalanx_tests::settings::{SETTINGS, TREES, places};
 use phalanx_tests::sweep::Sweep;
 use phalanx_tests::watchdog::watchdog;
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Runs a sweep on `ranks` ranks; returns the calls that each made.
 fn sweep(

@@ -17,10 +17,10 @@ use nix::unistd::Pid;
 use phalanx_tests::command::{job, run};
 use phalanx_tests::watchdog::watchdog;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Within so long of the victim's end, every pending call has returned.
-const PROMISE: Duration = Duration::from_secs(1);
+const PROMISE: Duration = Duration::from_secs(5);
 
 /// How a victim ends, the status of the job, and what the launcher says of it.
 const HOWS: [(&str, i32, &str); 11] = [
@@ -70,6 +70,8 @@ fn files() -> BTreeSet<String> {
 fn dies((how, status, said): (&str, i32, &str), place: &str, ranks: usize, victim: usize) {
     let before = files();
     let mut command = job(env!("CARGO_BIN_EXE_dying_rank"), ranks, &[how, place, &victim.to_string()]);
+    // Looking up the names of a backtrace can take a busy machine longer than all else.
+    command.env("RUST_BACKTRACE", "0");
     let ended = run(&mut command, LIMIT);
     let what = format!("{how} in {place}, rank {victim} of {ranks}:\n{}\n{}", ended.stdout, ended.stderr);
     let lines = |kind: &str| -> Vec<&str> { ended.stdout.lines().filter(|line| line.starts_with(kind)).collect() };

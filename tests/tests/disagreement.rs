@@ -12,7 +12,7 @@ use phalanx_tests::watchdog::watchdog;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Within so long everybody has been told.
-const PROMISE: Duration = Duration::from_secs(2);
+const PROMISE: Duration = Duration::from_secs(10);
 
 type Outcome = Result<(), Error>;
 

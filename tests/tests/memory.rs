@@ -14,7 +14,7 @@ use phalanx_tests::footprint::Footprint;
 use phalanx_tests::phalanx_command;
 use phalanx_tests::watchdog::watchdog;
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// The tests of this program count what the process holds, so they go one after the other.
 fn alone() -> MutexGuard<'static, ()> {

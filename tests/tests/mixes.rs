@@ -15,7 +15,7 @@ use phalanx_tests::random::{SEED, mixed, seed_of_run};
 use phalanx_tests::settings::{TREES, places};
 use phalanx_tests::watchdog::watchdog;
 
-const LIMIT: Duration = Duration::from_secs(200);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Regimes by size, with thresholds so low that all of them meet in a mix.
 const RULES: [&str; 5] = [

@@ -76,6 +76,7 @@ impl Communicator {
             let world = members.iter().map(|&member| engine.board.members()[member]).collect();
             (engine.trees().plan().restrict(&members), world)
         };
+        // G1: after the grant was read.
         // SAFETY: the group's leader opened this block for these members before it published the grant; each joins once.
         Ok(Some(unsafe { Self::join(Arc::clone(self.seat()), offset, rank, world, plan) }))
     }
@@ -93,6 +94,7 @@ impl Communicator {
         let mapping = self.seat().mapping();
         match mapping.take_block(self.seat().rank(), layout.total()) {
             Ok(offset) => {
+                // G1: before the grant is published.
                 // SAFETY: the block was just taken with this layout.
                 unsafe { Self::open_block(mapping, offset, &layout, size) };
                 Grant { offset: offset + 1, shortage: [0; 3] }

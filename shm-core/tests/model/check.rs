@@ -87,7 +87,8 @@ pub fn holds(name: &str, bound: Bound, model: fn(Mutant)) {
     // loom returns without a word when its time is over.
     let longest = loom::model::Builder::new().max_duration.unwrap_or(LONGEST);
     assert!(took < longest, "{name}: not explored to the end within {longest:?}, {executions} executions");
-    eprintln!("{name}: holds in {executions} executions ({bound:?}), {:.2} s", took.as_secs_f64());
+    let asked = loom::model::Builder::new().preemption_bound.map_or(bound, Bound::Preemptions);
+    eprintln!("{name}: holds in {executions} executions ({asked:?}), {:.2} s", took.as_secs_f64());
 }
 
 /// Asserts that a model with a defect is rejected, in the way that is expected.
