@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::protocol::{Board, Edge, RingName, Stamp, Until, Word};
 use crate::seat::Seat;
 use crate::segment::header::Standing;
-use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINES_A_SLOT};
+use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINE_SLOTS, LINES_A_SLOT};
 
 /// A flag word in the segment.
 #[repr(transparent)]
@@ -108,13 +108,15 @@ impl SharedBoard {
     /// The payload of a line slot as bytes, for who holds it: contiguous behind the stamp, aligned to eight.
     #[inline]
     pub fn line_payload(&self, rank: usize, slot: usize) -> *const u8 {
-        self.place(rank, self.area.lines + slot * LINES_A_SLOT * LINE + 8)
+        debug_assert!(rank < self.layout.size && slot < LINE_SLOTS);
+        // SAFETY: B1: the layout keeps all line slots within the block.
+        unsafe { self.base.add(self.layout.line(rank, slot) + 8).cast_const() }
     }
 
     /// The payload words of a line slot.
     #[inline]
     pub fn line(&self, rank: usize, slot: usize) -> &[AtomicU64] {
-        let at = self.place(rank, self.area.lines + slot * LINES_A_SLOT * LINE + 8);
+        let at = self.line_payload(rank, slot);
         // SAFETY: the slot is `LINES_A_SLOT` lines long, its first word is the stamp, all others are atomic words (B1).
         unsafe { std::slice::from_raw_parts(at.cast::<AtomicU64>(), LINES_A_SLOT * LINE / 8 - 1) }
     }
@@ -269,7 +271,12 @@ impl Board for SharedBoard {
     #[inline]
     fn stamp(&self, ring: RingName, rank: usize, slot: usize) -> &FlagWord {
         let offset = match ring {
-            RingName::Line => self.area.lines + slot * LINES_A_SLOT * LINE,
+            RingName::Line => {
+                // The stamp is the word before the payload.
+                let at = self.line_payload(rank, slot).wrapping_sub(8);
+                // SAFETY: the slot begins there (B1), aligned to a line; its first word is used as an atomic word only.
+                return unsafe { &*at.cast::<FlagWord>() };
+            }
             RingName::Up => self.area.up_stamps + slot * LINE,
             RingName::Down => self.area.down_stamps + slot * LINE,
         };

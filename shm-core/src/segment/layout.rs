@@ -21,6 +21,9 @@ pub const FIRST_LINE: usize = LINE - 8;
 /// Payload bytes of a line slot.
 pub const SLOT_PAYLOAD: usize = LINES_A_SLOT * LINE - 8;
 
+/// Bytes of a line slot.
+pub const SLOT: usize = LINES_A_SLOT * LINE;
+
 /// Calls that each rank remembers for the others to compare.
 pub const CALLS: usize = 64;
 
@@ -31,7 +34,7 @@ pub const MOST_DOWN_SLOTS: usize = 64;
 pub const CHUNK: usize = 64 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// `value` rounded up to a multiple of `unit`.
 #[must_use]
@@ -86,6 +89,9 @@ pub struct BlockLayout {
     pub up_bytes: usize,
     /// Bytes of down cells a rank.
     pub down_bytes: usize,
+    /// Where the line slots begin: all ranks' slots of one position side by side, so that an exchange touches few pages.
+    /// Ranks that take turns on a core find their translations gone at each turn.
+    pub lines: usize,
     /// Where the ranks' areas begin.
     pub ranks: usize,
     /// Bytes of a rank's area.
@@ -99,8 +105,6 @@ pub struct AreaLayout {
     pub done: usize,
     /// The calls that this rank made last.
     pub calls: usize,
-    /// The line slots.
-    pub lines: usize,
     /// The stamps of the up slots, a line each.
     pub up_stamps: usize,
     /// The stamps of the down slots, a line each.
@@ -118,7 +122,8 @@ impl BlockLayout {
     #[must_use]
     pub fn new(size: usize, up_bytes: usize, down_bytes: usize) -> Self {
         let up_slots = (2 * size).max(64);
-        let mut layout = Self { size, up_slots, up_bytes, down_bytes, ranks: 4096, stride: 0 };
+        let mut layout = Self { size, up_slots, up_bytes, down_bytes, lines: 4096, ranks: 0, stride: 0 };
+        layout.ranks = round_up(layout.lines + LINE_SLOTS * size * SLOT, 4096);
         layout.stride = layout.area().total;
         layout
     }
@@ -128,13 +133,19 @@ impl BlockLayout {
     pub fn area(&self) -> AreaLayout {
         let done = 0;
         let calls = done + APART;
-        let lines = calls + round_up(8 * CALLS, APART);
-        let up_stamps = lines + LINE_SLOTS * LINES_A_SLOT * LINE;
+        let up_stamps = calls + round_up(8 * CALLS, APART);
         let down_stamps = up_stamps + self.up_slots * LINE;
         let up = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
         let down = round_up(up + self.up_bytes, 4096);
         let total = round_up(down + self.down_bytes, 4096);
-        AreaLayout { done, calls, lines, up_stamps, down_stamps, up, down, total }
+        AreaLayout { done, calls, up_stamps, down_stamps, up, down, total }
+    }
+
+    /// Where a rank's line slot lies.
+    #[inline]
+    #[must_use]
+    pub fn line(&self, rank: usize, slot: usize) -> usize {
+        self.lines + (slot * self.size + rank) * SLOT
     }
 
     /// Bytes of the block.
@@ -157,13 +168,14 @@ mod tests {
             let area = block.area();
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.ranks);
             prop_assert!(area.done + 24 <= area.calls);
-            prop_assert!(area.calls + 8 * CALLS <= area.lines);
-            prop_assert!(area.lines + LINE_SLOTS * LINES_A_SLOT * LINE <= area.up_stamps);
+            prop_assert!(area.calls + 8 * CALLS <= area.up_stamps);
+            prop_assert!(block.line(size - 1, LINE_SLOTS - 1) + SLOT <= block.ranks);
+            prop_assert!(size_of::<crate::board::BlockHeader>() <= block.lines);
             prop_assert!(area.up_stamps + block.up_slots * LINE <= area.down_stamps);
             prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.up);
             prop_assert!(area.up + up <= area.down);
             prop_assert!(area.down + down <= area.total);
-            for offset in [area.lines, area.up_stamps, area.down_stamps, area.up, area.down, block.stride, block.ranks] {
+            for offset in [block.lines, area.up_stamps, area.down_stamps, area.up, area.down, block.stride, block.ranks] {
                 prop_assert_eq!(offset % LINE, 0);
             }
             prop_assert!(block.up_slots >= crate::protocol::shares::least_up_slots(size));
