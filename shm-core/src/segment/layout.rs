@@ -34,7 +34,7 @@ pub const MOST_DOWN_SLOTS: usize = 64;
 pub const CHUNK: usize = 64 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 1;
 
 /// `value` rounded up to a multiple of `unit`.
 #[must_use]
