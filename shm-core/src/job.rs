@@ -122,12 +122,7 @@ impl Job {
     /// Says that a rank's process has ended; `failed` when it ended badly. Every rank that waits for a failed rank, or
     /// that waits for one that is gone without having done its part, returns `RankFailed`.
     pub fn mark_ended(&self, rank: usize, failed: bool) {
-        if failed {
-            self.mapping.rank(rank).end(Standing::Failed);
-            seat::condemn(&self.mapping, rank);
-        } else {
-            seat::end_in_order(&self.mapping, rank);
-        }
+        seat::end(&self.mapping, rank, failed);
     }
 
     /// A token that ends a rank's part in the job when it is dropped: with the thread, even if a communicator outlives it.
@@ -173,12 +168,7 @@ pub(crate) struct LeaveAtEnd {
 
 impl Drop for LeaveAtEnd {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.mapping.rank(self.rank).end(Standing::Failed);
-            seat::condemn(&self.mapping, self.rank);
-        } else {
-            seat::end_in_order(&self.mapping, self.rank);
-        }
+        seat::end(&self.mapping, self.rank, std::thread::panicking());
     }
 }
 

@@ -93,23 +93,24 @@ unsafe impl Sync for Seat {}
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.mapping.rank(self.rank).end(Standing::Failed);
-            condemn(&self.mapping, self.rank);
-        } else {
-            end_in_order(&self.mapping, self.rank);
-        }
+        end(&self.mapping, self.rank, std::thread::panicking());
     }
 }
 
-/// Marks a rank as gone without failure, and has those who wait for it look.
-pub(crate) fn end_in_order(mapping: &Mapping, rank: usize) {
-    mapping.rank(rank).end(Standing::Left);
-    bell::ring(&System { fences: true }, &bell_of(mapping.rank(rank)));
+/// Ends a rank's part in the job: with a failure, which stops the job, or in good order, and then has those who wait for
+/// it look.
+pub(crate) fn end(mapping: &Mapping, rank: usize, failed: bool) {
+    if failed {
+        mapping.rank(rank).end(Standing::Failed);
+        condemn(mapping, rank);
+    } else {
+        mapping.rank(rank).end(Standing::Left);
+        bell::ring(&System { fences: true }, &bell_of(mapping.rank(rank)));
+    }
 }
 
 /// J1, writer: stops the job because of a rank, wakes everybody, and returns the rank whose failure stands.
-pub(crate) fn condemn(mapping: &Mapping, failed: usize) -> usize {
+fn condemn(mapping: &Mapping, failed: usize) -> usize {
     let fault = &mapping.header().shared.fault;
     let stands = match fault.compare_exchange(0, failed as u64 + 1, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => failed,
