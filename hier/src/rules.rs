@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use shm_core::select::number_of_bytes;
 use shm_core::{Error, MOST_CLASSES, Step};
 use topo::{Level, TreeSpec};
 
@@ -140,23 +141,13 @@ impl FromStr for TreeRules {
 fn parse_rule(text: &str) -> Result<Rule, String> {
     let (tree, below) = match text.split_once('<') {
         Some((tree, limit)) => {
-            (tree, parse_bytes(limit.trim()).ok_or_else(|| format!("{limit:?} is no number of bytes"))?)
+            let bytes = number_of_bytes(limit.trim()).and_then(|bytes| usize::try_from(bytes).ok());
+            (tree, bytes.ok_or_else(|| format!("{limit:?} is no number of bytes"))?)
         }
         None => (text, usize::MAX),
     };
     let tree = tree.trim().parse::<TreeSpec>().map_err(|error| error.to_string())?;
     Ok(Rule { tree, below })
-}
-
-fn parse_bytes(text: &str) -> Option<usize> {
-    let (digits, unit) = match text.strip_suffix(['K', 'k']) {
-        Some(digits) => (digits, 1 << 10),
-        None => match text.strip_suffix(['M', 'm']) {
-            Some(digits) => (digits, 1 << 20),
-            None => (text, 1),
-        },
-    };
-    digits.parse::<usize>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

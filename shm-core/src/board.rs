@@ -1,13 +1,14 @@
 //! The board of a communicator in the segment: where each rank's words and cells lie, and how to wait for them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::counters::{Tally, add};
 use crate::error::{Error, Result};
 use crate::protocol::{Board, Edge, RingName, Stamp, Until, Word};
-use crate::seat::Seat;
+use crate::seat::{NAP, Seat};
 use crate::segment::header::Standing;
 use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINE_SLOTS, LINES_A_SLOT};
 
@@ -43,6 +44,12 @@ const REFUSED: u32 = 0xff_ffff;
 const FAULT_MISMATCH: u64 = 1 << 32;
 const FAULT_REFUSED: u64 = 2 << 32;
 
+/// What a rank does while it waits for others: returns how long it may sleep before it is due again.
+pub type IdleHook = Box<dyn FnMut() -> Duration + Send>;
+
+/// Spins between two calls of the idle hook.
+const HOOK_ROUND: u32 = 64;
+
 /// One rank's view of a communicator's block.
 ///
 /// Invariants:
@@ -60,6 +67,7 @@ pub(crate) struct SharedBoard {
     seat: Arc<Seat>,
     /// The call that is running: its number, and what it was tagged with.
     call: Cell<(u64, u32)>,
+    idle: RefCell<Option<IdleHook>>,
     pub tally: Tally,
 }
 
@@ -77,7 +85,22 @@ impl SharedBoard {
             members,
             seat,
             call: Cell::new((0, 0)),
+            idle: RefCell::new(None),
             tally: Tally::default(),
+        }
+    }
+
+    /// Sets what is done while this rank waits.
+    pub fn set_idle(&self, hook: Option<IdleHook>) {
+        self.idle.replace(hook);
+    }
+
+    /// Calls the idle hook, if there is one, and returns how long this rank may sleep.
+    fn idle(&self) -> Duration {
+        // Borrowed already: the hook itself waits on this communicator. Then it is not called again.
+        match self.idle.try_borrow_mut() {
+            Ok(mut hook) => hook.as_mut().map_or(NAP, |hook| hook().min(NAP)),
+            Err(_) => NAP,
         }
     }
 
@@ -221,6 +244,18 @@ impl SharedBoard {
         })
     }
 
+    /// C1, writer: says that this communicator cannot go on, and why; the first word stands.
+    fn set_fault(&self, kind: u64, rank: usize) {
+        let fault = &self.header().fault;
+        let _ = fault.compare_exchange(0, kind | (rank as u64 + 1), Ordering::AcqRel, Ordering::Acquire);
+        self.seat.ring_if_needed();
+    }
+
+    /// Says that this rank goes on no further.
+    pub fn give_up(&self) {
+        self.set_fault(FAULT_REFUSED, self.rank);
+    }
+
     /// Looks for reasons why a wait for `writer` could have no end.
     fn inspect(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<()> {
         // J2: what a rank that left published and said before is visible after this: looked at first, judged last.
@@ -235,14 +270,7 @@ impl SharedBoard {
                 Some(Some(rank)) => (FAULT_REFUSED, rank),
                 _ => (FAULT_MISMATCH, writer),
             };
-            // C1, writer: the first word stands.
-            let _ = self.header().fault.compare_exchange(
-                0,
-                kind | (writer as u64 + 1),
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            self.seat.ring_if_needed();
+            self.set_fault(kind, writer);
             return Err(self.fault().expect("it was just written"));
         }
         if has_left {
@@ -303,16 +331,20 @@ impl Board for SharedBoard {
         const LOOK_ROUND: u32 = 32;
         let look = || Some(word.observe(edge)).filter(|&value| until.holds(value));
         add(&self.tally.waits, 1);
-        for _ in 0..self.seat.patience.spins {
+        for turn in 0..self.seat.patience.spins {
             std::hint::spin_loop();
             if let Some(value) = look() {
                 return Ok(value);
+            }
+            if turn % HOOK_ROUND == HOOK_ROUND - 1 {
+                self.idle();
             }
         }
         for turn in 0..self.seat.patience.yields {
             if turn % LOOK_ROUND == LOOK_ROUND - 1 {
                 self.inspect(writer, word, until, edge)?;
             }
+            self.idle();
             std::thread::yield_now();
             add(&self.tally.yields, 1);
             if let Some(value) = look() {
@@ -321,7 +353,8 @@ impl Board for SharedBoard {
         }
         loop {
             self.inspect(writer, word, until, edge)?;
-            if self.seat.sleep_on(self.members[writer], || look().is_some()) {
+            let nap = self.idle();
+            if self.seat.sleep_on(self.members[writer], nap, || look().is_some()) {
                 add(&self.tally.sleeps, 1);
             }
             if let Some(value) = look() {

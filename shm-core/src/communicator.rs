@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::board::SharedBoard;
 use crate::cost::{self, Chain};
@@ -156,6 +157,28 @@ impl Communicator {
         Ok(())
     }
 
+    /// Makes this communicator unusable, because this rank cannot go on with what all are doing together (its part of it
+    /// outside of this node has failed, say): pending and later calls of all its ranks return
+    /// [`Refused`](Error::Refused) with this rank.
+    pub fn give_up(&self) {
+        if let Ok(engine) = self.engine.try_borrow() {
+            engine.board.give_up();
+        }
+    }
+
+    /// Sets what this rank does while it waits for others inside of a call: between looks, again and again, from the first
+    /// look that fails on. The hook returns how long the rank may sleep before it is due again; it may use other
+    /// communicators, but not this one.
+    ///
+    /// A rank whose hook asks for short sleeps uses CPU while it waits for long.
+    ///
+    /// # Errors
+    /// [`Busy`](Error::Busy), inside of a call.
+    pub fn set_idle(&self, hook: Option<Box<dyn FnMut() -> Duration + Send>>) -> Result<()> {
+        self.enter()?.board.set_idle(hook);
+        Ok(())
+    }
+
     /// Whether a call of `bytes` bytes surely takes one slot of lines, flat.
     #[inline]
     pub(crate) fn fits_a_slot(&self, what: Collective, bytes: usize) -> bool {
@@ -185,11 +208,21 @@ impl Communicator {
         }
     }
 
-    /// Stops the job if the call that holds this is left by a panic (of a user-defined operator): the others would wait
+    /// Makes a call; should it be left by a panic (of a user-defined operator), the job is stopped: the others would wait
     /// for this rank's part.
     #[inline]
-    pub(crate) fn stops_at_panic(&self) -> StopsAtPanic<'_> {
-        StopsAtPanic { seat: &self.seat, before: std::thread::panicking() }
+    pub(crate) fn stopping_at_panic<R>(&self, call: impl FnOnce() -> R) -> R {
+        struct Stop<'a>(&'a Seat);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                let _ = self.0.condemn(self.0.rank());
+            }
+        }
+        let stop = Stop(&self.seat);
+        let result = call();
+        // Only unwinding drops it.
+        std::mem::forget(stop);
+        result
     }
 
     pub(crate) fn seat(&self) -> &Arc<Seat> {
@@ -209,22 +242,6 @@ impl Communicator {
             engine.board.refuse();
         }
         Err(error)
-    }
-}
-
-/// See [`Communicator::stops_at_panic`].
-pub(crate) struct StopsAtPanic<'a> {
-    seat: &'a Seat,
-    /// Whether the thread was unwinding already when the call began.
-    before: bool,
-}
-
-impl Drop for StopsAtPanic<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if std::thread::panicking() && !self.before {
-            let _ = self.seat.condemn(self.seat.rank());
-        }
     }
 }
 

@@ -36,9 +36,9 @@ pub enum Error {
         own_call: String,
     },
 
-    /// Another rank refused its arguments, and so never took part in the call.
+    /// Another rank refused its arguments, and so never took part in the call, or could not go on with its own part of it.
     #[error(
-        "rank {rank} of this communicator refused its own arguments to this call, so that the call cannot finish; its own error says what was wrong"
+        "rank {rank} of this communicator refused its own arguments to this call, or could not do its part, so that the call cannot finish; its own error says what was wrong"
     )]
     Refused {
         /// The rank that refused, in this communicator.
@@ -69,6 +69,17 @@ pub enum Error {
         root: usize,
         /// What is wrong with it.
         why: &'static str,
+    },
+
+    /// A number of leaders that the communicator cannot have.
+    #[error("rank {rank}: {leaders} leaders: a communicator of {size} ranks has 1 to {size}")]
+    Leaders {
+        /// The rank that was called.
+        rank: usize,
+        /// How many were asked for.
+        leaders: usize,
+        /// Ranks in the communicator.
+        size: usize,
     },
 
     /// A number of ranks outside of what one segment serves.

@@ -1,7 +1,7 @@
 //! A rank's seat in its job: the mapped segment, its standing, its bell, and how it waits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
 use rustix::thread::futex;
@@ -13,7 +13,7 @@ use crate::wait::Patience;
 use crate::wait::bell::{self, Bell, BellWord, Sleepers};
 
 /// The longest sleep: after it a rank looks at the whole situation again, even if nobody woke it.
-const NAP: Duration = Duration::from_millis(200);
+pub(crate) const NAP: Duration = Duration::from_millis(200);
 
 /// A rank that is attached to a job. Shared by all its communicators; the rank leaves with the last of them.
 pub(crate) struct Seat {
@@ -21,6 +21,8 @@ pub(crate) struct Seat {
     rank: usize,
     /// The own words within the mapping, found once: every publication looks at them.
     own: *const RankWords,
+    /// J1's word within the mapping: every call looks at it.
+    fault: *const AtomicU64,
     pub patience: Patience,
     system: System,
 }
@@ -37,7 +39,8 @@ impl Seat {
         mapping.rank(rank).attach(rank)?;
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
         let own = std::ptr::from_ref(mapping.rank(rank));
-        Ok(Self { mapping, rank, own, patience, system: System { fences } })
+        let fault = std::ptr::from_ref(&mapping.header().shared.fault);
+        Ok(Self { mapping, rank, own, fault, patience, system: System { fences } })
     }
 
     #[inline]
@@ -61,11 +64,11 @@ impl Seat {
         bell::ring_if_needed(&self.system, &bell_of(self.own()))
     }
 
-    /// Sleeps until `writer` publishes, unless `arrived` says that there is no need. Returns whether it slept.
-    pub fn sleep_on(&self, writer: usize, arrived: impl Fn() -> bool) -> bool {
+    /// Sleeps until `writer` publishes, `nap` at most, unless `arrived` says that there is no need. Returns whether it slept.
+    pub fn sleep_on(&self, writer: usize, nap: Duration, arrived: impl Fn() -> bool) -> bool {
         let job = &self.mapping.header().shared.fault;
         let words = self.mapping.rank(writer);
-        bell::sleep_unless(&self.system, &bell_of(words), NAP, || {
+        bell::sleep_unless(&self.system, &bell_of(words), nap, || {
             arrived() || job.load(Ordering::Acquire) != 0 || words.standing() as u32 >= Standing::Left as u32
         })
     }
@@ -73,8 +76,10 @@ impl Seat {
     /// The rank that failed, if one has.
     #[inline]
     pub fn failed_rank(&self) -> Option<usize> {
+        // SAFETY: it points into the mapping, which lives as long as this does and does not move.
+        let fault = unsafe { &*self.fault };
         // J1, reader.
-        match self.mapping.header().shared.fault.load(Ordering::Acquire) {
+        match fault.load(Ordering::Acquire) {
             0 => None,
             failed => Some(failed as usize - 1),
         }
@@ -86,7 +91,7 @@ impl Seat {
     }
 }
 
-// SAFETY: the pointer is to atomic words in the mapping, which any thread may use.
+// SAFETY: the pointers are to atomic words in the mapping, which any thread may use.
 unsafe impl Send for Seat {}
 // SAFETY: the same.
 unsafe impl Sync for Seat {}

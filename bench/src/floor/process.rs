@@ -15,6 +15,7 @@ use crate::clock::nanoseconds_since;
 use crate::error::Result;
 use crate::machine::bind_to;
 use crate::mapping::Mapping;
+use crate::rank::{SETTLE, SETTLE_CALLS};
 use crate::samples::Sheet;
 use crate::tether::tie_to;
 
@@ -112,6 +113,11 @@ fn blocks(spec: &Spec, mapping: &Mapping, mut round: impl FnMut()) -> (u64, Vec<
         }
         nanoseconds_since(start)
     };
+    let start = Instant::now();
+    while meeting.agree(spec.rank, u64::from(start.elapsed() < SETTLE)) != 0 {
+        time(&mut meeting, 1);
+        (0..SETTLE_CALLS).for_each(|_| meeting.wait());
+    }
     let block = Duration::from_nanos(spec.block).as_nanos() as f64;
     let mut tried = 1u64;
     let iterations = loop {

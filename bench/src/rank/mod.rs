@@ -17,6 +17,9 @@
 //! most one barrier's time) is part of the slowest rank's figure, and one clock reading is part
 //! of everyone's. Neither is subtracted, for us as little as for a baseline.
 //!
+//! Before anything is timed, ranks (and the floor's processes) call barriers for [`SETTLE`]: processes that were just
+//! started often share a core, and the kernel takes a while to spread them.
+//!
 //! A late rank starts its clock after its delay; the others' times contain their waiting for it.
 
 pub mod answer;
@@ -26,9 +29,10 @@ pub mod value;
 
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hier::Communicator;
+use hier::operator::Min;
 
 use crate::error::{Error, Result};
 use crate::plan::{Case, ElementType, Late, Operation, Plan};
@@ -45,6 +49,11 @@ pub struct Spec {
     /// Seconds after which the rank ends itself
     pub limit: u64,
 }
+
+/// How long ranks call barriers before anything is timed.
+pub const SETTLE: Duration = Duration::from_millis(200);
+/// So many of them between two looks at the clock.
+pub const SETTLE_CALLS: usize = 500;
 
 /// The exit status of a rank that reached its time limit.
 pub const OUT_OF_TIME: i32 = 124;
@@ -65,6 +74,7 @@ pub fn run(spec: &Spec) -> Result<()> {
 /// Executes `plan` as one rank of `comm` and writes this rank's sheet into `folder`.
 pub fn execute(comm: &Communicator, plan: &Plan, folder: &Path) -> Result<()> {
     let mut sheet = Sheet::create(folder, comm.rank(), comm.size())?;
+    settle(comm)?;
     for (index, case) in plan.cases.iter().enumerate() {
         let outcome = match case.element {
             ElementType::I32 => measure::case::<i32>(comm, plan, case),
@@ -82,6 +92,21 @@ pub fn execute(comm: &Communicator, plan: &Plan, folder: &Path) -> Result<()> {
         }
     }
     sheet.end()
+}
+
+/// Calls barriers until the kernel has had time to spread the ranks over the cores.
+fn settle(comm: &Communicator) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        for _ in 0..SETTLE_CALLS {
+            comm.barrier()?;
+        }
+        let mut least = 0.0;
+        comm.all_reduce_into(&[start.elapsed().as_secs_f64()], std::slice::from_mut(&mut least), Min)?;
+        if least >= SETTLE.as_secs_f64() {
+            return Ok(());
+        }
+    }
 }
 
 fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, measured: &Measured) -> Result<()> {

@@ -61,25 +61,23 @@ impl Communicator {
     fn allreduce(&self, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
         let count = bytes.checked_div(fold.element).unwrap_or(0);
         if self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
-            let _stop = self.stops_at_panic();
             let mut engine = self.enter()?;
             let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
-            return engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag);
+            return self.stopping_at_panic(|| engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag));
         }
         let choice = match self.tuning.choose(Collective::Allreduce, fold.vector(bytes), self.size()) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
         self.trace(Collective::Allreduce, bytes);
-        let _stop = self.stops_at_panic();
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
         engine.board.begin(tag)?;
         let reduction = Reduction { send, recv, bytes, fold };
-        match choice.regime {
+        self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_allreduce(&choice, reduction, tag),
             Regime::Cells => engine.cells_allreduce(&choice, reduction, tag),
             Regime::Shares => engine.shares_allreduce(&choice, reduction, tag),
-        }
+        })
     }
 }

@@ -3,6 +3,7 @@
 mod allreduce;
 mod barrier;
 mod broadcast;
+mod leaders;
 mod process;
 mod reduce;
 mod split;
@@ -17,13 +18,17 @@ use crate::select::Collective;
 /// The tag of a call: what must agree on all ranks, in 24 bits.
 #[inline]
 pub(crate) fn tag_of(what: Collective, root: usize, kind: u64, code: u8, count: usize) -> u32 {
-    let call = (what as u64 + 1) | (root as u64) << 8 | u64::from(code) << 20;
+    tag_of_call(what as u64 + 1, root, kind, code, count)
+}
+
+/// The same for calls that have no entry in the table, by numbers of their own.
+#[inline]
+pub(crate) fn tag_of_call(number: u64, root: usize, kind: u64, code: u8, count: usize) -> u32 {
+    let call = number | (root as u64) << 8 | u64::from(code) << 20;
     let mixed = (call ^ kind.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ (count as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    // All ones is the tag of refusal.
-    let tag = (mixed >> 40) as u32;
-    if tag == 0xff_ffff { 0 } else { tag }
+    (mixed >> 40) as u32
 }
 
 /// The tag of a reduction.

@@ -34,15 +34,14 @@ impl Communicator {
             Err(error) => return self.refuse(error),
         };
         self.trace(Collective::Reduce, bytes);
-        let _stop = self.stops_at_panic();
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
         engine.board.begin(tag)?;
         let reduction = Reduction { send, recv, bytes, fold };
-        match choice.regime {
+        self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_reduce(&choice, root, reduction, tag),
             Regime::Cells => engine.cells_reduce(&choice, root, reduction, tag),
             Regime::Shares => engine.shares_reduce(&choice, root, reduction, tag),
-        }
+        })
     }
 }

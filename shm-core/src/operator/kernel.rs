@@ -18,6 +18,21 @@ pub(super) trait Scalar<T> {
 /// As [`Operator::fold`](super::Operator::fold).
 #[inline]
 pub(super) unsafe fn fold<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n: usize) {
+    // A single element, the commonest reduction there is, is folded before a loop over elements would have been set up.
+    if n == 1 {
+        // SAFETY: by contract.
+        return unsafe { fold_one::<T, S>(dst, operands, 0) };
+    }
+    // SAFETY: by contract.
+    unsafe { fold_several::<T, S>(dst, operands, n) }
+}
+
+/// Kept out of [`fold`], which then needs no stack of its own.
+///
+/// # Safety
+/// As [`fold`].
+#[inline(never)]
+unsafe fn fold_several<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n: usize) {
     // A few elements are folded before a wider loop would have been entered.
     if n * size_of::<T>() < BLOCK {
         // SAFETY: by contract.
@@ -110,21 +125,30 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(dst: *mut T, operan
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
-unsafe fn fold_from<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], mut at: usize, n: usize) {
-    let (first, others) = operands.split_first().expect("there is at least one operand");
-    while at < n {
-        // SAFETY: `at < n`.
-        let [mut value] = unsafe { load::<T, 1>(*first, at) };
-        for &operand in others {
-            // SAFETY: `at < n`.
-            let [next] = unsafe { load::<T, 1>(operand, at) };
-            value = S::combine(value, next);
-        }
-        let place = dst.wrapping_add(at);
-        // SAFETY: `at < n` elements may be written there.
-        unsafe { place.write(value) };
-        at += 1;
+unsafe fn fold_from<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], at: usize, n: usize) {
+    for at in at..n {
+        // SAFETY: `at < n`; the rest by contract.
+        unsafe { fold_one::<T, S>(dst, operands, at) };
     }
+}
+
+/// Folds the element at `at`.
+///
+/// # Safety
+/// As [`fold`], with more than `at` elements.
+#[inline(always)]
+unsafe fn fold_one<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], at: usize) {
+    let (first, others) = operands.split_first().expect("there is at least one operand");
+    // SAFETY: there are more than `at` elements.
+    let [mut value] = unsafe { load::<T, 1>(*first, at) };
+    for &operand in others {
+        // SAFETY: the same.
+        let [next] = unsafe { load::<T, 1>(operand, at) };
+        value = S::combine(value, next);
+    }
+    let place = dst.wrapping_add(at);
+    // SAFETY: more than `at` elements may be written there.
+    unsafe { place.write(value) };
 }
 
 /// # Safety

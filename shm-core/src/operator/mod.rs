@@ -54,13 +54,15 @@ pub(crate) struct Fold<'a> {
 impl<'a> Fold<'a> {
     pub fn new<T: Element, O: Operator<T>>(operator: &'a O) -> Self {
         /// # Safety
-        /// `operator` points to a live `O`; the rest as for `Operator::<T>::fold`.
+        /// `operator` points to a live `O`; the rest as for `Operator::<T>::fold` of the elements in `bytes` bytes.
         unsafe fn call<T: Element, O: Operator<T>>(
             operator: *const (),
             dst: *mut u8,
             operands: &[*const u8],
-            n: usize,
+            bytes: usize,
         ) {
+            // Divided here, where the divisor is a constant. Zero-sized elements have nothing to fold.
+            let n = bytes.checked_div(size_of::<T>()).unwrap_or(0);
             // SAFETY: by contract it points to a live `O`.
             let operator = unsafe { &*operator.cast::<O>() };
             // SAFETY: pointers to bytes and to elements are laid out alike.
@@ -93,9 +95,7 @@ impl<'a> Fold<'a> {
     /// As [`Operator::fold`], with `bytes / element` elements of the type this was made for.
     #[inline]
     pub unsafe fn apply(&self, dst: *mut u8, operands: &[*const u8], bytes: usize) {
-        // Zero-sized elements have nothing to fold; counts of them are never cut into slices.
-        let n = bytes.checked_div(self.element).unwrap_or(0);
         // SAFETY: `operator` lives for 'a and is the `O` that `call` was made for; the rest by contract.
-        unsafe { (self.call)(self.operator, dst, operands, n) }
+        unsafe { (self.call)(self.operator, dst, operands, bytes) }
     }
 }

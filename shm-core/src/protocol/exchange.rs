@@ -3,7 +3,7 @@
 //! One line transfer deep: the least that two ranks can do, and for a few ranks the fastest, since the
 //! loads of the other lines overlap. p(p-1) line transfers in all.
 
-use super::board::Board;
+use super::board::{Board, Stamp};
 use super::ring::{Readers, Ring};
 use crate::error::Result;
 
@@ -56,29 +56,30 @@ pub fn exchange_then<B: Board>(
 ) -> Result<()> {
     let first = ring.take(1);
     let slot = ring.claim(board, first)?;
+    let stamp = Stamp::new(first, tag);
     write(slot);
-    ring.publish(board, first, tag, Readers::All);
+    ring.publish_in(board, slot, first, stamp, Readers::All);
     meanwhile();
-    expect_all(board, ring, first, tag, read)?;
+    expect_all(board, ring, slot, stamp, read)?;
     complete();
     ring.prove(first - 1);
     ring.finish(board, first);
     Ok(())
 }
 
-/// Reads every other rank's slot of a position, in rank order.
+/// Reads every other rank's slot, in rank order, each as soon as it has this stamp.
 #[inline(always)]
 fn expect_all<B: Board>(
     board: &B,
     ring: &Ring,
-    position: u64,
-    tag: u32,
+    slot: usize,
+    stamp: Stamp,
     mut read: impl FnMut(usize, usize),
 ) -> Result<()> {
     let me = board.rank();
     for rank in 0..board.size() {
         if rank != me {
-            let slot = ring.expect(board, rank, position, tag)?;
+            ring.expect_in(board, rank, slot, stamp)?;
             read(rank, slot);
         }
     }
@@ -110,7 +111,9 @@ pub fn exchange_pieces<B: Board>(
         ring.publish(board, position, tag, Readers::All);
     }
     for piece in 0..count {
-        expect_all(board, ring, first + piece as u64, tag, |rank, slot| pieces.read(piece, rank, slot))?;
+        let position = first + piece as u64;
+        let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));
+        expect_all(board, ring, slot, stamp, |rank, slot| pieces.read(piece, rank, slot))?;
         pieces.complete(piece);
     }
     ring.prove(first - 1);

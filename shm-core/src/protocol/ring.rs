@@ -119,8 +119,22 @@ impl Ring {
     #[inline(always)]
     pub fn publish<B: Board>(&mut self, board: &B, position: u64, tag: u32, readers: Readers) {
         let slot = self.slot(position);
+        self.publish_in(board, slot, position, Stamp::new(position, tag), readers);
+    }
+
+    /// [`publish`](Ring::publish), where slot and stamp are known already.
+    #[inline(always)]
+    pub(super) fn publish_in<B: Board>(
+        &mut self,
+        board: &B,
+        slot: usize,
+        position: u64,
+        stamp: Stamp,
+        readers: Readers,
+    ) {
+        debug_assert_eq!(slot, self.slot(position));
         let word = board.stamp(self.name, board.rank(), slot);
-        board.publish(word, Stamp::new(position, tag).0, self.name.publish_edge());
+        board.publish(word, stamp.0, self.name.publish_edge());
         // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
         last.position = position;
@@ -137,9 +151,16 @@ impl Ring {
     #[inline]
     pub fn expect<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<usize> {
         let slot = self.slot(position);
-        let word = board.stamp(self.name, from, slot);
-        board.wait(from, word, Until::Stamped(Stamp::new(position, tag)), self.name.publish_edge())?;
+        self.expect_in(board, from, slot, Stamp::new(position, tag))?;
         Ok(slot)
+    }
+
+    /// [`expect`](Ring::expect), where slot and stamp are known already.
+    #[inline(always)]
+    pub(super) fn expect_in<B: Board>(&self, board: &B, from: usize, slot: usize, stamp: Stamp) -> Result<()> {
+        let word = board.stamp(self.name, from, slot);
+        board.wait(from, word, Until::Stamped(stamp), self.name.publish_edge())?;
+        Ok(())
     }
 
     /// Says that this rank has finished all its reads at positions up to `position`.

@@ -3,7 +3,8 @@
 //! The vector is cut into one share for each leader, a share into slices of one cell. In round `r` every rank
 //! contributes slice `r` of every share to an up cell of its own; each leader folds the contributions to slice `r` of
 //! its share, in rank order, its own from its private buffer, and publishes the result in a down cell, from which
-//! it is taken by all ranks (allreduce) or by the root (reduce).
+//! it is taken by all ranks (allreduce) or by the root (reduce), or stays with the leader (reduce-scatter). [`spread`] is
+//! the other half alone: each leader hands its share to all ranks (allgather).
 //!
 //! What differs from the paper: readiness is per slice and per rank (the stamp of each cell), there is no barrier
 //! anywhere, and the phases overlap: a rank contributes to round r+1 before it folds round r, and folds round r
@@ -24,6 +25,8 @@ pub enum Takers {
     All,
     /// The root alone: a reduce.
     Root(usize),
+    /// Nobody: each leader keeps its share, a reduce-scatter.
+    Owners,
 }
 
 /// The shape of one call.
@@ -82,6 +85,7 @@ pub fn run<B: Board>(
     let takes = match takers {
         Takers::All => true,
         Takers::Root(root) => root == me,
+        Takers::Owners => false,
     };
     let first_up = up.take(rounds * count as u64);
     let first_down = down.take(rounds);
@@ -128,6 +132,46 @@ pub fn run<B: Board>(
     }
     up.finish(board, first_up + rounds * count as u64 - 1);
     down.finish(board, first_down + rounds - 1);
+    Ok(())
+}
+
+/// What is done with the payload of [`spread`] while the protocol holds the slots.
+pub trait Parts {
+    /// Fills the own down slot with slice `round` of the own share (index `leader`).
+    fn give(&mut self, round: u64, leader: usize, slot: usize);
+    /// Copies slice `round` of the share of `leader` out of that leader's down slot.
+    fn take(&mut self, round: u64, leader: usize, slot: usize);
+}
+
+/// Each leader hands its share, of `rounds` slices at most, to all ranks. Takes `rounds` positions of the down ring.
+///
+/// # Errors
+/// When a rank has failed or made another call.
+pub fn spread<B: Board>(
+    board: &B,
+    down: &mut Ring,
+    leaders: &[usize],
+    rounds: u64,
+    tag: u32,
+    parts: &mut impl Parts,
+) -> Result<()> {
+    let me = board.rank();
+    let own = leaders.iter().position(|&rank| rank == me);
+    let start = me * leaders.len() / board.size() + 1;
+    let first = down.take(rounds);
+    for round in 0..rounds {
+        let position = first + round;
+        if let (Some(own), true) = (own, board.size() > 1) {
+            let slot = down.claim(board, position)?;
+            parts.give(round, own, slot);
+            down.publish(board, position, tag, Readers::All);
+        }
+        for leader in (0..leaders.len()).map(|i| (start + i) % leaders.len()).filter(|&leader| leaders[leader] != me) {
+            let slot = down.expect(board, leaders[leader], position, tag)?;
+            parts.take(round, leader, slot);
+        }
+        down.finish(board, position);
+    }
     Ok(())
 }
 

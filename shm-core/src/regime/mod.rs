@@ -10,7 +10,7 @@
 
 mod cells;
 mod line;
-mod shares;
+pub(crate) mod shares;
 
 use std::sync::Arc;
 

@@ -10,13 +10,13 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::payload::copy;
 use crate::protocol::Board;
-use crate::protocol::shares::{self, Shares, Takers, Work};
+use crate::protocol::shares::{self, Parts, Shares, Takers, Work};
 use crate::segment::layout::LINE;
 use crate::select::Choice;
 
 /// How a vector is divided: shares of whole units, a unit being the elements of a cache line or more.
 #[derive(Clone, Copy, Debug)]
-struct Division {
+pub(crate) struct Division {
     bytes: usize,
     unit: usize,
     leaders: usize,
@@ -25,7 +25,7 @@ struct Division {
 
 impl Division {
     /// Divides `bytes` bytes of `element`-byte elements among `leaders` leaders, in slices of at most `cell` bytes.
-    fn new(bytes: usize, element: usize, leaders: usize, cell: usize) -> Self {
+    pub fn new(bytes: usize, element: usize, leaders: usize, cell: usize) -> Self {
         let element = element.max(1);
         // The least number of whole elements that is whole lines too, if a cell has room for it.
         let lines = element / gcd(element, LINE) * LINE;
@@ -38,7 +38,7 @@ impl Division {
     }
 
     /// The first byte of a share; that of share `leaders` is the end.
-    fn start(&self, share: usize) -> usize {
+    pub fn start(&self, share: usize) -> usize {
         let units = self.bytes.div_ceil(self.unit);
         (units * share / self.leaders * self.unit).min(self.bytes)
     }
@@ -74,17 +74,44 @@ impl Engine {
         self.reduce_shares(choice, Takers::Root(root), reduction, tag)
     }
 
+    /// A reduce-scatter: each leader keeps its share, at its place in `reduction.recv`.
+    pub fn shares_to_leaders(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.reduce_shares(choice, Takers::Owners, reduction, tag)
+    }
+
+    /// An allgather: all ranks take all shares, each from its leader, who has it at its place in `buffer`.
+    pub fn shares_from_leaders(
+        &mut self,
+        choice: &Choice,
+        buffer: *mut u8,
+        bytes: usize,
+        element: usize,
+        tag: u32,
+    ) -> Result<()> {
+        self.cut_cells(choice)?;
+        self.find_leaders(choice);
+        let division = Division::new(bytes, element, choice.leaders, choice.down_cell);
+        let Self { board, down, leaders, .. } = self;
+        let mut parts = Handing { board, leaders, division, cell: choice.down_cell, buffer };
+        shares::spread(board, down, leaders, division.rounds(), tag, &mut parts)
+    }
+
+    /// Notes who leads, for the number of leaders that was chosen.
+    fn find_leaders(&mut self, choice: &Choice) {
+        if self.leaders.len() != choice.leaders {
+            let size = self.board.size();
+            self.leaders = (0..choice.leaders).map(|share| leader_of(share, choice.leaders, size)).collect();
+        }
+    }
+
     fn reduce_shares(&mut self, choice: &Choice, takers: Takers, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_cells(choice)?;
-        let size = self.board.size();
-        if self.leaders.len() != choice.leaders {
-            self.leaders = (0..choice.leaders).map(|leader| leader * size / choice.leaders).collect();
-        }
+        self.find_leaders(choice);
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
         let Self { board, up, down, operands, leaders, .. } = self;
         let shares = Shares { leaders, rounds: division.rounds(), takers };
         let keeps = match takers {
-            Takers::All => true,
+            Takers::All | Takers::Owners => true,
             Takers::Root(root) => root == board.rank(),
         };
         let mut work = Slicing { board, leaders, division, cell: choice.up_cell, reduction, operands, keeps };
@@ -139,14 +166,59 @@ impl Work for Slicing<'_> {
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let range = self.division.range(leader, round);
+        // SAFETY: the slot is published, and not reused before this rank says so.
+        unsafe { take_slice(self.board, self.leaders[leader], slot, self.cell, self.reduction.recv, range) };
+    }
+}
+
+/// The payload of an allgather of shares.
+struct Handing<'a> {
+    board: &'a SharedBoard,
+    leaders: &'a [usize],
+    division: Division,
+    cell: usize,
+    buffer: *mut u8,
+}
+
+impl Parts for Handing<'_> {
+    fn give(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
-        let cell = self.board.down_cell(self.leaders[leader], slot, self.cell);
-        // SAFETY: the slot is published, and not reused before this rank says so; `at + len <= bytes` of the caller's
-        // buffer.
-        unsafe { copy(cell, self.reduction.recv.wrapping_add(at), len) };
+        let cell = self.board.down_cell(self.board.rank(), slot, self.cell);
+        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+        unsafe { copy(self.buffer.wrapping_add(at), cell, len) };
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let range = self.division.range(leader, round);
+        // SAFETY: the slot is published, and not reused before this rank says so.
+        unsafe { take_slice(self.board, self.leaders[leader], slot, self.cell, self.buffer, range) };
+    }
+}
+
+/// Copies a slice out of a leader's down slot to its place in the caller's buffer.
+///
+/// # Safety
+/// The slot is published and not reused meanwhile; the slice lies within the caller's buffer, and fits a cell.
+unsafe fn take_slice(
+    board: &SharedBoard,
+    leader: usize,
+    slot: usize,
+    cell: usize,
+    buffer: *mut u8,
+    (at, len): (usize, usize),
+) {
+    // SAFETY: by contract; a private buffer does not overlap a cell.
+    unsafe { copy(board.down_cell(leader, slot, cell), buffer.wrapping_add(at), len) };
+    add(&board.tally.loaded, len);
+    add(&board.tally.stored, len);
+}
+
+/// The rank of the leader of a share: spread evenly over `size` ranks.
+pub(crate) fn leader_of(share: usize, leaders: usize, size: usize) -> usize {
+    share * size / leaders
 }
 
 #[cfg(test)]

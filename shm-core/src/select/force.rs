@@ -109,7 +109,8 @@ impl Tuning {
 }
 
 /// A number with an optional suffix K, M or G.
-pub(crate) fn number_of_bytes(text: &str) -> Option<u64> {
+#[must_use]
+pub fn number_of_bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
         b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),

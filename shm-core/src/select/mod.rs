@@ -6,5 +6,5 @@ mod force;
 mod tuning;
 
 pub use choice::{Choice, Collective, Explanation, Regime, Vector};
-pub(crate) use force::number_of_bytes;
+pub use force::number_of_bytes;
 pub use tuning::Tuning;

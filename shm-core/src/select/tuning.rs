@@ -140,22 +140,30 @@ impl Tuning {
                 let down_slots = down_slots.min(MOST_DOWN_SLOTS);
                 Ok(Choice { regime, flat: !commutative, leaders: 1, up_cell, up_slots, down_cell, down_slots })
             }
-            Regime::Shares => {
-                let leaders = match self.leaders as usize {
-                    0 => size,
-                    some => some.min(size),
-                };
-                let up_slots = least_up_slots(leaders);
-                let down_slots = (self.share_downs as usize).clamp(LEAST_DOWN_SLOTS, MOST_DOWN_SLOTS);
-                let most = (self.up_area(size) / up_slots).min(self.down_area(size) / down_slots);
-                let cell = (self.share_cell as usize).min(most) / LINE * LINE;
-                let cell = cell.max(round_up(element, LINE));
-                if cell > most {
-                    return Err(too_large(element, most));
-                }
-                Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
-            }
+            Regime::Shares => self.choose_shares(self.leaders as usize, vector, size),
         }
+    }
+
+    /// The parameters of shares for `leaders` leaders (0: all ranks).
+    ///
+    /// # Errors
+    /// `Tuning` when an element is larger than a cell can be.
+    pub(crate) fn choose_shares(&self, leaders: usize, vector: Vector, size: usize) -> Result<Choice> {
+        let element = vector.element.max(1);
+        let leaders = match leaders {
+            0 => size,
+            some => some.min(size),
+        };
+        let up_slots = least_up_slots(leaders);
+        let down_slots = (self.share_downs as usize).clamp(LEAST_DOWN_SLOTS, MOST_DOWN_SLOTS);
+        let most = (self.up_area(size) / up_slots).min(self.down_area(size) / down_slots);
+        let cell = (self.share_cell as usize).min(most) / LINE * LINE;
+        let cell = cell.max(round_up(element, LINE));
+        if cell > most {
+            return Err(too_large(element, most));
+        }
+        let regime = Regime::Shares;
+        Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
     }
 
     /// Refuses a table that could not be carried out.
