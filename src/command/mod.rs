@@ -1,5 +1,6 @@
 //! The command line, and what its subcommands share.
 
+mod cluster;
 mod doctor;
 mod run;
 mod topo;

@@ -1,19 +1,22 @@
-//! `phalanx topo`: the machine, where ranks would be bound, and trees over them.
+//! `phalanx topo`: the machine, where ranks would be bound, and trees over them; or a cluster.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use hier::launch::default_policy;
+use phalanx::topo::cluster::Order;
 use phalanx::topo::{BindPolicy, Error, Level, Location, Machine, SocketMap, Tree, TreeSpec, Usable};
 
+use super::cluster::Shown;
 use super::{Bind, ranks};
 
-/// Show a machine, where its ranks would be bound, and trees over them
+/// Show a machine, where its ranks would be bound, and trees over them; or the switches of a cluster, and rings
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
+#[command(group = ArgGroup::new("drawn").args(["trees", "cluster"]))]
 pub struct Topo {
     /// A machine in hwloc's words instead of this one: "pack:2 core:20 pu:2"
     #[arg(long, value_name = "WORDS", conflicts_with = "xml")]
@@ -39,8 +42,20 @@ pub struct Topo {
     #[arg(long, value_name = "RANK", default_value_t = 0)]
     root: usize,
 
-    /// Draw the tree into this file; the second tree of several goes to FILE-2.svg, and so on
-    #[arg(long, value_name = "FILE", requires = "trees")]
+    /// The switches of a cluster instead of a machine: Slurm's topology.conf, or "flat:32", "16+16", "4x8"
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["synthetic", "xml", "ranks", "bind", "root"])]
+    cluster: Option<String>,
+
+    /// Show the ring over all hosts of the cluster, and what it puts on each link
+    #[arg(long, requires = "cluster")]
+    ring: bool,
+
+    /// The order of the ring: dfs, file, reverse, alternating or random:SEED [default: dfs]
+    #[arg(long, value_name = "ORDER", requires = "ring")]
+    order: Option<Order>,
+
+    /// Draw the tree or the cluster into this file; the second tree of several goes to FILE-2.svg, and so on
+    #[arg(long, value_name = "FILE", requires = "drawn")]
     svg: Option<PathBuf>,
 }
 
@@ -52,10 +67,18 @@ Trees:
   kary:3:right                       the largest subtree is served last (default: left)
   kary:2:right:package:leaders-last  one message between packages; also numa, l3, leaders-first
 
+Clusters:
+  topology.conf     lines such as `SwitchName=s0 Nodes=n[0-15]` and `SwitchName=top Switches=s[0-1]`
+  flat:32           one switch with 32 hosts
+  16+16             two switches with 16 hosts each, below one more
+  2x4x8             2 switches of 4 switches of 8 hosts
+
 Examples:
   phalanx topo
   phalanx topo --synthetic 'pack:2 core:20 pu:1' --tree kary:2:right:package:leaders-last --svg tree.svg
-  phalanx topo --ranks 16 --tree knomial:4 kary:3 --root 5";
+  phalanx topo --ranks 16 --tree knomial:4 kary:3 --root 5
+  phalanx topo --cluster /etc/slurm/topology.conf --ring
+  phalanx topo --cluster 16+16 --ring --order alternating --svg ring.svg";
 
 impl Topo {
     pub fn run(self) -> ExitCode {
@@ -77,6 +100,10 @@ impl Topo {
     }
 
     fn text(&self) -> Result<String, String> {
+        if let Some(cluster) = &self.cluster {
+            let ring = self.ring.then(|| self.order.unwrap_or_default());
+            return Shown { cluster, ring, svg: self.svg.as_deref() }.text();
+        }
         let (machine, usable) = self.machine().map_err(|error| error.to_string())?;
         let cores = usable.cores(&machine);
         let ranks = self.ranks.unwrap_or(cores.min(hier::launch::MOST_RANKS));
@@ -172,7 +199,9 @@ mod tests {
 
     fn topo(words: &str, trees: &[&str]) -> Topo {
         let trees = trees.iter().map(|tree| tree.parse().unwrap()).collect();
-        Topo { synthetic: Some(words.to_owned()), xml: None, ranks: None, bind: None, trees, root: 0, svg: None }
+        let synthetic = Some(words.to_owned());
+        let (cluster, ring, order) = (None, false, None);
+        Topo { synthetic, xml: None, ranks: None, bind: None, trees, root: 0, cluster, ring, order, svg: None }
     }
 
     #[test]
@@ -199,6 +228,39 @@ mod tests {
         assert!(Topo { root: 9, ..topo("core:2 pu:1", &["flat"]) }.text().unwrap_err().contains("root 9"));
         let xml = Topo { synthetic: None, xml: Some("/no/such.xml".into()), ..topo("", &[]) };
         assert!(xml.text().unwrap_err().contains("/no/such.xml"));
+    }
+
+    #[test]
+    fn a_cluster_and_its_ring() {
+        let topo = Topo { cluster: Some("2+2".to_owned()), ring: true, ..topo("", &[]) };
+        assert!(topo.text().unwrap().contains("ring (dfs): n[0-3]\n"));
+        let topo = Topo { order: Some(Order::Alternating), ..topo };
+        assert!(topo.text().unwrap().contains("ring (alternating): n[0,2,1,3]\n"));
+    }
+
+    #[test]
+    fn options_that_do_not_go_together() {
+        use clap::Parser;
+        for (words, why) in [
+            ("--cluster 2+2 --xml a.xml", "cannot be used with"),
+            ("--cluster 2+2 --synthetic core:2", "cannot be used with"),
+            ("--cluster 2+2 --ranks 4", "cannot be used with"),
+            ("--cluster 2+2 --bind core", "cannot be used with"),
+            ("--cluster 2+2 --root 0", "cannot be used with"),
+            ("--cluster 2+2 --tree flat", "cannot be used with"),
+            ("--ring", "--cluster <FILE>"),
+            ("--cluster 2+2 --order dfs", "--ring"),
+            ("--cluster 2+2 --ring --order sorted", "random:SEED"),
+            ("--svg a.svg", "--tree <SPEC>...|--cluster <FILE>"),
+        ] {
+            let words = ["phalanx", "topo"].into_iter().chain(words.split(' '));
+            let error = super::super::Arguments::try_parse_from(words.clone()).unwrap_err().to_string();
+            assert!(error.contains(why), "{words:?}: {error}");
+        }
+        for words in ["--cluster 2+2 --svg a.svg", "--cluster 2+2 --ring --order dfs", "--tree flat --svg a.svg"] {
+            let words = ["phalanx", "topo"].into_iter().chain(words.split(' '));
+            assert!(super::super::Arguments::try_parse_from(words).is_ok());
+        }
     }
 
     #[test]

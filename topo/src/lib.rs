@@ -1,6 +1,6 @@
 //! Machines as plain data, and the trees that collectives run over.
 //!
-//! Two questions are answered here, and both answers are values that can be printed, compared and tested on machines
+//! Three questions are answered here, and all answers are values that can be printed, compared and tested on machines
 //! that nobody at hand owns:
 //!
 //! * **What does the machine look like, and where may a rank run?** [`Machine`] lists every PU (what the operating
@@ -12,6 +12,9 @@
 //! * **Who talks to whom?** A [`TreeSpec`] such as `kary:3:right:package:leaders-last` describes a tree, and
 //!   [`TreeSpec::build`] makes it for given ranks and a given root: [`Tree`] holds each rank's parent and its
 //!   children in the order in which they are served.
+//! * **How are the machines of a cluster wired, and in which order does a ring visit them?** A [`Cluster`] is a tree of
+//!   switches, read from Slurm's `topology.conf`; [`Cluster::ring`] is an order that loads no link twice, and
+//!   [`Cluster::loads`] counts what any flows put on each link.
 //!
 //! The crate knows no shared memory and no MPI. hwloc is known to one module only, which hands out plain data.
 //!
@@ -33,11 +36,12 @@
 //! # }
 //! ```
 //!
-//! `docs/TREES.md` in this crate's folder explains the trees with pictures.
+//! `docs/TREES.md` in this crate's folder explains the trees with pictures, and `docs/CLUSTERS.md` the rings.
 
 #![forbid(unsafe_code)]
 
 mod cgroup;
+pub mod cluster;
 mod compact;
 mod discover;
 mod error;
@@ -45,9 +49,11 @@ mod index_list;
 mod machine;
 mod picture;
 mod place;
+mod svg;
 mod tree;
 mod usable;
 
+pub use cluster::Cluster;
 pub use error::Error;
 pub use machine::{Location, Machine, Pu};
 pub use place::BindPolicy;

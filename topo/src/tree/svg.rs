@@ -3,27 +3,19 @@
 use std::fmt::Write;
 
 use super::{Level, SocketMap, Tree};
+use crate::svg::{CAPTION_LETTER, COLOURS, LETTER, MARGIN, header};
 
 /// Radius of a rank's circle, and the room between circles and between layers, in pixels.
 const RADIUS: f64 = 14.0;
 const ACROSS: f64 = 36.0;
 const DOWN: f64 = 84.0;
-const MARGIN: f64 = 28.0;
 /// Room for the caption above the root.
 const CAPTION: f64 = 72.0;
-/// Widths of letters in the caption's and the legend's fonts, estimated: the drawing cannot measure text.
-const CAPTION_LETTER: f64 = 10.0;
-const LETTER: f64 = 6.9;
-
-/// Fill and outline of the circles of each group, in turn. Told apart by people who see fewer colours as well.
-const COLOURS: [(&str, &str); 6] = [
-    ("#cfe3f7", "#1f6fb5"),
-    ("#fde0bd", "#c46a00"),
-    ("#d3efd6", "#2c8a43"),
-    ("#efd5ec", "#9a3b8f"),
-    ("#fff1a8", "#8f7a00"),
-    ("#dcdde1", "#5b5f6b"),
-];
+/// The texts of ranks and of turns.
+const STYLES: &str = "\
+.r { font-size: 12px; text-anchor: middle }
+.t { font-size: 9.5px; text-anchor: middle; fill: #4a4f5a; stroke: #fff; stroke-width: 4px; paint-order: stroke }
+";
 
 impl Tree {
     /// Draws the tree as an SVG document on a white ground of its own.
@@ -55,7 +47,7 @@ impl Tree {
         let left = (width - widest) / 2.0;
         let at = |rank: usize| (left + places[rank], CAPTION + MARGIN + RADIUS + self.depth[rank] as f64 * DOWN);
 
-        let mut svg = header(width, height, caption, &summary);
+        let mut svg = header(width, height, caption, &summary, STYLES);
         self.links(&mut svg, map, level, &at);
         self.circles(&mut svg, map, level, &at);
         self.turns(&mut svg, &at);
@@ -200,27 +192,6 @@ impl Tree {
     }
 }
 
-/// The document up to the drawing: ground, styles and caption.
-fn header(width: f64, height: f64, caption: &str, summary: &str) -> String {
-    let caption = escape(caption);
-    format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" role="img" aria-label="{caption}">
-<style>
-text {{ font-family: "DejaVu Sans", Verdana, Helvetica, Arial, sans-serif; fill: #1d2027 }}
-.c {{ font-size: 16px; font-weight: bold }}
-.s {{ font-size: 12px; fill: #4a4f5a }}
-.r {{ font-size: 12px; text-anchor: middle }}
-.t {{ font-size: 9.5px; text-anchor: middle; fill: #4a4f5a; stroke: #fff; stroke-width: 4px; paint-order: stroke }}
-</style>
-<rect x="0.5" y="0.5" width="{:.0}" height="{:.0}" rx="10" fill="#fff" stroke="#d5d8de"/>
-<text class="c" x="{MARGIN}" y="38">{caption}</text>
-<text class="s" x="{MARGIN}" y="60">{summary}</text>
-"##,
-        width - 1.0,
-        height - 1.0,
-    )
-}
-
 /// The way from a parent to a child: down, across at the same height for all children of the parent, and down again,
 /// so that links of many children stay apart where they arrive.
 fn link((x, y): (f64, f64), (to_x, to_y): (f64, f64)) -> String {
@@ -269,10 +240,6 @@ fn named(ranks: &[usize]) -> String {
         many if list.len() > 40 => format!("{many} ranks"),
         _ => format!("ranks {list}"),
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
