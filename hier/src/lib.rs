@@ -3,12 +3,18 @@
 //! shm-core knows no machine, topo knows no memory; here a tree that was built for the places where the ranks really
 //! run becomes each rank's links. The launcher is here too, since it must know both: [`launch`].
 
+pub mod across;
 mod communicator;
 pub mod launch;
+pub mod nodes;
 mod note;
 mod plan;
 mod rules;
+pub mod schedule;
+pub mod simulate;
+pub mod transport;
 
+pub use across::HierComm;
 pub use communicator::Communicator;
 pub use note::Note;
 pub use plan::TopologyPlan;

@@ -157,6 +157,14 @@ impl Communicator {
         Ok(())
     }
 
+    /// Whether this communicator, and the job, can go on, as far as this rank can see.
+    ///
+    /// # Errors
+    /// What the next call would return.
+    pub fn health(&self) -> Result<()> {
+        self.enter()?.board.check()
+    }
+
     /// Makes this communicator unusable, because this rank cannot go on with what all are doing together (its part of it
     /// outside of this node has failed, say): pending and later calls of all its ranks return
     /// [`Refused`](Error::Refused) with this rank.

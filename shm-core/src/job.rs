@@ -55,7 +55,7 @@ impl JobSpec {
     }
 }
 
-/// The creator's handle on a job's segment.
+/// A handle on a job's segment: its creator's, or one of a process that watches over other ranks.
 pub struct Job {
     mapping: Arc<Mapping>,
 }
@@ -106,6 +106,12 @@ impl Job {
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.mapping.file().as_fd()
+    }
+
+    /// The mark of the job, by which those who are handed its segment know that it is the right one.
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        self.mapping.header().cookie
     }
 
     /// The variables by which a rank finds its place, when it sees the segment as descriptor `fd`.
@@ -177,9 +183,9 @@ const SIZE: &str = "PHALANX_SIZE";
 const SEGMENT: &str = "PHALANX_SEGMENT";
 const JOB: &str = "PHALANX_JOB";
 
-/// What a launcher handed to this process.
+/// What a launcher, or the first rank of the node, handed to this process.
 pub struct Invitation {
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
     rank: usize,
 }
 
@@ -212,10 +218,7 @@ impl Invitation {
         if ANSWERED.swap(true, Ordering::AcqRel) {
             return Err(Error::AlreadyAttached { rank, pid: std::process::id() });
         }
-        let file = adopt(segment)?;
-        memory_file::check(&file)?;
-        memory_file::keep_private(&file)?;
-        let mapping = Mapping::of_other(file)?;
+        let mapping = map_of_other(adopt(segment)?)?;
         let header = mapping.header();
         if format!("{:016x}", header.cookie) != job {
             return Err(wrong(
@@ -228,6 +231,32 @@ impl Invitation {
             return Err(wrong(SIZE, size.to_string(), format!("the segment is that of {} ranks", header.ranks)));
         }
         Ok(Some(Self { mapping, rank }))
+    }
+
+    /// Takes the place of `rank` in the job of `size` ranks whose segment another process has passed as a descriptor, and
+    /// whose mark ([`Job::cookie`]) it has told.
+    ///
+    /// # Errors
+    /// `Segment` when the descriptor is not the segment of this job, or that of another build.
+    pub fn from_descriptor(file: OwnedFd, rank: usize, size: usize, cookie: u64) -> Result<Self> {
+        let mapping = map_of_other(file)?;
+        let header = mapping.header();
+        if header.cookie != cookie || header.ranks as usize != size || rank >= size {
+            return Err(Error::Segment {
+                why: format!(
+                    "it is that of job {:016x} with {} ranks; rank {rank} of {size} of job {cookie:016x} was to have it",
+                    header.cookie, header.ranks
+                ),
+                advice: "the ranks of a node disagree about their job: start it again",
+            });
+        }
+        Ok(Self { mapping, rank })
+    }
+
+    /// A handle on the job, by which this process may say what has become of other ranks.
+    #[must_use]
+    pub fn job(&self) -> Job {
+        Job { mapping: Arc::clone(&self.mapping) }
     }
 
     /// What the launcher noted for all ranks.
@@ -247,8 +276,15 @@ impl Invitation {
     /// # Errors
     /// `AlreadyAttached` when another process has taken it.
     pub fn accept(self, plan: Arc<dyn Plan>) -> Result<Communicator> {
-        Communicator::world_of(Seat::take(Arc::new(self.mapping), self.rank)?, plan)
+        Communicator::world_of(Seat::take(self.mapping, self.rank)?, plan)
     }
+}
+
+/// Maps a segment that another process has made, once it is found to be one.
+fn map_of_other(file: OwnedFd) -> Result<Arc<Mapping>> {
+    memory_file::check(&file)?;
+    memory_file::keep_private(&file)?;
+    Mapping::of_other(file).map(Arc::new)
 }
 
 /// Takes over a descriptor that was inherited.

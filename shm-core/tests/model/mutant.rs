@@ -1,6 +1,19 @@
 //! What may be broken in a world.
 
-use shm_core::protocol::Edge;
+use shm_core::protocol::{Edge, RingName};
+
+/// The edges of slots under the names that PROTOCOL.md has for them.
+pub const L1: Edge = Edge::LinePublish;
+/// Lines are given back.
+pub const L2: Edge = Edge::LineReuse;
+/// Up cells are published.
+pub const U1: Edge = Edge::UpPublish;
+/// Up cells are given back.
+pub const U2: Edge = Edge::UpReuse;
+/// Down cells are published.
+pub const D1: Edge = Edge::DownPublish;
+/// Down cells are given back.
+pub const D2: Edge = Edge::DownReuse;
 
 /// One defect. The protocols stay as they are: it is their world that breaks a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +34,12 @@ pub enum Mutant {
         /// The rank whose word is shown.
         shown: usize,
     },
+    /// Claims do not ask how far this rank has come: a slot that it reads too was published to the others only.
+    ReaderForgotten(usize),
+    /// A rank says that it has read a slot as soon as it finds it published: `finish` comes before the reading.
+    DoneTooEarly(RingName),
+    /// Ranks never say how far they have read: `finish` is left out.
+    DoneMissing(RingName),
     /// A claim of too much: what is proven after an exchange includes the exchange itself.
     ProvesTooMuch,
     /// Slots are cut anew without waiting for the readers of the old ones.

@@ -87,22 +87,6 @@ impl Word for ModelWord {
     }
 }
 
-/// The size of one ring in a world.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Shape {
-    /// The most slots that a rank's ring is ever cut into.
-    pub slots: usize,
-    /// Units of payload that a rank's slots share: what is raced for. The smallest slot has one.
-    pub units: usize,
-}
-
-impl Shape {
-    /// `slots` slots of one unit each.
-    pub fn of(slots: usize) -> Self {
-        Self { slots, units: slots }
-    }
-}
-
 /// One rank's part of one ring.
 struct Area {
     stamps: Vec<ModelWord>,
@@ -119,28 +103,56 @@ pub struct World {
 }
 
 impl World {
-    /// A world of `size` ranks. Rings that have no slots have no words.
-    pub fn new(mutant: Mutant, size: usize, line: Shape, up: Shape, down: Shape) -> Arc<Self> {
-        let areas = [line, up, down].map(|shape| {
-            let ranks = if shape.slots == 0 { 0 } else { size };
-            let area = |_| Area {
-                stamps: (0..shape.slots).map(|_| ModelWord::new(mutant)).collect(),
-                done: ModelWord::new(mutant),
-                units: (0..shape.units).map(|_| Watched::new(0)).collect(),
-            };
-            (0..ranks).map(area).collect()
-        });
-        Arc::new(Self { size, areas, mutant })
+    /// A world of `size` ranks, whose rings have no slots and no words yet.
+    pub fn new(mutant: Mutant, size: usize) -> Self {
+        Self { size, areas: [const { Vec::new() }; 3], mutant }
     }
 
-    /// A world whose ranks use lines only.
-    pub fn of_lines(mutant: Mutant, size: usize, slots: usize) -> Arc<Self> {
-        Self::new(mutant, size, Shape::of(slots), Shape::default(), Shape::default())
+    /// With so many lines a rank.
+    pub fn line(self, slots: usize) -> Self {
+        self.with(RingName::Line, slots)
     }
 
-    /// A world whose ranks use cells only.
-    pub fn of_cells(mutant: Mutant, size: usize, up_slots: usize, down_slots: usize) -> Arc<Self> {
-        Self::new(mutant, size, Shape::default(), Shape::of(up_slots), Shape::of(down_slots))
+    /// With so many up cells a rank.
+    pub fn up(self, slots: usize) -> Self {
+        self.with(RingName::Up, slots)
+    }
+
+    /// With so many down cells a rank.
+    pub fn down(self, slots: usize) -> Self {
+        self.with(RingName::Down, slots)
+    }
+
+    /// A ring of at most `slots` slots, of a unit of payload each. Cut into fewer, each has more units.
+    fn with(mut self, ring: RingName, slots: usize) -> Self {
+        let mutant = self.mutant;
+        let area = |_| Area {
+            stamps: (0..slots).map(|_| ModelWord::new(mutant)).collect(),
+            done: ModelWord::new(mutant),
+            units: (0..slots).map(|_| Watched::new(0)).collect(),
+        };
+        self.areas[ring as usize] = (0..self.size).map(area).collect();
+        self
+    }
+
+    /// The most slots that a ring is ever cut into.
+    pub fn slots(&self, ring: RingName) -> usize {
+        self.areas[ring as usize].first().map_or(0, |area| area.stamps.len())
+    }
+
+    /// Runs `body` as every rank of the world, each a thread of the model.
+    pub fn run(self, body: fn(&mut Rank)) {
+        let world = Arc::new(self);
+        let others: Vec<_> = (1..world.size)
+            .map(|rank| {
+                let world = Arc::clone(&world);
+                loom::thread::spawn(move || body(&mut Rank::new(world, rank)))
+            })
+            .collect();
+        body(&mut Rank::new(world, 0));
+        for other in others {
+            other.join().unwrap();
+        }
     }
 }
 
@@ -148,30 +160,31 @@ impl World {
 pub struct ModelBoard {
     world: Arc<World>,
     rank: usize,
+    /// Units of payload a slot, by ring.
+    cuts: [Cell<usize>; 3],
 }
 
 impl ModelBoard {
-    /// Fills an own slot of one unit.
-    pub fn fill(&self, ring: RingName, slot: usize, value: u64) {
-        self.fill_cut(ring, slot, 1, value);
+    /// How `rank` sees a world in which all slots have one unit.
+    pub fn new(world: Arc<World>, rank: usize) -> Self {
+        Self { world, rank, cuts: [const { Cell::new(1) }; 3] }
     }
 
-    /// Fills an own slot of a ring that is cut into slots of `cut` units.
-    pub fn fill_cut(&self, ring: RingName, slot: usize, cut: usize, value: u64) {
-        for unit in &self.area(ring, self.rank).units[slot * cut..(slot + 1) * cut] {
+    /// From here on a ring is cut into so many slots.
+    pub fn cut(&self, ring: RingName, slots: usize) {
+        self.cuts[ring as usize].set(self.world.slots(ring) / slots);
+    }
+
+    /// Fills an own slot.
+    pub fn fill(&self, ring: RingName, slot: usize, value: u64) {
+        for unit in self.units(ring, self.rank, slot) {
             unit.write(value);
         }
     }
 
-    /// Reads a slot of one unit.
+    /// Reads a slot.
     pub fn read(&self, ring: RingName, from: usize, slot: usize) -> u64 {
-        self.read_cut(ring, from, slot, 1)
-    }
-
-    /// Reads a slot of a ring that is cut into slots of `cut` units.
-    pub fn read_cut(&self, ring: RingName, from: usize, slot: usize, cut: usize) -> u64 {
-        let units = &self.area(ring, from).units[slot * cut..(slot + 1) * cut];
-        let mut values = units.iter().map(Watched::read);
+        let mut values = self.units(ring, from, slot).iter().map(Watched::read);
         let first = values.next().expect("a slot has a unit");
         assert!(values.all(|value| value == first), "wrong value: a slot that was half overwritten");
         first
@@ -182,8 +195,23 @@ impl ModelBoard {
         self.world.mutant
     }
 
+    fn units(&self, ring: RingName, rank: usize, slot: usize) -> &[Watched] {
+        let cut = self.cuts[ring as usize].get();
+        &self.area(ring, rank).units[slot * cut..(slot + 1) * cut]
+    }
+
     fn area(&self, ring: RingName, rank: usize) -> &Area {
         &self.world.areas[ring as usize][rank]
+    }
+
+    /// What a wait that is over does besides, if the world is broken so: says that the slot which was waited for has been
+    /// read.
+    fn finish_early(&self, until: Until, edge: Edge) {
+        if let (Mutant::DoneTooEarly(ring), Until::Stamped(stamp)) = (self.world.mutant, until)
+            && edge == ring.publish_edge()
+        {
+            self.publish(self.done(ring, self.rank), stamp.position(), ring.reuse_edge());
+        }
     }
 }
 
@@ -211,6 +239,11 @@ impl Board for ModelBoard {
     }
 
     fn publish(&self, word: &ModelWord, value: u64, edge: Edge) {
+        if let Mutant::DoneMissing(ring) = self.world.mutant
+            && edge == ring.reuse_edge()
+        {
+            return;
+        }
         word.publish(value, edge);
         word.wake();
     }
@@ -237,21 +270,6 @@ impl Board for ModelBoard {
             return Ok(value);
         }
         self.wait_slowly(writer, word, until, edge)
-    }
-}
-
-/// Runs `body` as every rank of the world, each a thread of the model.
-pub fn run_ranks(world: &Arc<World>, body: fn(&ModelBoard)) {
-    let board = |rank| ModelBoard { world: Arc::clone(world), rank };
-    let others: Vec<_> = (1..world.size)
-        .map(|rank| {
-            let board = board(rank);
-            loom::thread::spawn(move || body(&board))
-        })
-        .collect();
-    body(&board(0));
-    for other in others {
-        other.join().unwrap();
     }
 }
 

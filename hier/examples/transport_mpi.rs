@@ -1,0 +1,270 @@
+//! What `tests/transport_mpi.rs` runs under mpirun: `transport_mpi WHAT ..`. Each rank writes a line `ok rank=R ..` when
+//! all it checks is right, and ends with an error otherwise.
+
+#[path = "../tests/contract/mod.rs"]
+mod contract;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use hier::nodes::{Joined, Nodes, Settings, join};
+use hier::operator::{LogicalOr, Sum};
+use hier::transport::mpi::{MpiTransport, ThreadLevel};
+use hier::transport::{Error, Transport, all_gather, wait};
+use mpi::Threading;
+use mpi::environment::Universe;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["contract"] => contract(),
+        ["long"] => long(),
+        ["level", level] => level_of_threads(level),
+        ["unready"] => unready(),
+        ["alone"] => alone(),
+        ["join", nodes] => joining(nodes),
+        ["again"] => again(),
+        ["leave"] => leaving(),
+        ["die", how, victim] => dying(how, victim.parse().expect("a rank")),
+        _ => panic!(
+            "transport_mpi contract | long | level L | unready | alone | join NODES | again | leave | die HOW RANK"
+        ),
+    }
+}
+
+fn start(threading: Threading) -> Universe {
+    mpi::initialize_with_threading(threading).expect("the first initialisation").0
+}
+
+/// Says, in one piece, that all is right.
+fn fine(rank: usize, text: &str) {
+    let line = format!("ok rank={rank} {text}\n");
+    let mut out = std::io::stdout().lock();
+    out.write_all(line.as_bytes()).expect("standard output");
+    out.flush().expect("standard output");
+}
+
+fn contract() {
+    let universe = start(Threading::Funneled);
+    // As long as it is, and with everything of more than 1000 bytes in parts.
+    let whole = MpiTransport::new(&universe.world()).unwrap();
+    contract::run(&whole);
+    let parted = MpiTransport::world().unwrap().with_longest_whole(1000);
+    contract::run(&parted);
+    fine(parted.rank(), &parted.describe());
+}
+
+/// A message of more than 2^31 bytes.
+fn long() {
+    const BYTES: usize = (2 << 30) + 5;
+    let _universe = start(Threading::Single);
+    let transport = MpiTransport::world().unwrap();
+    let mut data = vec![0_u8; BYTES];
+    if transport.rank() == 0 {
+        (data[0], data[1 << 30], data[BYTES - 1]) = (1, 2, 3);
+        // SAFETY: it ends below.
+        let mut sending = unsafe { transport.send(1, 0, data.as_ptr(), BYTES) }.unwrap();
+        wait(&transport, &mut sending, 1, "a message", Some(LIMIT)).unwrap();
+    } else if transport.rank() == 1 {
+        // SAFETY: it ends below.
+        let mut receiving = unsafe { transport.receive(0, 0, data.as_mut_ptr(), BYTES) }.unwrap();
+        wait(&transport, &mut receiving, 0, "a message", Some(LIMIT)).unwrap();
+        assert_eq!((data[0], data[1], data[1 << 30], data[BYTES - 1]), (1, 0, 2, 3));
+    }
+    fine(transport.rank(), "");
+}
+
+/// What another thread may do.
+fn level_of_threads(level: &str) {
+    let threading = match level {
+        "single" => Threading::Single,
+        "funneled" => Threading::Funneled,
+        "serialized" => Threading::Serialized,
+        "multiple" => Threading::Multiple,
+        other => panic!("{other} is no level"),
+    };
+    let _universe = start(threading);
+    let transport = MpiTransport::world().unwrap();
+    let granted = transport.thread_level();
+    let (rank, size) = (transport.rank(), transport.size());
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| MpiTransport::world().map(drop));
+        // Collective: where it is allowed, all ranks do it.
+        let made_there = thread.join().unwrap();
+        assert_eq!(made_there.is_ok(), granted >= ThreadLevel::Serialized, "{made_there:?}");
+    });
+    let moved = std::thread::spawn(move || {
+        let result = all_gather(&transport, &[1], Some(LIMIT));
+        match granted >= ThreadLevel::Serialized {
+            true => assert_eq!(result.unwrap().len(), size),
+            false => assert_eq!(result, Err(Error::Thread { level: granted.name() })),
+        }
+        transport
+    });
+    // Here it serves again.
+    assert_eq!(all_gather(&moved.join().unwrap(), &[1], Some(LIMIT)).unwrap().len(), size);
+    fine(rank, granted.name());
+}
+
+/// Before MPI begins, and after it has ended.
+fn unready() {
+    assert_eq!(MpiTransport::world().map(drop), Err(Error::NotInitialised));
+    let universe = start(Threading::Single);
+    let transport = MpiTransport::world().unwrap();
+    let rank = transport.rank();
+    all_gather(&transport, &[], Some(LIMIT)).unwrap();
+    drop(universe);
+    assert_eq!(MpiTransport::world().map(drop), Err(Error::Finalised));
+    // A transport that outlives MPI ends quietly.
+    drop(transport);
+    fine(rank, "");
+}
+
+/// A process that should not be alone.
+fn alone() {
+    let _universe = start(Threading::Single);
+    match MpiTransport::world() {
+        Ok(transport) => fine(transport.rank(), &format!("of {}", transport.size())),
+        Err(error) => println!("refused: {error}"),
+    }
+}
+
+/// Checks all that a rank knows once it has joined.
+fn check(transport: &dyn Transport, joined: &Joined, nodes: &[usize]) {
+    let (rank, placement) = (transport.rank(), &joined.placement);
+    assert_eq!(placement.ranks(), transport.size());
+    for other in 0..placement.ranks() {
+        let together = placement.node_of(other) == placement.node_of(rank);
+        assert_eq!(together, nodes[other] == nodes[rank], "{placement:?} for {nodes:?}");
+    }
+    let members = placement.members(placement.node_of(rank));
+    assert_eq!((joined.node.rank(), joined.node.size()), (placement.local_rank(rank), members.len()));
+    for elements in [1, 1000, 100_000] {
+        let mut sum = vec![0; elements];
+        joined.node.all_reduce_into(&vec![rank + 1; elements], &mut sum, Sum).unwrap();
+        assert_eq!(sum, vec![members.iter().map(|member| member + 1).sum::<usize>(); elements]);
+    }
+    let all = all_gather(transport, format!("{placement:?}").as_bytes(), Some(LIMIT)).unwrap();
+    assert!(all.iter().all(|other| *other == all[0]), "placements differ");
+}
+
+/// `found`, or the nodes' numbers by rank.
+fn joining(nodes: &str) {
+    let _universe = start(Threading::Funneled);
+    let transport = MpiTransport::world().unwrap();
+    let size = transport.size();
+    let (settings, expected) = match nodes {
+        "found" => (Settings::default(), vec![0; size]),
+        list => {
+            let numbers: Vec<usize> = list.split(',').map(|number| number.parse().expect("a number")).collect();
+            (Settings { nodes: Nodes::Given(numbers.clone()), ..Settings::default() }, numbers)
+        }
+    };
+    let begin = Instant::now();
+    let joined = join(&transport, &settings).unwrap();
+    let took = begin.elapsed();
+    check(&transport, &joined, &expected);
+    fine(transport.rank(), &format!("nodes={} joined={took:?} remarks={:?}", joined.placement.nodes(), joined.remarks));
+}
+
+/// Threads and descriptors of this process.
+fn counts() -> [usize; 2] {
+    ["/proc/self/task", "/proc/self/fd"].map(|folder| std::fs::read_dir(folder).expect("proc").count())
+}
+
+/// Joining many times leaves nothing behind.
+fn again() {
+    let _universe = start(Threading::Funneled);
+    let transport = MpiTransport::world().unwrap();
+    let nodes = vec![0; transport.size()];
+    let once = || check(&transport, &join(&transport, &Settings::default()).unwrap(), &nodes);
+    once();
+    all_gather(&transport, &[], Some(LIMIT)).unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    let before = counts();
+    (0..20).for_each(|_| once());
+    all_gather(&transport, &[], Some(LIMIT)).unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    let after = counts();
+    assert!(after[0] <= before[0] && after[1] <= before[1], "threads and descriptors: {before:?}, then {after:?}");
+    fine(transport.rank(), "");
+}
+
+/// Rank 0 leaves by `exit` and in good order; the others go on among themselves.
+fn leaving() {
+    let universe = start(Threading::Funneled);
+    let transport = MpiTransport::world().unwrap();
+    let joined = join(&transport, &Settings::default()).unwrap();
+    let rank = transport.rank();
+    let part = joined.node.split(Some(u32::from(rank == 0)), 0).unwrap().unwrap();
+    joined.node.barrier().unwrap();
+    all_gather(&transport, &[], Some(LIMIT)).unwrap();
+    drop(transport);
+    // Nobody waits for anybody in MPI any more.
+    drop(universe);
+    if rank == 0 {
+        fine(rank, "leaves");
+        std::mem::forget((joined, part));
+        std::process::exit(0);
+    }
+    let begin = Instant::now();
+    let mut ends = [false];
+    // All of them end after the same round: the first to see that rank 0 is gone stops the job for all.
+    while !ends[0] {
+        ends[0] = begin.elapsed() > Duration::from_millis(700);
+        part.all_reduce_in_place(&mut ends, LogicalOr).unwrap();
+    }
+    // With the one that left there is nothing more to be had.
+    assert_eq!(joined.node.barrier(), Err(hier::Error::RankFailed { rank: 0 }));
+    fine(rank, "went on");
+}
+
+/// A rank ends in the midst; the others are told by their node's communicator.
+fn dying(how: &str, victim: usize) {
+    let _universe = start(Threading::Funneled);
+    let transport = MpiTransport::world().unwrap();
+    // The launcher's SIGTERM is not to be quicker than the last line.
+    // SAFETY: no handler is installed, the signal is ignored.
+    unsafe { nix::sys::signal::signal(nix::sys::signal::Signal::SIGTERM, nix::sys::signal::SigHandler::SigIgn) }
+        .unwrap();
+    let joined = join(&transport, &Settings::default()).unwrap();
+    let rank = transport.rank();
+    joined.node.barrier().unwrap();
+    if rank == victim {
+        std::thread::sleep(Duration::from_millis(200));
+        fine(rank, &format!("died at={}", now()));
+        match how {
+            "kill" => nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).expect("a signal"),
+            "abort" => std::process::abort(),
+            "exit" => std::process::exit(0),
+            other => panic!("{other} is no way to end"),
+        }
+    }
+    let error = loop {
+        if let Err(error) = joined.node.barrier() {
+            break error;
+        }
+    };
+    fine(
+        rank,
+        &format!(
+            "survived at={} blames={}",
+            now(),
+            match error {
+                hier::Error::RankFailed { rank } => rank.to_string(),
+                other => format!("{other:?}"),
+            }
+        ),
+    );
+    // MPI cannot be finalised without the victim.
+    std::thread::sleep(Duration::from_millis(100));
+    std::process::exit(9);
+}
+
+/// Milliseconds of a clock that all processes share.
+fn now() -> u128 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_millis()
+}

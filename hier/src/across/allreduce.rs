@@ -1,0 +1,272 @@
+//! Barrier and allreduce across nodes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use shm_core::operator::{Max, Operator};
+use shm_core::{Collective, Element};
+
+use super::adapt::{self, Search};
+use super::communicator::HierComm;
+use super::error::Result;
+use super::flight::{Flight, chunks, slices};
+use super::rules::{Choice, Slice};
+use super::run::{Combiner, Memory, Run};
+use crate::schedule::Goal;
+
+impl HierComm {
+    /// Waits until every rank has called it (MPI 4.1, section 6.3).
+    ///
+    /// # Cost
+    /// Two barriers of the node, and between them ceil(log2 N) messages of no bytes for each of N nodes.
+    ///
+    /// # Errors
+    /// [`Error::Node`](super::Error::Node), [`Error::Network`](super::Error::Network),
+    /// [`Error::Elsewhere`](super::Error::Elsewhere): the communicator cannot be used further.
+    pub fn barrier(&self) -> Result<()> {
+        self.enter()?;
+        self.on_node(self.node.barrier())?;
+        if self.placement.nodes() == 1 {
+            return Ok(());
+        }
+        let choice = self.choose(Collective::Barrier, 0, true);
+        let tag = self.next_tag();
+        if self.placement.local_rank(self.rank) == 0 {
+            let nobody = Memory { data: std::ptr::null_mut(), count: 0, element: 0 };
+            let peers: Arc<[usize]> = (0..self.placement.nodes()).map(|node| self.placement.members(node)[0]).collect();
+            let program = self.program(choice.algorithm, Goal::Barrier, peers.len(), self.here)?;
+            let mut flight = Flight::new(self);
+            // SAFETY: a barrier touches no memory, and combines nothing.
+            flight.begin(0, Some(unsafe { Run::new(program, peers, tag, nobody, None) }));
+            flight.finish()?;
+        }
+        self.on_node(self.node.barrier())
+    }
+
+    /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI 4.1, section 6.9.6).
+    ///
+    /// Collective: all ranks must give the same count, element type and operator. All ranks get the same bits. Operators that do
+    /// not commute are applied in rank order.
+    ///
+    /// # Cost
+    /// For n bytes on N nodes: 2(N-1)/N n bytes sent and received by each node (ring), in 2(N-1) rounds a slice; short vectors take
+    /// log2 N rounds of n bytes. Within the node, that of an allreduce there.
+    ///
+    /// # Errors
+    /// [`Error::Node`](super::Error::Node) with a length that does not fit: nothing was written, but other ranks may have begun;
+    /// this and all other errors leave a communicator that cannot be used further.
+    ///
+    /// # References
+    /// Patarasuk and Yuan (2009) for the ring; Bayatpour et al. (SC 2017, CLUSTER 2018) for leaders and pipeline.
+    pub fn all_reduce_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
+        self.enter()?;
+        if send.len() != recv.len() {
+            let (what, found, expected) = ("receive buffer", recv.len(), send.len());
+            let error = shm_core::Error::Length { rank: self.rank, what, found, expected };
+            return self.settle(Err(error.into()));
+        }
+        self.allreduce(Some(send), recv, &operator)
+    }
+
+    /// [`all_reduce_into`](HierComm::all_reduce_into) with one buffer for contribution and result (MPI_IN_PLACE).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_reduce_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.enter()?;
+        self.allreduce(None, buffer, &operator)
+    }
+
+    fn allreduce<T: Element, O: Operator<T>>(&self, send: Option<&[T]>, recv: &mut [T], operator: &O) -> Result<()> {
+        if self.placement.nodes() == 1 {
+            return self.on_node(match send {
+                Some(send) => self.node.all_reduce_into(send, recv, operator),
+                None => self.node.all_reduce_in_place(recv, operator),
+            });
+        }
+        let bytes = size_of_val(recv);
+        let choice = self.choose(Collective::Allreduce, bytes, operator.is_commutative());
+        self.trace(Collective::Allreduce, bytes);
+        if choice.flat {
+            return self.allreduce_flat(&choice, send, recv, operator);
+        }
+        let slice = self.slice_bytes(Collective::Allreduce, bytes, &choice);
+        let start = Instant::now();
+        self.allreduce_in_slices(&choice, slice, send, recv, operator)?;
+        if choice.slice == Slice::Adaptive {
+            self.note_time(bytes, start)?;
+        }
+        Ok(())
+    }
+
+    /// The pipeline: the node reduces a slice while those before it are on the network.
+    fn allreduce_in_slices<T: Element, O: Operator<T>>(
+        &self,
+        choice: &Choice,
+        slice: usize,
+        send: Option<&[T]>,
+        recv: &mut [T],
+        operator: &O,
+    ) -> Result<()> {
+        let (leaders, count) = (choice.leaders, recv.len());
+        let order = if operator.is_commutative() { Some(&self.ring) } else { None };
+        let slice = slice / size_of::<T>().max(1);
+        let mut chunks = chunks(recv, slice);
+        let mut flight = Flight::new(self);
+        for (i, range) in slices(count, slice).enumerate() {
+            let to = &mut *chunks[i];
+            self.on_node(match send {
+                Some(send) if leaders == 1 => self.reduce_to_first(&send[range.clone()], to, operator),
+                Some(send) => self.node.reduce_to_leaders(leaders, &send[range.clone()], to, operator),
+                None if leaders == 1 => self.reduce_to_first_in_place(to, operator),
+                None => self.node.reduce_to_leaders_in_place(leaders, to, operator),
+            })?;
+            let run = self.share_run(choice, order, to, operator)?;
+            flight.begin(i, run);
+            if flight.len() > choice.flight {
+                self.hand_out(&mut flight, leaders, &mut chunks)?;
+            }
+        }
+        while flight.len() > 0 {
+            self.hand_out(&mut flight, leaders, &mut chunks)?;
+        }
+        Ok(())
+    }
+
+    /// The run of this rank's share of a slice, if it leads one.
+    fn share_run<T: Element, O: Operator<T>>(
+        &self,
+        choice: &Choice,
+        order: Option<&Arc<[usize]>>,
+        slice: &mut [T],
+        operator: &O,
+    ) -> Result<Option<Run>> {
+        let tag = self.next_tag();
+        let leaders = choice.leaders;
+        let Some(share) = (0..leaders).find(|&share| self.node.leader_of(share, leaders) == self.node.rank()) else {
+            return Ok(None);
+        };
+        // The leaders of this share, round the ring; in the order of nodes where operands must stay in order.
+        let leader = |node: usize| {
+            let members = self.placement.members(node);
+            members[share * members.len() / leaders]
+        };
+        let nodes = self.placement.nodes();
+        let peers: Arc<[usize]> = match order {
+            Some(ring) => ring.iter().map(|&node| leader(node)).collect(),
+            None => (0..nodes).map(leader).collect(),
+        };
+        let place = peers.iter().position(|&rank| rank == self.rank).unwrap_or(self.here);
+        let program = self.program(choice.algorithm, Goal::Allreduce, nodes, place)?;
+        let range = self.on_node(self.share_range::<T>(slice.len(), leaders, share))?;
+        let memory = Memory::of(&mut slice[range]);
+        // SAFETY: the caller keeps slice and operator until its flight has ended, and leaves the slice alone.
+        Ok(Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }))
+    }
+
+    /// The elements of a share: cut alike on all nodes, whatever their number of ranks.
+    fn share_range<T: Element>(
+        &self,
+        count: usize,
+        leaders: usize,
+        share: usize,
+    ) -> shm_core::Result<std::ops::Range<usize>> {
+        if leaders == 1 { Ok(0..count) } else { self.node.share_of::<T>(count, leaders, share) }
+    }
+
+    /// Waits for the first slice in flight, and gives its shares to the ranks of the node.
+    fn hand_out<T: Element>(&self, flight: &mut Flight<'_>, leaders: usize, chunks: &mut [&mut [T]]) -> Result<()> {
+        let Some(i) = flight.finish()? else { return Ok(()) };
+        let slice = &mut *chunks[i];
+        self.on_node(if leaders == 1 {
+            self.node.process_at_rank(0).broadcast_into(slice)
+        } else {
+            self.node.gather_from_leaders(leaders, slice)
+        })
+    }
+
+    fn reduce_to_first<T: Element, O: Operator<T>>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        operator: &O,
+    ) -> shm_core::Result<()> {
+        let first = self.node.process_at_rank(0);
+        if self.node.rank() == 0 {
+            first.reduce_into_root(send, recv, operator)
+        } else {
+            first.reduce_into(send, operator)
+        }
+    }
+
+    fn reduce_to_first_in_place<T: Element, O: Operator<T>>(
+        &self,
+        buffer: &mut [T],
+        operator: &O,
+    ) -> shm_core::Result<()> {
+        let first = self.node.process_at_rank(0);
+        if self.node.rank() == 0 {
+            first.reduce_into_root_in_place(buffer, operator)
+        } else {
+            first.reduce_into(buffer, operator)
+        }
+    }
+
+    /// One schedule between all ranks, nodes left out.
+    fn allreduce_flat<T: Element, O: Operator<T>>(
+        &self,
+        choice: &Choice,
+        send: Option<&[T]>,
+        recv: &mut [T],
+        operator: &O,
+    ) -> Result<()> {
+        if let Some(send) = send {
+            recv.copy_from_slice(send);
+        }
+        let peers: Arc<[usize]> = (0..self.size()).collect();
+        let program = self.program(choice.algorithm, Goal::Allreduce, self.size(), self.rank)?;
+        let (tag, memory) = (self.next_tag(), Memory::of(recv));
+        let mut flight = Flight::new(self);
+        // SAFETY: vector and operator outlive the flight, and are left alone.
+        flight.begin(0, Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }));
+        flight.finish()?;
+        Ok(())
+    }
+
+    /// Bytes of a slice of a call on `bytes` bytes.
+    pub(super) fn slice_bytes(&self, what: Collective, bytes: usize, choice: &Choice) -> usize {
+        match choice.slice {
+            Slice::Whole => bytes.max(1),
+            Slice::Bytes(slice) => slice.max(1),
+            Slice::Adaptive if what == Collective::Allreduce => {
+                self.searches.borrow_mut().entry(adapt::class(bytes)).or_insert_with(Search::new).slice()
+            }
+            Slice::Adaptive => bytes.max(1),
+        }
+    }
+
+    /// Tells the search for slices what a call took. All ranks agree on the longest time, until the search is over.
+    fn note_time(&self, bytes: usize, start: Instant) -> Result<()> {
+        let class = adapt::class(bytes);
+        let searching = self.searches.borrow().get(&class).is_some_and(|search| !search.is_frozen());
+        if !searching {
+            return Ok(());
+        }
+        let mut longest = [0.0];
+        let own = [start.elapsed().as_secs_f64() * 1e6];
+        let choice = Choice { slice: Slice::Whole, ..self.choose(Collective::Allreduce, size_of_val(&own), true) };
+        self.allreduce_in_slices(&choice, size_of_val(&own), Some(&own), &mut longest, &Max)?;
+        let mut searches = self.searches.borrow_mut();
+        if let Some(search) = searches.get_mut(&class) {
+            search.note(bytes, longest[0]);
+            if search.is_frozen() && self.rank == 0 && self.debug {
+                eprintln!(
+                    "phalanx: allreduces from {} bytes on: slices of {} bytes from here on",
+                    1_usize << class,
+                    search.slice()
+                );
+            }
+        }
+        Ok(())
+    }
+}

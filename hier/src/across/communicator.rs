@@ -1,0 +1,316 @@
+//! The communicator across nodes: made, divided, duplicated, ended.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use shm_core::{Collective, Counters};
+
+use super::adapt::Search;
+use super::alarm::Alarm;
+use super::error::{Error, Result, of_node};
+use super::network::Network;
+use super::rules::{Choice, ClusterRules, Setting};
+use super::settings::ClusterSettings;
+use crate::nodes::{self, Placement};
+use crate::schedule::{Algorithm, Goal, Program};
+use crate::transport::{Transport, all_gather};
+
+/// A rank's handle on a group of ranks on several nodes that call collectives together.
+///
+/// Its calls are those of [`Communicator`](crate::Communicator), whose rules hold: every rank makes the same calls in the same
+/// order, a handle may move between threads but not be used by two at once.
+///
+/// While a rank waits in a call, messages that the program has under way through the same MPI move on.
+pub struct HierComm {
+    pub(super) node: shm_core::Communicator,
+    pub(super) network: Arc<Mutex<Network>>,
+    pub(super) placement: Arc<Placement>,
+    /// Nodes in the order of the ring.
+    pub(super) ring: Arc<[usize]>,
+    pub(super) rank: usize,
+    /// This rank's node.
+    pub(super) here: usize,
+    pub(super) rules: ClusterRules,
+    /// The ranks of this communicator that are the members of the node's whole job, by their rank there.
+    world: Arc<[Option<usize>]>,
+    /// Runs that were begun so far, counted alike on all ranks: tags are made of it.
+    runs: Cell<u32>,
+    programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
+    pub(super) searches: RefCell<HashMap<u32, Search>>,
+    broken: Cell<bool>,
+    pub(super) debug: bool,
+    traced: Cell<[u64; 4]>,
+}
+
+/// Algorithm, goal, ranks, rank.
+type ProgramKey = (Algorithm, Goal, u32, u32);
+
+/// Schedules use the tags below this one.
+const TAGS: u32 = 30_000;
+
+impl HierComm {
+    /// The communicator of the ranks of an MPI communicator: finds the nodes, and makes each node's segment. It has a
+    /// duplicate of its own, so that no receive of the program can match its messages, and must be dropped before MPI ends.
+    ///
+    /// Collective over the communicator. `PHALANX_CLUSTER` and `PHALANX_TOPOLOGY`, as rank 0 sees them, change how
+    /// calls are carried out (see [`ClusterRules`] and [`ClusterSettings::topology`]).
+    ///
+    /// # Errors
+    /// [`Error::Network`]: MPI is not initialised, or this thread may not use it, or every process believes to be alone;
+    /// [`Error::Nodes`], [`Error::Rules`], [`Error::Topology`].
+    #[cfg(feature = "mpi")]
+    pub fn from_mpi<C: ::mpi::topology::Communicator>(communicator: &C) -> Result<Self> {
+        let transport = crate::transport::mpi::MpiTransport::new(communicator)?;
+        Self::over(Box::new(transport), &ClusterSettings::from_environment())
+    }
+
+    /// The communicator of the ranks of a transport: finds the nodes, and makes each node's segment.
+    ///
+    /// Collective over the ranks of the transport.
+    ///
+    /// # Errors
+    /// [`Error::Nodes`], [`Error::Rules`], [`Error::Topology`], [`Error::Network`].
+    pub fn over(transport: Box<dyn Transport>, settings: &ClusterSettings) -> Result<Self> {
+        let agreed = settings.agree(transport.as_ref())?;
+        let joined = nodes::join(transport.as_ref(), &settings.nodes)?;
+        let placement = Arc::new(joined.placement);
+        let rank = transport.rank();
+        if rank == 0 {
+            joined.remarks.iter().for_each(|remark| eprintln!("phalanx: {remark}"));
+        }
+        let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
+        let ring = agreed.ring(&placement)?;
+        Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)
+    }
+
+    fn assemble(
+        node: shm_core::Communicator,
+        transport: Box<dyn Transport>,
+        placement: Arc<Placement>,
+        ring: Arc<[usize]>,
+        world: Arc<[Option<usize>]>,
+        rules: ClusterRules,
+    ) -> Result<Self> {
+        let rank = transport.rank();
+        let here = placement.node_of(rank);
+        let alarm = if placement.local_rank(rank) == 0 {
+            let firsts: Vec<usize> = (0..placement.nodes()).map(|node| placement.members(node)[0]).collect();
+            Alarm::among(transport.as_ref(), &firsts, here)?
+        } else {
+            Alarm::deaf()
+        };
+        let network = Arc::new(Mutex::new(Network::new(transport, alarm)));
+        let moved = Arc::clone(&network);
+        node.set_idle(Some(Box::new(move || match moved.try_lock() {
+            Ok(mut network) => network.step(),
+            Err(_) => std::time::Duration::from_millis(1),
+        })))?;
+        Ok(Self {
+            node,
+            network,
+            placement,
+            ring,
+            rank,
+            here,
+            rules,
+            world,
+            runs: Cell::new(0),
+            programs: RefCell::default(),
+            searches: RefCell::default(),
+            broken: Cell::new(false),
+            debug: std::env::var("PHALANX_DEBUG").is_ok_and(|value| !value.is_empty() && value != "0"),
+            traced: Cell::new([0; 4]),
+        })
+    }
+
+    /// This rank, from 0 on.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Ranks in the group.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.placement.ranks()
+    }
+
+    /// Which ranks are on which node.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// What this rank has counted within its node. Messages between nodes are not in it.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.node.counters()
+    }
+
+    /// What the network is: the library and its version.
+    #[must_use]
+    pub fn describe_network(&self) -> String {
+        self.network().transport.describe()
+    }
+
+    /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without a color takes
+    /// part in the call and gets none.
+    ///
+    /// Collective.
+    ///
+    /// # Errors
+    /// As of the communicator's other calls; [`shm_core::Error::ArenaExhausted`] when a node has no room for another.
+    pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
+        self.enter()?;
+        let mut own = [0_u8; 13];
+        own[0] = u8::from(color.is_some());
+        own[1..5].copy_from_slice(&color.unwrap_or(0).to_le_bytes());
+        own[5..].copy_from_slice(&key.to_le_bytes());
+        let wishes = self.settle(all_gather(self.network().transport.as_ref(), &own, None).map_err(Error::from))?;
+        let mut members: Vec<(i64, usize)> = Vec::new();
+        for (rank, wish) in wishes.iter().enumerate().filter(|(_, wish)| color.is_some() && wish[..5] == own[..5]) {
+            let key = wish[5..].iter().rev().fold(0_u64, |key, &byte| key << 8 | u64::from(byte));
+            members.push((key as i64, rank));
+        }
+        members.sort_unstable();
+        let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
+        let place = members.iter().position(|&rank| rank == self.rank);
+        let node = self.settle(self.node.split(color, place.unwrap_or(0) as i64).map_err(|e| self.translated(e)))?;
+        let Some(node) = node else { return Ok(None) };
+        let transport = self.settle(self.network().transport.subset(&members).map_err(Error::from))?;
+        let labels: Vec<usize> = members.iter().map(|&rank| self.placement.node_of(rank)).collect();
+        let placement = Arc::new(Placement::new(&labels));
+        // The ring goes round the nodes that are left, in the order in which it went before.
+        let ring = self
+            .ring
+            .iter()
+            .filter_map(|old| labels.iter().position(|label| label == old))
+            .map(|rank| placement.node_of(rank))
+            .collect();
+        let world = self.world.iter().map(|rank| members.iter().position(|&member| Some(member) == *rank)).collect();
+        Self::assemble(node, transport, placement, ring, world, self.rules.clone()).map(Some)
+    }
+
+    /// The same group with calls of its own.
+    ///
+    /// Collective.
+    ///
+    /// # Errors
+    /// As of [`split`](HierComm::split).
+    pub fn duplicate(&self) -> Result<Self> {
+        let copy = self.split(Some(0), self.rank as i64)?;
+        Ok(copy.expect("a rank with a color is in a group"))
+    }
+
+    /// What a call on `bytes` bytes with an operator that commutes does, for people.
+    #[must_use]
+    pub fn explain(&self, what: Collective, bytes: usize) -> String {
+        let choice = self.choose(what, bytes, true);
+        let nodes = self.placement.nodes();
+        if nodes == 1 {
+            return "within the node".to_owned();
+        }
+        let slice = match self.slice_bytes(what, bytes, &choice) {
+            slice if slice >= bytes => "whole".to_owned(),
+            slice => format!("slices of {slice} bytes, {} in flight", choice.flight),
+        };
+        format!("{} among {nodes} nodes, leaders a node: {}, {slice}", choice.algorithm, choice.leaders)
+    }
+
+    /// The table's word on a call.
+    pub(super) fn choose(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
+        let setting = Setting {
+            nodes: self.placement.nodes(),
+            fewest: self.placement.fewest(),
+            block: self.placement.is_block(),
+            commutative,
+        };
+        self.rules.choose(what, bytes, setting)
+    }
+
+    /// Says on stderr what a call does, once for each size class (`PHALANX_DEBUG`).
+    pub(super) fn trace(&self, what: Collective, bytes: usize) {
+        let class = 1_u64 << super::adapt::class(bytes).min(63);
+        let mut traced = self.traced.get();
+        if self.debug && self.rank == 0 && traced[what as usize] & class == 0 {
+            traced[what as usize] |= class;
+            self.traced.set(traced);
+            eprintln!("phalanx: {what} of {bytes} bytes on {} ranks: {}", self.size(), self.explain(what, bytes));
+        }
+    }
+
+    /// Begins a call.
+    ///
+    /// # Errors
+    /// When an earlier one has failed.
+    pub(super) fn enter(&self) -> Result<()> {
+        if self.broken.get() { Err(Error::Broken { rank: self.rank }) } else { Ok(()) }
+    }
+
+    /// Passes a part's outcome on; should it be an error, ends this communicator on all nodes.
+    pub(super) fn settle<T>(&self, outcome: Result<T>) -> Result<T> {
+        let error = match outcome {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        self.broken.set(true);
+        let mut network = self.network();
+        let elsewhere = network.alarmed();
+        network.fail(self.rank);
+        self.node.give_up();
+        // What a node's ranks find out first is that their first rank went no further: that it was told to by another node
+        // says more.
+        Err(elsewhere.map_or(error, |rank| Error::Elsewhere { rank }))
+    }
+
+    /// The outcome of a call on the node, with an error in terms of this communicator's ranks, and the end of this
+    /// communicator on all nodes, should it be one.
+    pub(super) fn on_node<T>(&self, outcome: shm_core::Result<T>) -> Result<T> {
+        self.settle(outcome.map_err(|error| self.translated(error)))
+    }
+
+    pub(super) fn translated(&self, error: shm_core::Error) -> Error {
+        of_node(error, &self.placement, self.here, &self.world)
+    }
+
+    pub(super) fn network(&self) -> MutexGuard<'_, Network> {
+        // A panic while it was held leaves it whole: runs are stepped through or given up.
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tag of the next run: all ranks count runs alike, whether they take part or not.
+    pub(super) fn next_tag(&self) -> u32 {
+        let run = self.runs.get();
+        self.runs.set((run + 1) % TAGS);
+        run
+    }
+
+    /// A program, kept for the next time.
+    pub(super) fn program(&self, algorithm: Algorithm, goal: Goal, ranks: usize, rank: usize) -> Result<Arc<Program>> {
+        let key = (algorithm, goal, ranks as u32, rank as u32);
+        if let Some(program) = self.programs.borrow().get(&key) {
+            return Ok(Arc::clone(program));
+        }
+        let program = Arc::new(algorithm.program(goal, key.2, key.3)?);
+        self.programs.borrow_mut().insert(key, Arc::clone(&program));
+        Ok(program)
+    }
+}
+
+impl Drop for HierComm {
+    fn drop(&mut self) {
+        // The hook holds the network, and the network the transport: MPI wants both gone before it ends.
+        let _ = self.node.set_idle(None);
+    }
+}
+
+impl std::fmt::Debug for HierComm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HierComm")
+            .field("rank", &self.rank)
+            .field("size", &self.size())
+            .field("nodes", &self.placement.nodes())
+            .finish_non_exhaustive()
+    }
+}

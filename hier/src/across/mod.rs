@@ -1,0 +1,36 @@
+//! Collectives across nodes: shared memory within a node, a schedule of messages between nodes.
+//!
+//! [`HierComm`] is the communicator. An allreduce has three parts, which overlap slice by slice: the ranks of a node reduce a
+//! slice into the shares of their leaders, the leaders of a share reduce it with those of the other nodes by a
+//! [schedule](crate::schedule), and each node hands the shares out. One leader a node makes it the classic hierarchy,
+//! several make it the data-partitioned one (Bayatpour et al., SC 2017), slices in flight make it a pipeline (SALaR, CLUSTER
+//! 2018).
+//!
+//! | file | what |
+//! |---|---|
+//! | `communicator` | the communicator: made, divided, duplicated, ended |
+//! | `allreduce`, `rooted` | the collectives |
+//! | `settings` | how it is made, and how ranks agree on that; `PHALANX_TOPOLOGY` |
+//! | `rules` | which schedule, leaders and slices a call takes; `PHALANX_CLUSTER` |
+//! | `adapt` | slices that find their size |
+//! | `run` | a schedule under way, executed without waiting |
+//! | `network` | all that a rank has under way |
+//! | `alarm` | how nodes hear of a rank that cannot go on |
+
+mod adapt;
+mod alarm;
+mod allreduce;
+mod communicator;
+mod error;
+mod flight;
+mod network;
+mod rooted;
+mod rules;
+mod run;
+mod settings;
+
+pub use communicator::HierComm;
+pub use error::{Error, Result};
+pub use rooted::HierProcess;
+pub use rules::{Choice, ClusterRules, Rule, Setting, Slice};
+pub use settings::ClusterSettings;

@@ -1,0 +1,259 @@
+//! How calls across nodes are carried out: the table, and the environment's word on it, `PHALANX_CLUSTER`.
+//!
+//! ```text
+//! PHALANX_CLUSTER = rule [ ; rule ]..
+//! rule            = collective : [schedule] [ , parameter = value ]..
+//! collective      = barrier | broadcast | reduce | allreduce | all
+//! schedule        = auto | ring | recursive-doubling | halving-nearest | halving-farthest | binomial | circulant
+//!                 | scatter-ring | scatter-ring-native | dissemination
+//! parameter       = leaders | slice | flight
+//! ```
+//! `leaders` is how many ranks of each node take a share of the vector to the network (at most the ranks of the
+//! smallest node, and 16). `slice` is how many bytes go through the pipeline at a time, or `whole`, or `adaptive`; `flight` is how
+//! many slices may be on the network at once. The rules of rank 0 count.
+
+use shm_core::Collective;
+use shm_core::select::number_of_bytes;
+
+use super::error::{Error, Result};
+use crate::schedule::{Algorithm, Goal, Order};
+
+/// The variable.
+pub(super) const VARIABLE: &str = "PHALANX_CLUSTER";
+
+/// How a message is cut for the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slice {
+    /// Slices grow from call to call until they are too large (Bayatpour et al., SALaR, 2018).
+    Adaptive,
+    /// So many bytes.
+    Bytes(usize),
+    /// Not at all.
+    Whole,
+}
+
+/// What is forced for one collective; `None` is left to the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// The schedule between nodes.
+    pub algorithm: Option<Algorithm>,
+    /// Leaders a node.
+    pub leaders: Option<usize>,
+    /// How messages are cut.
+    pub slice: Option<Slice>,
+    /// Slices on the network at once.
+    pub flight: Option<usize>,
+}
+
+/// The rules for all collectives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterRules {
+    rules: [Rule; 4],
+}
+
+/// What one call does across nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The schedule between nodes.
+    pub algorithm: Algorithm,
+    /// Leaders a node.
+    pub leaders: usize,
+    /// How the message is cut.
+    pub slice: Slice,
+    /// Slices on the network at once.
+    pub flight: usize,
+    /// Whether nodes are left out, and the schedule is one between all ranks: the only way to combine in rank order where the
+    /// ranks of a node do not follow one another.
+    pub flat: bool,
+}
+
+/// What a choice hangs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Nodes.
+    pub nodes: usize,
+    /// Ranks on the node that has the fewest.
+    pub fewest: usize,
+    /// Whether the ranks of each node follow one another.
+    pub block: bool,
+    /// Whether the order of operands is free.
+    pub commutative: bool,
+}
+
+/// More leaders have never been of use; so few, every node cuts shares alike.
+const MOST_LEADERS: usize = 16;
+/// Slices on the network at once, by default.
+const FLIGHT: usize = 2;
+/// Messages from here on are cut.
+const CUT_FROM: usize = 256 << 10;
+/// Below, rounds cost more than bytes: whole vectors go log2 N times.
+const SHORT: usize = 2 << 10;
+/// From so many bytes a segment on, a ring is as fast as its bytes.
+const RING_SEGMENT: usize = 4 << 10;
+/// Broadcasts from here on are scattered first.
+const LONG_BROADCAST: usize = 64 << 10;
+
+impl ClusterRules {
+    /// The rule of one collective.
+    #[must_use]
+    pub fn of(&self, what: Collective) -> Rule {
+        self.rules[what as usize]
+    }
+
+    /// What a call on `bytes` bytes does: a pure function, the same on all ranks.
+    #[must_use]
+    pub fn choose(&self, what: Collective, bytes: usize, setting: Setting) -> Choice {
+        let rule = self.of(what);
+        let flat = !setting.commutative && !setting.block;
+        let free = setting.commutative;
+        let nodes = setting.nodes.max(1);
+        let halving = Algorithm::HalvingDoubling { order: Order::Nearest };
+        let natural = match what {
+            Collective::Barrier => Algorithm::Dissemination,
+            Collective::Broadcast if bytes >= LONG_BROADCAST && nodes > 2 => Algorithm::ScatterRing { saving: true },
+            Collective::Broadcast => Algorithm::Binomial,
+            Collective::Reduce if bytes <= SHORT || nodes <= 2 => Algorithm::Binomial,
+            Collective::Reduce => halving,
+            Collective::Allreduce if bytes <= SHORT => Algorithm::RecursiveDoubling,
+            Collective::Allreduce if free && bytes / nodes >= RING_SEGMENT => Algorithm::Ring,
+            Collective::Allreduce if free && !nodes.is_power_of_two() => Algorithm::Circulant,
+            Collective::Allreduce => halving,
+        };
+        let goal = goal_of(what);
+        let serves = |algorithm: &Algorithm| algorithm.pattern(goal, 2).is_ok() && (free || algorithm.is_ordered(goal));
+        let algorithm = rule.algorithm.filter(serves).unwrap_or(natural);
+        let long = bytes >= CUT_FROM && what != Collective::Barrier;
+        let slice = match rule.slice {
+            Some(slice) => slice,
+            None if long && what == Collective::Allreduce => Slice::Adaptive,
+            None if long => Slice::Bytes(CUT_FROM.max(nodes * 8 * 1024)),
+            None => Slice::Whole,
+        };
+        let leaders = match what {
+            Collective::Allreduce if !flat => rule.leaders.unwrap_or(1).clamp(1, setting.fewest.clamp(1, MOST_LEADERS)),
+            _ => 1,
+        };
+        Choice { algorithm, leaders, slice, flight: rule.flight.unwrap_or(FLIGHT).max(1), flat }
+    }
+}
+
+/// What a schedule must achieve, for root 0.
+fn goal_of(what: Collective) -> Goal {
+    match what {
+        Collective::Barrier => Goal::Barrier,
+        Collective::Broadcast => Goal::Broadcast { root: 0 },
+        Collective::Reduce => Goal::Reduce { root: 0 },
+        Collective::Allreduce => Goal::Allreduce,
+    }
+}
+
+impl std::str::FromStr for ClusterRules {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = |why: String| Error::Rules { text: text.to_owned(), why };
+        let mut rules = Self::default();
+        for rule in text.split(';').map(str::trim).filter(|rule| !rule.is_empty()) {
+            let (what, how) = rule.split_once(':').ok_or_else(|| {
+                wrong(format!(
+                    "{rule:?} is no rule: write COLLECTIVE:SCHEDULE[,PARAMETER=VALUE..], as in allreduce:ring,leaders=2"
+                ))
+            })?;
+            let targets: Vec<Collective> = match what.trim() {
+                "all" => Collective::ALL.to_vec(),
+                name => vec![Collective::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| {
+                    wrong(format!("{name:?} is no collective: barrier, broadcast, reduce, allreduce, or all"))
+                })?],
+            };
+            for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+                for &target in &targets {
+                    set(&mut rules.rules[target as usize], target, part).map_err(wrong)?;
+                }
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// Sets one part of a rule.
+fn set(rule: &mut Rule, what: Collective, part: &str) -> std::result::Result<(), String> {
+    let number = |value: &str, most: usize| match number_of_bytes(value) {
+        Some(number) if (1..=most as u64).contains(&number) => Ok(number as usize),
+        _ => Err(format!("{value:?} is no number from 1 to {most}")),
+    };
+    match part.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+        None if part == "auto" => rule.algorithm = None,
+        None => {
+            let algorithm: Algorithm = part.parse().map_err(|error: crate::schedule::Error| error.to_string())?;
+            algorithm.pattern(goal_of(what), 2).map_err(|error| format!("{what}: {error}"))?;
+            rule.algorithm = Some(algorithm);
+        }
+        Some(("leaders", value)) => rule.leaders = Some(number(value, MOST_LEADERS)?),
+        Some(("flight", value)) => rule.flight = Some(number(value, 64)?),
+        Some(("slice", "adaptive")) => rule.slice = Some(Slice::Adaptive),
+        Some(("slice", "whole")) => rule.slice = Some(Slice::Whole),
+        Some(("slice", value)) => rule.slice = Some(Slice::Bytes(number(value, 1 << 40)?)),
+        Some((name, _)) => return Err(format!("{name:?} is no parameter: leaders, slice, flight")),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLUSTER: Setting = Setting { nodes: 8, fewest: 4, block: true, commutative: true };
+
+    #[test]
+    fn the_table() {
+        let rules = ClusterRules::default();
+        let allreduce = |bytes, setting| rules.choose(Collective::Allreduce, bytes, setting).algorithm;
+        assert_eq!(allreduce(8, CLUSTER), Algorithm::RecursiveDoubling);
+        assert_eq!(allreduce(1 << 20, CLUSTER), Algorithm::Ring);
+        assert_eq!(allreduce(16 << 10, Setting { nodes: 9, ..CLUSTER }), Algorithm::Circulant);
+        let fixed = Setting { commutative: false, ..CLUSTER };
+        assert!(allreduce(1 << 20, fixed).is_ordered(Goal::Allreduce));
+        assert!(!rules.choose(Collective::Allreduce, 8, fixed).flat);
+        assert!(rules.choose(Collective::Allreduce, 8, Setting { block: false, ..fixed }).flat);
+    }
+
+    #[test]
+    fn every_choice_is_served_and_ordered_where_it_must_be() {
+        for text in ["", "all:flight=3", "allreduce:ring", "allreduce:binomial;reduce:binomial"] {
+            let rules: ClusterRules = text.parse().unwrap();
+            for what in Collective::ALL {
+                for bytes in [0, 1, 2048, 2049, 100_000, 1 << 20, 1 << 30] {
+                    for nodes in 1..40 {
+                        for (block, commutative) in [(true, true), (true, false), (false, true), (false, false)] {
+                            let setting = Setting { nodes, fewest: 2, block, commutative };
+                            let choice = rules.choose(what, bytes, setting);
+                            choice.algorithm.pattern(goal_of(what), nodes as u32).unwrap();
+                            assert!(commutative || choice.algorithm.is_ordered(goal_of(what)));
+                            assert!((1..=2).contains(&choice.leaders));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rules_are_read() {
+        let rules: ClusterRules =
+            "allreduce: ring, leaders=2, slice=64K; broadcast:binomial,slice=whole".parse().unwrap();
+        let choice = rules.choose(Collective::Allreduce, 100, CLUSTER);
+        assert_eq!((choice.algorithm, choice.leaders, choice.slice), (Algorithm::Ring, 2, Slice::Bytes(64 << 10)));
+        assert_eq!(rules.of(Collective::Broadcast).slice, Some(Slice::Whole));
+        for (text, word) in [
+            ("allreduce", "is no rule"),
+            ("sum:ring", "no collective"),
+            ("allreduce:rung", "rung"),
+            ("broadcast:ring", "broadcast"),
+            ("allreduce:leaders=0", "from 1"),
+            ("allreduce:speed=9", "no parameter"),
+        ] {
+            let error = text.parse::<ClusterRules>().unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains(text), "{error}");
+        }
+    }
+}

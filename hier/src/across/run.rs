@@ -1,0 +1,242 @@
+//! A program under way: a schedule executed over a transport, as far as it goes without waiting.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shm_core::Element;
+use shm_core::operator::Operator;
+
+use crate::schedule::{Combine, Program, Span, segment_range};
+use crate::transport::{self, Request, Transport};
+
+/// How long a message that is given up may take to end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Arrivals that wait to be combined begin at multiples of this, so that elements of any type are aligned.
+const LINE: usize = 64;
+
+/// A piece of the buffer for arrivals.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
+/// An operator with its element type forgotten.
+#[derive(Clone, Copy)]
+pub(super) struct Combiner {
+    operator: *const (),
+    call: unsafe fn(*const (), *mut u8, [*const u8; 2], usize),
+}
+
+impl Combiner {
+    pub fn of<T: Element, O: Operator<T>>(operator: &O) -> Self {
+        /// # Safety
+        /// `operator` points to a live `O`; the rest as for `Operator::<T>::fold` of `n` elements.
+        unsafe fn call<T: Element, O: Operator<T>>(
+            operator: *const (),
+            dst: *mut u8,
+            operands: [*const u8; 2],
+            n: usize,
+        ) {
+            // SAFETY: by contract it points to a live `O`.
+            let operator = unsafe { &*operator.cast::<O>() };
+            let operands = operands.map(|operand| operand.cast::<T>());
+            // SAFETY: by contract as `fold` wants it.
+            unsafe { operator.fold(dst.cast(), &operands, n) }
+        }
+        Self { operator: std::ptr::from_ref(operator).cast(), call: call::<T, O> }
+    }
+}
+
+/// The memory that a program works on.
+#[derive(Clone, Copy)]
+pub(super) struct Memory {
+    pub data: *mut u8,
+    /// Elements.
+    pub count: usize,
+    /// Bytes of an element.
+    pub element: usize,
+}
+
+impl Memory {
+    /// The memory of a vector that is written and read as bytes.
+    pub fn of<T: Element>(vector: &mut [T]) -> Self {
+        Self { data: vector.as_mut_ptr().cast(), count: vector.len(), element: size_of::<T>() }
+    }
+
+    /// The bytes of a span, in one piece or, where it goes round the end, in two. An empty span is an empty piece.
+    fn pieces(&self, span: Span, segments: u32) -> (Range<usize>, Option<Range<usize>>) {
+        let bytes = |first: u32, last: u32| {
+            let start = segment_range(self.count, segments as usize, first as usize).start;
+            let end = segment_range(self.count, segments as usize, last as usize).end;
+            start * self.element..end * self.element
+        };
+        if span.count == 0 {
+            return (0..0, None);
+        }
+        let last = span.first + span.count - 1;
+        if last < segments {
+            return (bytes(span.first, last), None);
+        }
+        (bytes(span.first, segments - 1), Some(bytes(0, last - segments)))
+    }
+}
+
+/// A message on its way in.
+struct Arrival {
+    request: Request,
+    /// Where it belongs.
+    place: Range<usize>,
+    /// Where it is until the round ends, and how it is combined then; none where it goes straight to its place.
+    waits: Option<(usize, Combine)>,
+}
+
+/// A program under way.
+///
+/// # Safety
+/// Who makes one keeps the memory and the operator alive, and leaves both alone, until [`step`](Run::step) has returned
+/// `Ok(true)` or [`give_up`](Run::give_up) was called.
+pub(super) struct Run {
+    program: Arc<Program>,
+    /// The transport's ranks, by rank of the program.
+    peers: Arc<[usize]>,
+    tag: u32,
+    memory: Memory,
+    combiner: Option<Combiner>,
+    round: usize,
+    /// Whether the messages of this round were begun.
+    begun: bool,
+    departures: Vec<Request>,
+    arrivals: Vec<Arrival>,
+    buffer: Vec<Line>,
+}
+
+// SAFETY: the pointers are to memory that the maker keeps for this run alone, and to an operator that is only read.
+unsafe impl Send for Run {}
+
+impl Run {
+    /// # Safety
+    /// As the type says.
+    pub unsafe fn new(
+        program: Arc<Program>,
+        peers: Arc<[usize]>,
+        tag: u32,
+        memory: Memory,
+        combiner: Option<Combiner>,
+    ) -> Self {
+        Self {
+            program,
+            peers,
+            tag,
+            memory,
+            combiner,
+            round: 0,
+            begun: false,
+            departures: Vec::new(),
+            arrivals: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Goes as far as it can without waiting. Returns whether all is done.
+    pub fn step(&mut self, transport: &dyn Transport) -> transport::Result<bool> {
+        while self.round < self.program.rounds.len() {
+            if !self.begun {
+                self.begin(transport)?;
+                self.begun = true;
+            }
+            if !self.test(transport)? {
+                return Ok(false);
+            }
+            self.apply();
+            self.begun = false;
+            self.round += 1;
+        }
+        Ok(true)
+    }
+
+    /// Begins all messages of the round: receives first, so that what comes has its place.
+    fn begin(&mut self, transport: &dyn Transport) -> transport::Result<()> {
+        let program = Arc::clone(&self.program);
+        let round = &program.rounds[self.round];
+        let mut waiting = 0;
+        let mut expected = Vec::with_capacity(round.receives.len());
+        for receive in &round.receives {
+            let (first, second) = self.memory.pieces(receive.span, program.segments);
+            for place in std::iter::once(first).chain(second) {
+                let waits = (receive.combine != Combine::Replace).then_some((waiting, receive.combine));
+                waiting += if waits.is_some() { place.len().next_multiple_of(LINE) } else { 0 };
+                expected.push((receive.from, place, waits));
+            }
+        }
+        if self.buffer.len() * LINE < waiting {
+            self.buffer.resize(waiting / LINE, Line([0; LINE]));
+        }
+        for (from, place, waits) in expected {
+            let into = match waits {
+                Some((at, _)) => self.buffer.as_mut_ptr().cast::<u8>().wrapping_add(at),
+                None => self.memory.data.wrapping_add(place.start),
+            };
+            // SAFETY: the place lies within the memory, which its owner keeps for this run, or within the buffer, which
+            // does not grow before the round has ended; no other receive of the round goes there.
+            let request = unsafe { transport.receive(self.peers[from as usize], self.tag, into, place.len()) }?;
+            self.arrivals.push(Arrival { request, place, waits });
+        }
+        for send in &round.sends {
+            let (first, second) = self.memory.pieces(send.span, program.segments);
+            for piece in std::iter::once(first).chain(second) {
+                let from = self.memory.data.wrapping_add(piece.start);
+                // SAFETY: the piece lies within the memory; what arrives in this round goes elsewhere, or waits.
+                let request =
+                    unsafe { transport.send(self.peers[send.to as usize], self.tag, from.cast_const(), piece.len()) }?;
+                self.departures.push(request);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all messages of the round have ended.
+    fn test(&mut self, transport: &dyn Transport) -> transport::Result<bool> {
+        let mut all = true;
+        for request in self.arrivals.iter_mut().map(|arrival| &mut arrival.request).chain(&mut self.departures) {
+            all &= request.has_ended() || transport.test(request)?;
+        }
+        Ok(all)
+    }
+
+    /// Combines what has waited with what is there.
+    fn apply(&mut self) {
+        self.departures.clear();
+        for arrival in self.arrivals.drain(..) {
+            let (Some((at, combine)), Some(combiner)) = (arrival.waits, self.combiner) else { continue };
+            let n = arrival.place.len().checked_div(self.memory.element).unwrap_or(0);
+            let arrived = self.buffer.as_ptr().cast::<u8>().wrapping_add(at);
+            let own = self.memory.data.wrapping_add(arrival.place.start);
+            let operands = match combine {
+                Combine::Left => [arrived, own.cast_const()],
+                Combine::Right | Combine::Replace => [own.cast_const(), arrived],
+            };
+            // SAFETY: both hold `n` elements, aligned; the messages of the round have ended, so that nobody else touches
+            // them; the operator is alive.
+            unsafe { (combiner.call)(combiner.operator, own, operands, n) };
+        }
+    }
+
+    /// Ends all messages that are under way.
+    ///
+    /// Ends the process if one cannot be withdrawn: the library below would go on writing to memory that is no longer its
+    /// own.
+    pub fn give_up(&mut self, transport: &dyn Transport) {
+        let arrivals = self.arrivals.drain(..).map(|arrival| arrival.request);
+        for request in arrivals.chain(self.departures.drain(..)) {
+            if !request.has_ended() && !transport.abandon(request, FAREWELL) {
+                eprintln!(
+                    "phalanx: rank {}: a message of a call that failed cannot be withdrawn; the process ends, since its memory is not \
+                     safe any more",
+                    transport.rank()
+                );
+                std::process::abort();
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How a communicator across nodes is made, and how its ranks come to one word on it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+use super::rules::{self, ClusterRules};
+use crate::nodes::{Placement, Settings};
+use crate::transport::{Transport, all_gather};
+
+/// The variable that names the file of switches.
+const TOPOLOGY: &str = "PHALANX_TOPOLOGY";
+
+/// How a communicator across nodes is made.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterSettings {
+    /// How nodes are found.
+    pub nodes: Settings,
+    /// How calls are carried out, as text (see [`ClusterRules`]); what rank 0 says counts.
+    pub rules: String,
+    /// The file that says which hosts are at which switches (Slurm's `topology.conf`), so that rings load every link once; rank 0
+    /// reads it. Without one, rings go round nodes in the order of their first ranks.
+    pub topology: Option<PathBuf>,
+}
+
+/// What all ranks have agreed on.
+pub(super) struct Agreed {
+    pub rules: ClusterRules,
+    /// The hosts of all ranks, and the file's text; empty without one.
+    hosts: Vec<String>,
+    topology: String,
+}
+
+/// What each rank tells the others: three texts, parted by a byte that is in none of them.
+const PART: char = '\0';
+
+impl ClusterSettings {
+    /// The settings that the environment asks for: `PHALANX_CLUSTER` has rules, `PHALANX_TOPOLOGY` names a file.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        let rules = std::env::var(rules::VARIABLE).unwrap_or_default();
+        let topology = std::env::var_os(TOPOLOGY).filter(|path| !path.is_empty()).map(PathBuf::from);
+        Self { nodes: Settings::default(), rules, topology }
+    }
+
+    /// Tells the others, and hears from them. Collective. A file that rank 0 cannot read is an error on all ranks.
+    pub(super) fn agree(&self, transport: &dyn Transport) -> Result<Agreed> {
+        let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let (topology, fault) = match &self.topology {
+            Some(path) if transport.rank() == 0 => match std::fs::read_to_string(path) {
+                Ok(text) => (text, String::new()),
+                Err(error) => (String::new(), format!("{}: {error}", path.display())),
+            },
+            _ => (String::new(), String::new()),
+        };
+        let own =
+            [host.as_str(), self.rules.as_str(), topology.as_str(), fault.as_str()].map(|text| text.replace(PART, ""));
+        let all = all_gather(transport, own.join(&PART.to_string()).as_bytes(), None)?;
+        let all: Vec<String> = all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+        let mut first = all.first().map_or("", String::as_str).split(PART).skip(1);
+        let [rules, topology, fault] = [(); 3].map(|()| first.next().unwrap_or_default().to_owned());
+        if !fault.is_empty() {
+            return Err(Error::Topology { why: fault });
+        }
+        let hosts = all.iter().map(|text| text.split(PART).next().unwrap_or_default().to_owned()).collect();
+        Ok(Agreed { rules: rules.parse()?, hosts, topology })
+    }
+}
+
+impl Agreed {
+    /// The order of the nodes in rings: depth first through the switches, where they are known.
+    pub fn ring(&self, placement: &Placement) -> Result<Arc<[usize]>> {
+        if self.topology.is_empty() {
+            return Ok((0..placement.nodes()).collect());
+        }
+        let wrong = |error: topo::cluster::Error| Error::Topology { why: error.to_string() };
+        let cluster = topo::Cluster::from_topology_conf(&self.topology).map_err(wrong)?;
+        let hosts: Vec<&String> = (0..placement.nodes()).map(|node| &self.hosts[placement.members(node)[0]]).collect();
+        Ok(cluster.order_of(&hosts).map_err(wrong)?.into())
+    }
+}

@@ -1,0 +1,140 @@
+//! What a rank tells the others of itself, so that they find out who could share memory.
+
+use std::sync::OnceLock;
+
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::{Pid, gethostname};
+
+use super::error::{Error, Result};
+
+/// Facts of one rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    pub host: String,
+    /// The running kernel: the same in all containers of a machine. Empty where it cannot be read.
+    pub boot: String,
+    /// The network namespace: names of sockets are known within one. Empty where it cannot be read.
+    pub network: String,
+    /// A random number of the process, which is not its number: that may be the same in two containers.
+    pub process: u64,
+    /// Cores that this process may use at once, by the limit of its control group; none if its mask says it all.
+    pub quota: Option<usize>,
+    /// The processors on which it may run.
+    pub mask: Vec<usize>,
+    /// The ranks that the transport takes to share memory with it.
+    pub mates: Option<Vec<usize>>,
+}
+
+impl Card {
+    /// That of the calling rank.
+    pub fn own(mates: Option<Vec<usize>>) -> Result<Self> {
+        let host = gethostname().map_err(Error::system("gethostname"))?.to_string_lossy().into_owned();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        let network = std::fs::read_link("/proc/self/ns/net").unwrap_or_default().to_string_lossy().into_owned();
+        let mask = match sched_getaffinity(Pid::from_raw(0)) {
+            Ok(set) => (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect(),
+            Err(_) => Vec::new(),
+        };
+        let usable = std::thread::available_parallelism().map_or(1, usize::from);
+        let quota = if mask.is_empty() || usable < mask.len() { Some(usable) } else { None };
+        Ok(Self { host, boot, network, process: process_mark()?, quota, mask, mates })
+    }
+
+    /// As text, a line for each fact.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let numbers = |list: &[usize]| list.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let lines = [
+            self.host.replace('\n', " "),
+            self.boot.clone(),
+            self.network.clone(),
+            self.process.to_string(),
+            self.quota.map_or(String::new(), |quota| quota.to_string()),
+            numbers(&self.mask),
+            self.mates.as_deref().map_or("unknown".to_owned(), numbers),
+        ];
+        lines.join("\n").into_bytes()
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let [host, boot, network, process, quota, mask, mates] =
+            text.split('\n').collect::<Vec<_>>().try_into().ok()?;
+        let numbers =
+            |text: &str| text.split_whitespace().map(str::parse).collect::<std::result::Result<Vec<usize>, _>>().ok();
+        Some(Self {
+            host: host.to_owned(),
+            boot: boot.to_owned(),
+            network: network.to_owned(),
+            process: process.parse().ok()?,
+            quota: if quota.is_empty() { None } else { Some(quota.parse().ok()?) },
+            mask: numbers(mask)?,
+            mates: if mates == "unknown" { None } else { Some(numbers(mates)?) },
+        })
+    }
+}
+
+/// A number that this process drew at random, once.
+fn process_mark() -> Result<u64> {
+    static MARK: OnceLock<u64> = OnceLock::new();
+    if let Some(&mark) = MARK.get() {
+        return Ok(mark);
+    }
+    let mark = u64::from_le_bytes(random()?);
+    Ok(*MARK.get_or_init(|| mark))
+}
+
+/// Bytes that nobody can guess.
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+    match got {
+        Ok(count) if count == N => Ok(bytes),
+        Ok(count) => Err(Error::System { what: "getrandom", cause: format!("{count} bytes instead of {N}") }),
+        Err(error) => Err(Error::System { what: "getrandom", cause: error.to_string() }),
+    }
+}
+
+/// Cores that the ranks of a node may use together: those in any mask, and no more than a quota allows. A rank that
+/// a launcher has bound sees but its own.
+pub(super) fn cores<'a>(cards: impl Iterator<Item = &'a Card>) -> usize {
+    let mut cpus: Vec<usize> = Vec::new();
+    let mut quota = None;
+    let mut unknown = false;
+    for card in cards {
+        cpus.extend(&card.mask);
+        unknown |= card.mask.is_empty();
+        quota = quota.max(card.quota);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    let masks = if unknown { usize::MAX } else { cpus.len() };
+    masks.min(quota.unwrap_or(usize::MAX)).clamp(1, 1 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn card(mask: &[usize], quota: Option<usize>) -> Card {
+        Card { quota, mask: mask.to_vec(), ..Card::own(None).unwrap() }
+    }
+
+    #[test]
+    fn a_card_comes_through() {
+        for mates in [None, Some(vec![]), Some(vec![0, 5])] {
+            let card = Card::own(mates).unwrap();
+            assert_eq!(Card::from_bytes(&card.to_bytes()), Some(card));
+        }
+        assert_eq!(Card::from_bytes(b"a\nb"), None);
+        assert_eq!(Card::from_bytes(&[0xff]), None);
+    }
+
+    #[test]
+    fn cores_of_bound_ranks_add_up() {
+        let cores = |cards: &[Card]| cores(cards.iter());
+        assert_eq!(cores(&[card(&[0], None), card(&[1], None), card(&[1], None)]), 2);
+        assert_eq!(cores(&[card(&[0, 1, 2, 3], None), card(&[0, 1, 2, 3], None)]), 4);
+        assert_eq!(cores(&[card(&[0, 1, 2, 3], Some(2)), card(&[4, 5], None)]), 2);
+        assert_eq!(cores(&[card(&[], Some(3))]), 3);
+    }
+}

@@ -1,0 +1,152 @@
+//! Rabenseifner's recursive halving and doubling.
+//!
+//! The core is a power of two of ranks ([`Fold`]), with a segment for each. While halving, partners differ in one bit of
+//! their number. Each keeps one half of the span that it has, the lower half where its bit is 0, and sends the other half.
+//! While doubling the same partners meet in the reverse order, and send each other all that they have.
+//!
+//! Nearest first, the operands of a span are always those of neighbouring ranks, in rank order; which segment a member
+//! ends with is its number with the bits reversed. Farthest first, member i ends with segment i, and the operands are
+//! combined in an order of their own.
+
+use super::Order;
+use super::fold::{Fold, Role};
+use super::program::{Combine, Receive, Round, Send, Span};
+
+/// The halving and doubling of a number of ranks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Halving {
+    pub(super) fold: Fold,
+    pub(super) order: Order,
+}
+
+impl Halving {
+    pub(super) fn new(ranks: u32, order: Order) -> Halving {
+        Halving { fold: Fold::of(ranks), order }
+    }
+
+    /// The rounds of an allreduce.
+    pub(super) fn rounds(self) -> u32 {
+        2 * self.fold.log() + 2 * self.fold.rounds()
+    }
+
+    /// The rounds of a reduce: one less than those of an allreduce if only some other rank stands aside.
+    pub(super) fn reduce_rounds(self, root: u32) -> u32 {
+        let aside = matches!(self.fold.role(root), Role::Aside(_));
+        2 * self.fold.log() + self.fold.rounds() + u32::from(aside)
+    }
+
+    pub(super) fn allreduce(self, rank: u32, round: u32) -> Round {
+        let (fold, log) = (self.fold, self.fold.log());
+        let all = Span::all(fold.core);
+        match round.checked_sub(fold.rounds()) {
+            None => fold.fold_in(rank, all),
+            Some(step) if step < log => self.halve(rank, step),
+            Some(step) if step < 2 * log => self.double(rank, 2 * log - 1 - step),
+            Some(_) => fold.fold_out(rank, all, |_| true),
+        }
+    }
+
+    /// As an allreduce, but only those send while doubling who lie away from the root.
+    pub(super) fn reduce(self, root: u32, rank: u32, round: u32) -> Round {
+        let (fold, log) = (self.fold, self.fold.log());
+        let all = Span::all(fold.core);
+        match round.checked_sub(fold.rounds()) {
+            None => fold.fold_in(rank, all),
+            Some(step) if step < log => self.halve(rank, step),
+            Some(step) if step < 2 * log => self.gather(root, rank, 2 * log - 1 - step),
+            Some(_) => fold.fold_out(rank, all, |aside| aside == root),
+        }
+    }
+
+    /// Halving number `step`, from 0.
+    pub(super) fn halve(self, rank: u32, step: u32) -> Round {
+        let Role::Member(member) = self.fold.role(rank) else {
+            return Round::default();
+        };
+        let partner = member ^ self.bit(step);
+        let to = self.fold.rank(partner);
+        let combine = if partner < member { Combine::Left } else { Combine::Right };
+        Round::both(
+            Send { to, span: self.span(partner, step + 1) },
+            Receive { from: to, span: self.span(member, step + 1), combine },
+        )
+    }
+
+    /// The doubling that undoes halving number `step`.
+    pub(super) fn double(self, rank: u32, step: u32) -> Round {
+        let Role::Member(member) = self.fold.role(rank) else {
+            return Round::default();
+        };
+        let partner = member ^ self.bit(step);
+        let to = self.fold.rank(partner);
+        Round::both(
+            Send { to, span: self.span(member, step + 1) },
+            Receive { from: to, span: self.span(partner, step + 1), combine: Combine::Replace },
+        )
+    }
+
+    /// The same, towards the root only: of the members that agree with the root in all the bits of later halvings,
+    /// those that do not in this one send to those that do.
+    fn gather(self, root: u32, rank: u32, step: u32) -> Round {
+        let (Role::Member(towards) | Role::Aside(towards)) = self.fold.role(root);
+        let Role::Member(member) = self.fold.role(rank) else {
+            return Round::default();
+        };
+        let later = (step + 1..self.fold.log()).fold(0, |bits, step| bits | self.bit(step));
+        let away = member ^ towards;
+        if away & later != 0 {
+            return Round::default();
+        }
+        let mut round = self.double(rank, step);
+        if away & self.bit(step) == 0 {
+            round.sends.clear()
+        } else {
+            round.receives.clear()
+        }
+        round
+    }
+
+    /// In which bit the partners of a halving differ.
+    fn bit(self, step: u32) -> u32 {
+        match self.order {
+            Order::Nearest => 1 << step,
+            Order::Farthest => self.fold.core >> (step + 1),
+        }
+    }
+
+    /// What a member has left after so many halvings.
+    fn span(self, member: u32, halvings: u32) -> Span {
+        let mut span = Span::all(self.fold.core);
+        for step in 0..halvings {
+            span.count /= 2;
+            if member & self.bit(step) != 0 {
+                span.first += span.count;
+            }
+        }
+        span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(order: Order, member: u32) -> u32 {
+        let span = Halving::new(8, order).span(member, 3);
+        assert_eq!(span.count, 1);
+        span.first
+    }
+
+    #[test]
+    fn who_ends_with_which_segment() {
+        assert_eq!((0..8).map(|member| left(Order::Farthest, member)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!((0..8).map(|member| left(Order::Nearest, member)).collect::<Vec<_>>(), [0, 4, 2, 6, 1, 5, 3, 7]);
+    }
+
+    #[test]
+    fn the_first_exchange_is_with_the_neighbour_or_half_way_round() {
+        let first = |order| Halving::new(8, order).halve(2, 0).sends[0];
+        assert_eq!(first(Order::Nearest), Send { to: 3, span: Span { first: 4, count: 4 } });
+        assert_eq!(first(Order::Farthest), Send { to: 6, span: Span { first: 4, count: 4 } });
+    }
+}

@@ -1,0 +1,277 @@
+//! The one door to MPI's C calls: every return code is looked at.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+
+use mpi::ffi::{self, MPI_Comm, MPI_Message, MPI_Request, MPI_Status};
+
+use super::super::Error;
+
+/// A call that failed, and what MPI says of it.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub call: &'static str,
+    pub text: String,
+}
+
+impl Failure {
+    /// As an error of a rank, in a call with a peer.
+    pub fn of(self, rank: usize, peer: Option<usize>) -> Error {
+        Error::Library { call: self.call, rank, peer, text: self.text }
+    }
+}
+
+type Result<T> = std::result::Result<T, Failure>;
+
+fn checked(call: &'static str, code: c_int) -> Result<()> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut text = [0_u8; ffi::MPI_MAX_ERROR_STRING as usize];
+    let mut length = 0;
+    // SAFETY: the buffer has the length that MPI asks for.
+    let known = unsafe { ffi::PMPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut length) };
+    let text = if known == ffi::MPI_SUCCESS as c_int {
+        as_text(&text, length)
+    } else {
+        format!("error {code}, of which MPI has no text")
+    };
+    Err(Failure { call, text })
+}
+
+/// A text that MPI wrote into a buffer.
+fn as_text(buffer: &[u8], length: c_int) -> String {
+    let text = &buffer[..buffer.len().min(length.max(0) as usize)];
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).trim().to_owned()
+}
+
+/// Bytes as MPI sends them.
+fn byte() -> ffi::MPI_Datatype {
+    // SAFETY: a constant that is filled before main.
+    unsafe { ffi::RSMPI_UINT8_T }
+}
+
+/// MPI's world.
+pub(super) fn world() -> MPI_Comm {
+    // SAFETY: a constant that is filled before main.
+    unsafe { ffi::RSMPI_COMM_WORLD }
+}
+
+/// MPI's numbers for its thread levels, from MPI_THREAD_SINGLE on.
+pub(super) fn thread_levels() -> [c_int; 4] {
+    [ffi::MPI_THREAD_SINGLE, ffi::MPI_THREAD_FUNNELED, ffi::MPI_THREAD_SERIALIZED, ffi::MPI_THREAD_MULTIPLE]
+        .map(|level| level as c_int)
+}
+
+pub(super) fn is_initialised() -> bool {
+    let mut flag = 0;
+    // SAFETY: may be called at any time.
+    let code = unsafe { ffi::PMPI_Initialized(&mut flag) };
+    code == ffi::MPI_SUCCESS as c_int && flag != 0
+}
+
+pub(super) fn is_finalised() -> bool {
+    let mut flag = 0;
+    // SAFETY: may be called at any time.
+    let code = unsafe { ffi::PMPI_Finalized(&mut flag) };
+    code == ffi::MPI_SUCCESS as c_int && flag != 0
+}
+
+pub(super) fn thread_level() -> Result<c_int> {
+    let mut level = 0;
+    // SAFETY: MPI is running: the callers have asked.
+    let code = unsafe { ffi::PMPI_Query_thread(&mut level) };
+    checked("MPI_Query_thread", code).map(|()| level)
+}
+
+pub(super) fn is_main_thread() -> Result<bool> {
+    let mut flag = 0;
+    // SAFETY: MPI is running: the callers have asked.
+    let code = unsafe { ffi::PMPI_Is_thread_main(&mut flag) };
+    checked("MPI_Is_thread_main", code).map(|()| flag != 0)
+}
+
+pub(super) fn library_version() -> Result<String> {
+    let mut text = vec![0_u8; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize];
+    let mut length = 0;
+    // SAFETY: the buffer has the length that MPI asks for; the call may be made at any time.
+    let code = unsafe { ffi::PMPI_Get_library_version(text.as_mut_ptr().cast::<c_char>(), &mut length) };
+    checked("MPI_Get_library_version", code).map(|()| as_text(&text, length))
+}
+
+pub(super) fn is_between_groups(comm: MPI_Comm) -> Result<bool> {
+    let mut flag = 0;
+    // SAFETY: the communicator is valid, by contract of the transport.
+    let code = unsafe { ffi::PMPI_Comm_test_inter(comm, &mut flag) };
+    checked("MPI_Comm_test_inter", code).map(|()| flag != 0)
+}
+
+pub(super) fn rank(comm: MPI_Comm) -> Result<usize> {
+    let mut rank = 0;
+    // SAFETY: the communicator is valid, by contract of the transport.
+    let code = unsafe { ffi::PMPI_Comm_rank(comm, &mut rank) };
+    checked("MPI_Comm_rank", code).map(|()| rank as usize)
+}
+
+pub(super) fn size(comm: MPI_Comm) -> Result<usize> {
+    let mut size = 0;
+    // SAFETY: the communicator is valid, by contract of the transport.
+    let code = unsafe { ffi::PMPI_Comm_size(comm, &mut size) };
+    checked("MPI_Comm_size", code).map(|()| size as usize)
+}
+
+pub(super) fn duplicate(comm: MPI_Comm) -> Result<MPI_Comm> {
+    // SAFETY: a constant that is filled before main.
+    let mut new = unsafe { ffi::RSMPI_COMM_NULL };
+    // SAFETY: the communicator is valid, by contract of the transport.
+    let code = unsafe { ffi::PMPI_Comm_dup(comm, &mut new) };
+    checked("MPI_Comm_dup", code).map(|()| new)
+}
+
+/// The communicator of those ranks that share memory, ordered by `key`.
+pub(super) fn split_by_memory(comm: MPI_Comm, key: c_int) -> Result<MPI_Comm> {
+    // SAFETY: a constant that is filled before main.
+    let mut new = unsafe { ffi::RSMPI_COMM_NULL };
+    // SAFETY: a constant that is filled before main.
+    let shared = unsafe { ffi::RSMPI_COMM_TYPE_SHARED };
+    // SAFETY: a constant that is filled before main.
+    let info = unsafe { ffi::RSMPI_INFO_NULL };
+    // SAFETY: the communicator is the transport's own.
+    let code = unsafe { ffi::PMPI_Comm_split_type(comm, shared, key, info, &mut new) };
+    checked("MPI_Comm_split_type", code).map(|()| new)
+}
+
+/// The communicator of some ranks, called by these only.
+pub(super) fn create_group(comm: MPI_Comm, members: &[c_int], tag: c_int) -> Result<MPI_Comm> {
+    let all = group(comm)?;
+    let mut some = Group::empty();
+    // SAFETY: the group is valid; the list has so many ranks, which were checked.
+    let code = unsafe { ffi::PMPI_Group_incl(all.0, members.len() as c_int, members.as_ptr(), &mut some.0) };
+    checked("MPI_Group_incl", code)?;
+    // SAFETY: a constant that is filled before main.
+    let mut new = unsafe { ffi::RSMPI_COMM_NULL };
+    // SAFETY: communicator and group are valid.
+    let code = unsafe { ffi::PMPI_Comm_create_group(comm, some.0, tag, &mut new) };
+    checked("MPI_Comm_create_group", code).map(|()| new)
+}
+
+/// The ranks, in `outer`, of those who are in `inner`.
+pub(super) fn ranks_in(inner: MPI_Comm, outer: MPI_Comm) -> Result<Vec<c_int>> {
+    let (from, to) = (group(inner)?, group(outer)?);
+    let count = size(inner)?;
+    let ranks: Vec<c_int> = (0..count as c_int).collect();
+    let mut translated = vec![0; count];
+    // SAFETY: both groups are valid, and both lists have `count` ranks.
+    let code = unsafe {
+        ffi::PMPI_Group_translate_ranks(from.0, count as c_int, ranks.as_ptr(), to.0, translated.as_mut_ptr())
+    };
+    checked("MPI_Group_translate_ranks", code).map(|()| translated)
+}
+
+/// A group, given back when it is dropped.
+struct Group(ffi::MPI_Group);
+
+impl Group {
+    fn empty() -> Self {
+        // SAFETY: a constant that is filled before main.
+        Self(unsafe { ffi::RSMPI_GROUP_NULL })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: a constant that is filled before main.
+        if self.0 != unsafe { ffi::RSMPI_GROUP_NULL } {
+            // SAFETY: the group is valid, and freed once. Nothing can be done about a refusal.
+            let _ = unsafe { ffi::PMPI_Group_free(&mut self.0) };
+        }
+    }
+}
+
+fn group(comm: MPI_Comm) -> Result<Group> {
+    let mut group = Group::empty();
+    // SAFETY: the communicator is valid.
+    let code = unsafe { ffi::PMPI_Comm_group(comm, &mut group.0) };
+    checked("MPI_Comm_group", code).map(|()| group)
+}
+
+/// Has errors of calls on this communicator returned.
+pub(super) fn return_errors(comm: MPI_Comm) -> Result<()> {
+    // SAFETY: a constant that is filled before main.
+    let handler = unsafe { ffi::RSMPI_ERRORS_RETURN };
+    // SAFETY: the communicator is the transport's own.
+    let code = unsafe { ffi::PMPI_Comm_set_errhandler(comm, handler) };
+    checked("MPI_Comm_set_errhandler", code)
+}
+
+pub(super) fn free(comm: &mut MPI_Comm) -> Result<()> {
+    // SAFETY: the communicator is the transport's own, and freed once.
+    let code = unsafe { ffi::PMPI_Comm_free(comm) };
+    checked("MPI_Comm_free", code)
+}
+
+/// # Safety
+/// `data` is valid for reads of `bytes` bytes until the request has ended.
+pub(super) unsafe fn send(comm: MPI_Comm, to: c_int, tag: c_int, data: *const u8, bytes: c_int) -> Result<MPI_Request> {
+    // SAFETY: a constant that is filled before main.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    // SAFETY: by contract; the communicator is the transport's own.
+    let code = unsafe { ffi::PMPI_Isend(data.cast::<c_void>(), bytes, byte(), to, tag, comm, &mut request) };
+    checked("MPI_Isend", code).map(|()| request)
+}
+
+/// The next message of a rank with a tag, if there is one, and its length. It is taken: nobody else can receive it.
+pub(super) fn take(comm: MPI_Comm, from: c_int, tag: c_int) -> Result<Option<(MPI_Message, usize)>> {
+    // SAFETY: a constant that is filled before main.
+    let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
+    let mut status = MaybeUninit::<MPI_Status>::zeroed();
+    let mut flag = 0;
+    // SAFETY: the communicator is the transport's own.
+    let code = unsafe { ffi::PMPI_Improbe(from, tag, comm, &mut flag, &mut message, status.as_mut_ptr()) };
+    checked("MPI_Improbe", code)?;
+    if flag == 0 {
+        return Ok(None);
+    }
+    let mut count = 0;
+    // SAFETY: MPI has filled the status, since there is a message.
+    let code = unsafe { ffi::PMPI_Get_count(status.as_ptr(), byte(), &mut count) };
+    checked("MPI_Get_count", code)?;
+    Ok(Some((message, usize::try_from(count).unwrap_or(usize::MAX))))
+}
+
+/// Receives a message that was taken.
+///
+/// # Safety
+/// `into` is valid for writes of the message's length, `bytes`, until the request has ended.
+pub(super) unsafe fn receive(mut message: MPI_Message, into: *mut u8, bytes: c_int) -> Result<MPI_Request> {
+    // SAFETY: a constant that is filled before main.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    // SAFETY: by contract; the message was taken, and is received once.
+    let code = unsafe { ffi::PMPI_Imrecv(into.cast::<c_void>(), bytes, byte(), &mut message, &mut request) };
+    checked("MPI_Imrecv", code).map(|()| request)
+}
+
+/// Whether a request has ended; one that has, also with a failure, is none any more.
+pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
+    // SAFETY: a constant that is filled before main.
+    let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
+    let mut flag = 0;
+    // SAFETY: a request that was begun here, or the null request.
+    let code = unsafe { ffi::PMPI_Test(request, &mut flag, ignore) };
+    checked("MPI_Test", code).map(|()| flag != 0)
+}
+
+/// Lets messages move.
+pub(super) fn probe(comm: MPI_Comm) -> Result<()> {
+    // SAFETY: a constant that is filled before main.
+    let any_source = unsafe { ffi::RSMPI_ANY_SOURCE };
+    // SAFETY: a constant that is filled before main.
+    let any_tag = unsafe { ffi::RSMPI_ANY_TAG };
+    // SAFETY: a constant that is filled before main.
+    let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
+    let mut flag = 0;
+    // SAFETY: the communicator is the transport's own.
+    let code = unsafe { ffi::PMPI_Iprobe(any_source, any_tag, comm, &mut flag, ignore) };
+    checked("MPI_Iprobe", code)
+}

@@ -1,0 +1,407 @@
+//! Messages over MPI.
+
+mod calls;
+mod start;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::ffi::c_int;
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use ::mpi::ffi::{MPI_Comm, MPI_Request};
+use ::mpi::topology::Communicator;
+
+use super::parts::{LONGEST_WHOLE, parts};
+use super::slots::{Request, Slots};
+use super::{Error, MOST_TAG, Result, Transport, check, place_among};
+use calls::Failure;
+pub use start::ThreadLevel;
+
+/// How long requests that were dropped may delay the end of the transport.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The tag under which the members of a subset find each other: of calls, not of messages, and so of all tags one.
+const SUBSET_TAG: c_int = 1;
+
+/// One rank's end of an MPI communicator's group.
+///
+/// It owns a duplicate of the communicator, so that no receive of the program can match its messages, and has errors
+/// returned as values there. Its calls go to the profiling interface (`PMPI_*`, MPI 4.0, 15.2): tools count the
+/// program's messages, not these.
+///
+/// Below `MPI_THREAD_SERIALIZED` it may only be used from the thread that made it; calls from others return
+/// [`Error::Thread`]. At that level it is for the program to see to it that no two threads are in MPI at once.
+///
+/// A message is taken only when its receive is there and its length is right (`MPI_Improbe`, MPI 4.0, 3.8.2): ranks that
+/// disagree about a length get an error. Receives are not posted to MPI, since a message that is longer than its receive
+/// makes MPICH 4.0 abort the job, and has Open MPI 4.1 write beyond the buffer (by CMA and TCP). It costs one more copy of
+/// messages that are short enough to be sent eagerly.
+///
+/// Drop it before `MPI_Finalize`; after that nothing is given back.
+pub struct MpiTransport {
+    /// I1: a duplicate that only this object uses, freed once.
+    comm: MPI_Comm,
+    rank: usize,
+    size: usize,
+    level: ThreadLevel,
+    home: ThreadId,
+    messages: RefCell<Messages>,
+    longest_whole: usize,
+    /// A call has failed: the communicator is not given back, since that may wait for a rank that is gone.
+    broken: Cell<bool>,
+}
+
+// SAFETY: below MPI_THREAD_SERIALIZED every call that reaches MPI is refused outside of the home thread (`enter`); from
+// there on MPI allows any thread, and that there is only one at a time follows from `!Sync` and the contract above.
+unsafe impl Send for MpiTransport {}
+
+/// The messages under way.
+struct Messages {
+    requests: Slots<Pending>,
+    /// Receives, of a rank and a tag, for which messages are to be taken yet, in the order in which they were posted.
+    posted: HashMap<(usize, u32), VecDeque<Request>>,
+    /// Messages of a wrong length: taken out of the way, so that their sends end.
+    sinks: Vec<(MPI_Request, Vec<u8>)>,
+}
+
+/// A message that has not ended.
+struct Pending {
+    peer: usize,
+    tag: u32,
+    /// I2: valid for `bytes` bytes, by contract of `send` and `receive`, until the request has ended.
+    buffer: *mut u8,
+    bytes: usize,
+    receives: bool,
+    /// Parts that were begun, and bytes in them.
+    begun: usize,
+    begun_bytes: usize,
+    /// Requests of parts that have begun and not ended, on pieces of the buffer.
+    under_way: Vec<MPI_Request>,
+    failed: Option<Error>,
+}
+
+impl MpiTransport {
+    /// A transport between the ranks of `communicator`, with the same rank numbers. Collective over them.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`], [`Error::Finalised`]; [`Error::Thread`] from a thread that may not use MPI;
+    /// [`Error::Singletons`]; [`Error::Intercommunicator`]; [`Error::Library`].
+    pub fn new<C: Communicator>(communicator: &C) -> Result<Self> {
+        // SAFETY: rsmpi's communicators are valid as long as they live.
+        unsafe { Self::from_raw(communicator.as_raw()) }
+    }
+
+    /// [`new`](MpiTransport::new) for MPI's world.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn world() -> Result<Self> {
+        start::ready()?;
+        // SAFETY: MPI's world is valid between MPI_Init and MPI_Finalize, which was just asked.
+        unsafe { Self::from_raw(calls::world()) }
+    }
+
+    /// [`new`](MpiTransport::new) for a communicator of C.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// `communicator` is valid, or MPI is not initialised.
+    pub unsafe fn from_raw(communicator: MPI_Comm) -> Result<Self> {
+        let level = start::ready()?;
+        let failed = |failure: Failure| failure.of(0, None);
+        if calls::is_between_groups(communicator).map_err(failed)? {
+            return Err(Error::Intercommunicator);
+        }
+        let world = calls::size(calls::world()).map_err(failed)?;
+        start::refuse_singletons(world)?;
+        let comm = calls::duplicate(communicator).map_err(failed)?;
+        Self::own(comm, level, LONGEST_WHOLE)
+    }
+
+    /// The longest message, in bytes, that goes in one part; at least 1, and 1 GiB unless it is set. Must be the same on
+    /// all ranks. For networks with a limit of their own, and for tests.
+    #[must_use]
+    pub fn with_longest_whole(mut self, bytes: usize) -> Self {
+        self.longest_whole = bytes.clamp(1, LONGEST_WHOLE);
+        self
+    }
+
+    /// What MPI granted to threads.
+    #[must_use]
+    pub fn thread_level(&self) -> ThreadLevel {
+        self.level
+    }
+
+    /// Takes a communicator over that was just made.
+    fn own(comm: MPI_Comm, level: ThreadLevel, longest_whole: usize) -> Result<Self> {
+        let failed = |failure: Failure| failure.of(0, None);
+        calls::return_errors(comm).map_err(failed)?;
+        let (rank, size) = (calls::rank(comm).map_err(failed)?, calls::size(comm).map_err(failed)?);
+        let home = std::thread::current().id();
+        let messages = Messages { requests: Slots::new(), posted: HashMap::new(), sinks: Vec::new() };
+        let (messages, broken) = (RefCell::new(messages), Cell::new(false));
+        Ok(Self { comm, rank, size, level, home, messages, longest_whole, broken })
+    }
+
+    /// Whether the calling thread may use MPI.
+    #[inline]
+    fn enter(&self) -> Result<()> {
+        if self.level < ThreadLevel::Serialized && std::thread::current().id() != self.home {
+            return Err(Error::Thread { level: self.level.name() });
+        }
+        Ok(())
+    }
+
+    fn failed(&self, failure: Failure, peer: Option<usize>) -> Error {
+        self.broken.set(true);
+        failure.of(self.rank, peer)
+    }
+
+    /// A message of which nothing has begun.
+    fn pending(&self, peer: usize, tag: u32, buffer: *mut u8, bytes: usize, receives: bool) -> Result<Pending> {
+        self.enter()?;
+        check(self.rank, self.size, peer, tag)?;
+        let (begun, begun_bytes, under_way, failed) = (0, 0, Vec::with_capacity(1), None);
+        Ok(Pending { peer, tag, buffer, bytes, receives, begun, begun_bytes, under_way, failed })
+    }
+
+    /// The length of the next part that is to begin.
+    fn next_part(&self, pending: &Pending) -> Option<usize> {
+        parts(pending.bytes, self.longest_whole).nth(pending.begun)
+    }
+
+    /// Begins the parts of a message to another rank.
+    fn begin_send(&self, pending: &mut Pending) -> Result<()> {
+        while let Some(part) = self.next_part(pending) {
+            let data = pending.buffer.wrapping_add(pending.begun_bytes);
+            // SAFETY: I2: the part lies within the buffer.
+            let request =
+                unsafe { calls::send(self.comm, pending.peer as c_int, pending.tag as c_int, data, part as c_int) };
+            pending.begin(request.map_err(|failure| self.failed(failure, Some(pending.peer)))?, part);
+        }
+        Ok(())
+    }
+
+    /// Takes what has come from a rank with a tag, for the receives that wait for it.
+    fn take(&self, messages: &mut Messages, key: (usize, u32)) -> Result<()> {
+        let Messages { requests, posted, sinks } = messages;
+        let Some(queue) = posted.get_mut(&key) else { return Ok(()) };
+        while let Some(first) = queue.front() {
+            let part = requests.get(first).and_then(|pending| Some((self.next_part(pending)?, pending)));
+            let Some((part, pending)) = part else {
+                queue.pop_front();
+                continue;
+            };
+            let failed = |failure| self.failed(failure, Some(key.0));
+            let Some((message, arrived)) = calls::take(self.comm, key.0 as c_int, key.1 as c_int).map_err(failed)?
+            else {
+                return Ok(());
+            };
+            if arrived == part {
+                let into = pending.buffer.wrapping_add(pending.begun_bytes);
+                // SAFETY: I2: the part lies within the buffer, and is as long as the message.
+                let request = unsafe { calls::receive(message, into, part as c_int) };
+                pending.begin(request.map_err(failed)?, part);
+            } else {
+                let (rank, (peer, tag)) = (self.rank, key);
+                pending.failed = Some(Error::Length { rank, peer, tag, expected: part, arrived });
+                queue.pop_front();
+                let mut sink = Vec::<u8>::new();
+                if sink.try_reserve_exact(arrived).is_ok() {
+                    // SAFETY: the memory was just reserved, and lives until the request has ended or is leaked.
+                    let request = unsafe { calls::receive(message, sink.as_mut_ptr(), arrived as c_int) };
+                    sinks.push((request.map_err(failed)?, sink));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks after the parts of a message that have begun; whether the message has ended.
+    fn advance(&self, pending: &mut Pending) -> Result<bool> {
+        if let Some(error) = &pending.failed {
+            return Err(error.clone());
+        }
+        while let Some(part) = pending.under_way.first_mut() {
+            match calls::test(part) {
+                Ok(false) => return Ok(false),
+                Ok(true) => drop(pending.under_way.remove(0)),
+                Err(failure) => {
+                    pending.under_way.remove(0);
+                    let error = self.failed(failure, Some(pending.peer));
+                    pending.failed = Some(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.next_part(pending).is_none())
+    }
+
+    /// Waits for what has begun; whether nothing is left.
+    fn let_end(&self, pending: &mut Pending, limit: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            pending.under_way.retain_mut(|part| matches!(calls::test(part), Ok(false)));
+            if pending.under_way.is_empty() || begin.elapsed() >= limit {
+                return pending.under_way.is_empty();
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Pending {
+    /// Notes that the next part has begun.
+    fn begin(&mut self, request: MPI_Request, bytes: usize) {
+        self.under_way.push(request);
+        self.begun += 1;
+        self.begun_bytes += bytes;
+    }
+
+    fn key(&self) -> (usize, u32) {
+        (self.peer, self.tag)
+    }
+}
+
+impl Transport for MpiTransport {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    unsafe fn send(&self, to: usize, tag: u32, data: *const u8, bytes: usize) -> Result<Request> {
+        let mut pending = self.pending(to, tag, data.cast_mut(), bytes, false)?;
+        if let Err(error) = self.begin_send(&mut pending) {
+            if pending.begun == 0 {
+                return Err(error);
+            }
+            // Some parts are on their way: the caller hears of it when it asks for them.
+            pending.failed = Some(error);
+        }
+        Ok(self.messages.borrow_mut().requests.insert(pending))
+    }
+
+    unsafe fn receive(&self, from: usize, tag: u32, into: *mut u8, bytes: usize) -> Result<Request> {
+        let pending = self.pending(from, tag, into, bytes, true)?;
+        let messages = &mut *self.messages.borrow_mut();
+        let key = pending.key();
+        let request = messages.requests.insert(pending);
+        messages.posted.entry(key).or_default().push_back(Slots::<Pending>::alias(&request));
+        Ok(request)
+    }
+
+    fn test(&self, request: &mut Request) -> Result<bool> {
+        if request.has_ended() {
+            return Ok(true);
+        }
+        self.enter()?;
+        let messages = &mut *self.messages.borrow_mut();
+        let unknown = Error::Request { rank: self.rank };
+        let pending = messages.requests.get(request).ok_or_else(|| unknown.clone())?;
+        if pending.receives && pending.failed.is_none() && self.next_part(pending).is_some() {
+            let key = pending.key();
+            self.take(messages, key)?;
+        }
+        let pending = messages.requests.get(request).ok_or(unknown)?;
+        let ended = self.advance(pending)?;
+        if ended {
+            messages.requests.remove(request);
+            *request = Request::ended();
+        }
+        Ok(ended)
+    }
+
+    fn progress(&self) -> Result<()> {
+        self.enter()?;
+        let messages = &mut *self.messages.borrow_mut();
+        messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
+        let waiting: Vec<_> =
+            messages.posted.iter().filter(|(_, queue)| !queue.is_empty()).map(|(&key, _)| key).collect();
+        for &key in &waiting {
+            self.take(messages, key)?;
+        }
+        if waiting.is_empty() {
+            calls::probe(self.comm).map_err(|failure| self.failed(failure, None))?;
+        }
+        Ok(())
+    }
+
+    fn abandon(&self, request: Request, limit: Duration) -> bool {
+        if request.has_ended() {
+            return true;
+        }
+        if self.enter().is_err() {
+            return false;
+        }
+        let messages = &mut *self.messages.borrow_mut();
+        let Some(pending) = messages.requests.get(&request) else { return false };
+        let key = pending.key();
+        let free = self.let_end(pending, limit);
+        if pending.receives
+            && let Some(posted) = messages.posted.get_mut(&key)
+        {
+            posted.retain(|other| *other != request);
+        }
+        if free {
+            messages.requests.remove(&request);
+        }
+        free
+    }
+
+    fn subset(&self, members: &[usize]) -> Result<Box<dyn Transport>> {
+        self.enter()?;
+        place_among(self.rank, self.size, members)?;
+        let members: Vec<c_int> = members.iter().map(|&member| member as c_int).collect();
+        let comm =
+            calls::create_group(self.comm, &members, SUBSET_TAG).map_err(|failure| self.failed(failure, None))?;
+        Ok(Box::new(Self::own(comm, self.level, self.longest_whole)?))
+    }
+
+    fn memory_mates(&self) -> Result<Option<Vec<usize>>> {
+        self.enter()?;
+        let failed = |failure| self.failed(failure, None);
+        let mut shared = calls::split_by_memory(self.comm, self.rank as c_int).map_err(failed)?;
+        let mates = calls::ranks_in(shared, self.comm).map_err(failed)?;
+        calls::free(&mut shared).map_err(failed)?;
+        Ok(Some(mates.into_iter().map(|rank| rank as usize).collect()))
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "{} ranks of {}, {}, tags up to {MOST_TAG} used, messages above {} bytes in parts",
+            self.size,
+            start::library(),
+            self.level.name(),
+            self.longest_whole
+        )
+    }
+}
+
+impl Drop for MpiTransport {
+    fn drop(&mut self) {
+        if self.enter().is_err() || !start::is_running() {
+            return;
+        }
+        let Messages { requests, sinks, .. } = self.messages.get_mut();
+        let (pending, sinks) = (requests.drain(), std::mem::take(sinks));
+        let mut all_ended = true;
+        for mut pending in pending {
+            all_ended &= self.let_end(&mut pending, FAREWELL);
+        }
+        for (mut request, sink) in sinks {
+            if !matches!(calls::test(&mut request), Ok(true)) {
+                std::mem::forget(sink);
+                all_ended = false;
+            }
+        }
+        if all_ended && !self.broken.get() {
+            let _ = calls::free(&mut self.comm);
+        }
+    }
+}
