@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Runs `f` on the ranks of a cluster: `labels` has each rank's node.
 fn cluster<R: Send>(labels: &[usize], rules: &str, behaviour: Behaviour, f: impl Fn(&HierComm) -> R + Sync) -> Vec<R> {
     let nodes = Settings { nodes: Nodes::Given(labels.to_vec()), ..Settings::default() };
-    let settings = ClusterSettings { nodes, rules: rules.to_owned(), topology: None };
+    let settings = ClusterSettings { nodes, rules: rules.to_owned(), ..ClusterSettings::default() };
     let (alive, watched) = channel::<()>();
     std::thread::spawn(move || {
         if watched.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {

@@ -4,8 +4,9 @@
 //! Each size class of messages (a power of two of bytes) has a size of its own. What a call took is the longest time of any
 //! rank, on which all agree before the next: so all choose alike.
 
-/// The size at which slices begin.
+/// The size at which slices begin: enough, and so many bytes for each node.
 const SMALLEST: usize = 32 << 10;
+const SMALLEST_EACH: usize = 4 << 10;
 /// Calls that are timed at each size; the shortest counts, so that one late rank does not end the search.
 const CALLS: u32 = 2;
 /// A size is better when it saves this part of the time.
@@ -23,8 +24,15 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub fn new() -> Self {
-        Self { slice: SMALLEST, best: f64::INFINITY, here: f64::INFINITY, calls: 0, frozen: false }
+    /// The search on `nodes` nodes.
+    pub fn new(nodes: usize) -> Self {
+        Self {
+            slice: SMALLEST.max((nodes * SMALLEST_EACH).next_power_of_two()),
+            best: f64::INFINITY,
+            here: f64::INFINITY,
+            calls: 0,
+            frozen: false,
+        }
     }
 
     /// Bytes of a slice in the next call.
@@ -72,7 +80,7 @@ mod tests {
 
     /// Searches with calls that take `time(slice)`, and returns the size it ends with and the calls that it took.
     fn search(bytes: usize, time: impl Fn(usize) -> f64) -> (usize, usize) {
-        let mut search = Search::new();
+        let mut search = Search::new(8);
         for calls in 0..100 {
             if search.is_frozen() {
                 return (search.slice(), calls);

@@ -239,7 +239,8 @@ impl HierComm {
             Slice::Whole => bytes.max(1),
             Slice::Bytes(slice) => slice.max(1),
             Slice::Adaptive if what == Collective::Allreduce => {
-                self.searches.borrow_mut().entry(adapt::class(bytes)).or_insert_with(Search::new).slice()
+                let new = || Search::new(self.placement.nodes());
+                self.searches.borrow_mut().entry(adapt::class(bytes)).or_insert_with(new).slice()
             }
             Slice::Adaptive => bytes.max(1),
         }

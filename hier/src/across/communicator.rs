@@ -9,6 +9,7 @@ use shm_core::{Collective, Counters};
 use super::adapt::Search;
 use super::alarm::Alarm;
 use super::error::{Error, Result, of_node};
+use super::model::NetworkModel;
 use super::network::Network;
 use super::rules::{Choice, ClusterRules, Setting};
 use super::settings::ClusterSettings;
@@ -38,6 +39,8 @@ pub struct HierComm {
     runs: Cell<u32>,
     programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
     pub(super) searches: RefCell<HashMap<u32, Search>>,
+    /// What the network costs.
+    pub(super) model: Cell<NetworkModel>,
     broken: Cell<bool>,
     pub(super) debug: bool,
     traced: Cell<[u64; 4]>,
@@ -81,7 +84,12 @@ impl HierComm {
         }
         let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
         let ring = agreed.ring(&placement)?;
-        Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)
+        let comm = Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)?;
+        match settings.network {
+            Some(model) => comm.model.set(model),
+            None => comm.measure_network()?,
+        }
+        Ok(comm)
     }
 
     fn assemble(
@@ -118,6 +126,7 @@ impl HierComm {
             runs: Cell::new(0),
             programs: RefCell::default(),
             searches: RefCell::default(),
+            model: Cell::default(),
             broken: Cell::new(false),
             debug: std::env::var("PHALANX_DEBUG").is_ok_and(|value| !value.is_empty() && value != "0"),
             traced: Cell::new([0; 4]),
@@ -146,6 +155,12 @@ impl HierComm {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.node.counters()
+    }
+
+    /// What the network costs, as it was measured when the communicator was made.
+    #[must_use]
+    pub fn network_model(&self) -> NetworkModel {
+        self.model.get()
     }
 
     /// What the network is: the library and its version.
@@ -189,7 +204,9 @@ impl HierComm {
             .map(|rank| placement.node_of(rank))
             .collect();
         let world = self.world.iter().map(|rank| members.iter().position(|&member| Some(member) == *rank)).collect();
-        Self::assemble(node, transport, placement, ring, world, self.rules.clone()).map(Some)
+        let part = Self::assemble(node, transport, placement, ring, world, self.rules.clone())?;
+        part.model.set(self.model.get());
+        Ok(Some(part))
     }
 
     /// The same group with calls of its own.
@@ -222,9 +239,11 @@ impl HierComm {
     pub(super) fn choose(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
         let setting = Setting {
             nodes: self.placement.nodes(),
+            ranks: self.size(),
             fewest: self.placement.fewest(),
             block: self.placement.is_block(),
             commutative,
+            network: self.model.get(),
         };
         self.rules.choose(what, bytes, setting)
     }

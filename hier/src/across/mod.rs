@@ -12,6 +12,7 @@
 //! | `allreduce`, `rooted` | the collectives |
 //! | `settings` | how it is made, and how ranks agree on that; `PHALANX_TOPOLOGY` |
 //! | `rules` | which schedule, leaders and slices a call takes; `PHALANX_CLUSTER` |
+//! | `model` | what the network costs, measured |
 //! | `adapt` | slices that find their size |
 //! | `run` | a schedule under way, executed without waiting |
 //! | `network` | all that a rank has under way |
@@ -23,6 +24,7 @@ mod allreduce;
 mod communicator;
 mod error;
 mod flight;
+mod model;
 mod network;
 mod rooted;
 mod rules;
@@ -31,6 +33,7 @@ mod settings;
 
 pub use communicator::HierComm;
 pub use error::{Error, Result};
+pub use model::{Line, NetworkModel};
 pub use rooted::HierProcess;
 pub use rules::{Choice, ClusterRules, Rule, Setting, Slice};
 pub use settings::ClusterSettings;

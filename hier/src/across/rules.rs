@@ -1,4 +1,4 @@
-//! How calls across nodes are carried out: the table, and the environment's word on it, `PHALANX_CLUSTER`.
+//! How calls across nodes are carried out: the model's choice, and the environment's word on it, `PHALANX_CLUSTER`.
 //!
 //! ```text
 //! PHALANX_CLUSTER = rule [ ; rule ]..
@@ -16,6 +16,7 @@ use shm_core::Collective;
 use shm_core::select::number_of_bytes;
 
 use super::error::{Error, Result};
+use super::model::NetworkModel;
 use crate::schedule::{Algorithm, Goal, Order};
 
 /// The variable.
@@ -68,16 +69,20 @@ pub struct Choice {
 }
 
 /// What a choice hangs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     /// Nodes.
     pub nodes: usize,
+    /// Ranks in all.
+    pub ranks: usize,
     /// Ranks on the node that has the fewest.
     pub fewest: usize,
     /// Whether the ranks of each node follow one another.
     pub block: bool,
     /// Whether the order of operands is free.
     pub commutative: bool,
+    /// What the network costs.
+    pub network: NetworkModel,
 }
 
 /// More leaders have never been of use; so few, every node cuts shares alike.
@@ -86,12 +91,17 @@ const MOST_LEADERS: usize = 16;
 const FLIGHT: usize = 2;
 /// Messages from here on are cut.
 const CUT_FROM: usize = 256 << 10;
-/// Below, rounds cost more than bytes: whole vectors go log2 N times.
-const SHORT: usize = 2 << 10;
-/// From so many bytes a segment on, a ring is as fast as its bytes.
-const RING_SEGMENT: usize = 4 << 10;
-/// Broadcasts from here on are scattered first.
-const LONG_BROADCAST: usize = 64 << 10;
+/// The schedules among which the model of the network chooses, by collective.
+const BARRIERS: [Algorithm; 1] = [Algorithm::Dissemination];
+const BROADCASTS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::ScatterRing { saving: true }];
+const REDUCTIONS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::HalvingDoubling { order: Order::Nearest }];
+const ALLREDUCES: [Algorithm; 5] = [
+    Algorithm::RecursiveDoubling,
+    Algorithm::HalvingDoubling { order: Order::Nearest },
+    Algorithm::Ring,
+    Algorithm::Circulant,
+    Algorithm::Binomial,
+];
 
 impl ClusterRules {
     /// The rule of one collective.
@@ -105,28 +115,25 @@ impl ClusterRules {
     pub fn choose(&self, what: Collective, bytes: usize, setting: Setting) -> Choice {
         let rule = self.of(what);
         let flat = !setting.commutative && !setting.block;
-        let free = setting.commutative;
-        let nodes = setting.nodes.max(1);
-        let halving = Algorithm::HalvingDoubling { order: Order::Nearest };
-        let natural = match what {
-            Collective::Barrier => Algorithm::Dissemination,
-            Collective::Broadcast if bytes >= LONG_BROADCAST && nodes > 2 => Algorithm::ScatterRing { saving: true },
-            Collective::Broadcast => Algorithm::Binomial,
-            Collective::Reduce if bytes <= SHORT || nodes <= 2 => Algorithm::Binomial,
-            Collective::Reduce => halving,
-            Collective::Allreduce if bytes <= SHORT => Algorithm::RecursiveDoubling,
-            Collective::Allreduce if free && bytes / nodes >= RING_SEGMENT => Algorithm::Ring,
-            Collective::Allreduce if free && !nodes.is_power_of_two() => Algorithm::Circulant,
-            Collective::Allreduce => halving,
-        };
+        let ranks = if flat { setting.ranks } else { setting.nodes }.max(1);
         let goal = goal_of(what);
-        let serves = |algorithm: &Algorithm| algorithm.pattern(goal, 2).is_ok() && (free || algorithm.is_ordered(goal));
-        let algorithm = rule.algorithm.filter(serves).unwrap_or(natural);
+        let serves = |algorithm: &Algorithm| {
+            algorithm.pattern(goal, ranks as u32).is_ok() && (setting.commutative || algorithm.is_ordered(goal))
+        };
+        let (candidates, last): (&[Algorithm], Algorithm) = match what {
+            Collective::Barrier => (&BARRIERS, Algorithm::Dissemination),
+            Collective::Broadcast => (&BROADCASTS, Algorithm::Binomial),
+            Collective::Reduce => (&REDUCTIONS, Algorithm::Binomial),
+            Collective::Allreduce => (&ALLREDUCES, Algorithm::Binomial),
+        };
+        let candidates: Vec<Algorithm> = candidates.iter().copied().filter(serves).collect();
+        let natural = || setting.network.fastest(&candidates, goal, ranks, bytes).unwrap_or(last);
+        let algorithm = rule.algorithm.filter(serves).unwrap_or_else(natural);
         let long = bytes >= CUT_FROM && what != Collective::Barrier;
         let slice = match rule.slice {
             Some(slice) => slice,
             None if long && what == Collective::Allreduce => Slice::Adaptive,
-            None if long => Slice::Bytes(CUT_FROM.max(nodes * 8 * 1024)),
+            None if long => Slice::Bytes(CUT_FROM.max(ranks * 8 * 1024)),
             None => Slice::Whole,
         };
         let leaders = match what {
@@ -202,19 +209,18 @@ fn set(rule: &mut Rule, what: Collective, part: &str) -> std::result::Result<(),
 mod tests {
     use super::*;
 
-    const CLUSTER: Setting = Setting { nodes: 8, fewest: 4, block: true, commutative: true };
+    fn cluster() -> Setting {
+        Setting { nodes: 8, ranks: 32, fewest: 4, block: true, commutative: true, network: NetworkModel::default() }
+    }
 
     #[test]
-    fn the_table() {
+    fn operators_that_do_not_commute_are_kept_in_order() {
         let rules = ClusterRules::default();
-        let allreduce = |bytes, setting| rules.choose(Collective::Allreduce, bytes, setting).algorithm;
-        assert_eq!(allreduce(8, CLUSTER), Algorithm::RecursiveDoubling);
-        assert_eq!(allreduce(1 << 20, CLUSTER), Algorithm::Ring);
-        assert_eq!(allreduce(16 << 10, Setting { nodes: 9, ..CLUSTER }), Algorithm::Circulant);
-        let fixed = Setting { commutative: false, ..CLUSTER };
-        assert!(allreduce(1 << 20, fixed).is_ordered(Goal::Allreduce));
-        assert!(!rules.choose(Collective::Allreduce, 8, fixed).flat);
-        assert!(rules.choose(Collective::Allreduce, 8, Setting { block: false, ..fixed }).flat);
+        let fixed = Setting { commutative: false, ..cluster() };
+        let choice = |setting| rules.choose(Collective::Allreduce, 1 << 20, setting);
+        assert!(choice(fixed).algorithm.is_ordered(Goal::Allreduce) && !choice(fixed).flat);
+        assert!(choice(Setting { block: false, ..fixed }).flat);
+        assert!(!choice(Setting { block: false, ..cluster() }).flat);
     }
 
     #[test]
@@ -225,9 +231,11 @@ mod tests {
                 for bytes in [0, 1, 2048, 2049, 100_000, 1 << 20, 1 << 30] {
                     for nodes in 1..40 {
                         for (block, commutative) in [(true, true), (true, false), (false, true), (false, false)] {
-                            let setting = Setting { nodes, fewest: 2, block, commutative };
+                            let setting =
+                                Setting { nodes, ranks: 3 * nodes, fewest: 2, block, commutative, ..cluster() };
                             let choice = rules.choose(what, bytes, setting);
-                            choice.algorithm.pattern(goal_of(what), nodes as u32).unwrap();
+                            let ranks = if choice.flat { 3 * nodes } else { nodes };
+                            choice.algorithm.pattern(goal_of(what), ranks as u32).unwrap();
                             assert!(commutative || choice.algorithm.is_ordered(goal_of(what)));
                             assert!((1..=2).contains(&choice.leaders));
                         }
@@ -241,7 +249,7 @@ mod tests {
     fn rules_are_read() {
         let rules: ClusterRules =
             "allreduce: ring, leaders=2, slice=64K; broadcast:binomial,slice=whole".parse().unwrap();
-        let choice = rules.choose(Collective::Allreduce, 100, CLUSTER);
+        let choice = rules.choose(Collective::Allreduce, 100, cluster());
         assert_eq!((choice.algorithm, choice.leaders, choice.slice), (Algorithm::Ring, 2, Slice::Bytes(64 << 10)));
         assert_eq!(rules.of(Collective::Broadcast).slice, Some(Slice::Whole));
         for (text, word) in [

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::{Error, Result};
+use super::model::NetworkModel;
 use super::rules::{self, ClusterRules};
 use crate::nodes::{Placement, Settings};
 use crate::transport::{Transport, all_gather};
@@ -21,6 +22,8 @@ pub struct ClusterSettings {
     /// The file that says which hosts are at which switches (Slurm's `topology.conf`), so that rings load every link once; rank 0
     /// reads it. Without one, rings go round nodes in the order of their first ranks.
     pub topology: Option<PathBuf>,
+    /// What the network costs, the same on all ranks; none to have it measured: a few round trips of up to 64 KiB.
+    pub network: Option<NetworkModel>,
 }
 
 /// What all ranks have agreed on.
@@ -40,7 +43,7 @@ impl ClusterSettings {
     pub fn from_environment() -> Self {
         let rules = std::env::var(rules::VARIABLE).unwrap_or_default();
         let topology = std::env::var_os(TOPOLOGY).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { nodes: Settings::default(), rules, topology }
+        Self { nodes: Settings::default(), rules, topology, network: None }
     }
 
     /// Tells the others, and hears from them. Collective. A file that rank 0 cannot read is an error on all ranks.
