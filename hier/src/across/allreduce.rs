@@ -29,16 +29,10 @@ impl HierComm {
         if self.placement.nodes() == 1 {
             return Ok(());
         }
-        let choice = self.choose(Collective::Barrier, 0, true);
-        let tag = self.next_tag();
         if self.placement.local_rank(self.rank) == 0 {
-            let nobody = Memory { data: std::ptr::null_mut(), count: 0, element: 0 };
-            let peers: Arc<[usize]> = (0..self.placement.nodes()).map(|node| self.placement.members(node)[0]).collect();
-            let program = self.program(choice.algorithm, Goal::Barrier, peers.len(), self.here)?;
-            let mut flight = Flight::new(self);
-            // SAFETY: a barrier touches no memory, and combines nothing.
-            flight.begin(0, Some(unsafe { Run::new(program, peers, tag, nobody, None) }));
-            flight.finish()?;
+            self.meet()?;
+        } else {
+            self.next_tag();
         }
         self.on_node(self.node.barrier())
     }
@@ -89,6 +83,9 @@ impl HierComm {
         self.trace(Collective::Allreduce, bytes);
         if choice.flat {
             return self.allreduce_flat(&choice, send, recv, operator);
+        }
+        if choice.one_sided && self.allreduce_one_sided(send, recv, operator)? {
+            return Ok(());
         }
         let slice = self.slice_bytes(Collective::Allreduce, bytes, &choice);
         let start = Instant::now();
@@ -185,7 +182,7 @@ impl HierComm {
         })
     }
 
-    fn reduce_to_first<T: Element, O: Operator<T>>(
+    pub(super) fn reduce_to_first<T: Element, O: Operator<T>>(
         &self,
         send: &[T],
         recv: &mut [T],
@@ -199,7 +196,7 @@ impl HierComm {
         }
     }
 
-    fn reduce_to_first_in_place<T: Element, O: Operator<T>>(
+    pub(super) fn reduce_to_first_in_place<T: Element, O: Operator<T>>(
         &self,
         buffer: &mut [T],
         operator: &O,

@@ -11,6 +11,7 @@ use super::alarm::Alarm;
 use super::error::{Error, Result, of_node};
 use super::model::NetworkModel;
 use super::network::Network;
+use super::one_sided::OneSided;
 use super::rules::{Choice, ClusterRules, Setting};
 use super::settings::ClusterSettings;
 use crate::nodes::{self, Placement};
@@ -39,6 +40,9 @@ pub struct HierComm {
     runs: Cell<u32>,
     programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
     pub(super) searches: RefCell<HashMap<u32, Search>>,
+    /// Whether the network has one-sided communication, once that was asked; and what this rank has for it.
+    pub(super) has_windows: Cell<Option<bool>>,
+    pub(super) one_sided: RefCell<Option<OneSided>>,
     /// What the network costs.
     pub(super) model: Cell<NetworkModel>,
     broken: Cell<bool>,
@@ -126,6 +130,8 @@ impl HierComm {
             runs: Cell::new(0),
             programs: RefCell::default(),
             searches: RefCell::default(),
+            has_windows: Cell::new(None),
+            one_sided: RefCell::new(None),
             model: Cell::default(),
             broken: Cell::new(false),
             debug: std::env::var("PHALANX_DEBUG").is_ok_and(|value| !value.is_empty() && value != "0"),
@@ -228,6 +234,9 @@ impl HierComm {
         if nodes == 1 {
             return "within the node".to_owned();
         }
+        if choice.one_sided {
+            return format!("one-sided among {nodes} nodes, where the network can, else {}", choice.algorithm);
+        }
         let slice = match self.slice_bytes(what, bytes, &choice) {
             slice if slice >= bytes => "whole".to_owned(),
             slice => format!("slices of {slice} bytes, {} in flight", choice.flight),
@@ -274,10 +283,13 @@ impl HierComm {
             Err(error) => error,
         };
         self.broken.set(true);
+        self.node.give_up();
+        if let Ok(mut one_sided) = self.one_sided.try_borrow_mut() {
+            one_sided.iter_mut().for_each(OneSided::leak);
+        }
         let mut network = self.network();
         let elsewhere = network.alarmed();
         network.fail(self.rank);
-        self.node.give_up();
         // What a node's ranks find out first is that their first rank went no further: that it was told to by another node
         // says more.
         Err(elsewhere.map_or(error, |rank| Error::Elsewhere { rank }))

@@ -11,6 +11,7 @@
 //! | `communicator` | the communicator: made, divided, duplicated, ended |
 //! | `allreduce`, `rooted` | the collectives |
 //! | `settings` | how it is made, and how ranks agree on that; `PHALANX_TOPOLOGY` |
+//! | `one_sided` | the allreduce in which nodes read and write each other's memory |
 //! | `rules` | which schedule, leaders and slices a call takes; `PHALANX_CLUSTER` |
 //! | `model` | what the network costs, measured |
 //! | `adapt` | slices that find their size |
@@ -26,6 +27,7 @@ mod error;
 mod flight;
 mod model;
 mod network;
+mod one_sided;
 mod rooted;
 mod rules;
 mod run;

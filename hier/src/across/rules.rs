@@ -5,12 +5,13 @@
 //! rule            = collective : [schedule] [ , parameter = value ]..
 //! collective      = barrier | broadcast | reduce | allreduce | all
 //! schedule        = auto | ring | recursive-doubling | halving-nearest | halving-farthest | binomial | circulant
-//!                 | scatter-ring | scatter-ring-native | dissemination
+//!                 | scatter-ring | scatter-ring-native | dissemination | one-sided
 //! parameter       = leaders | slice | flight
 //! ```
 //! `leaders` is how many ranks of each node take a share of the vector to the network (at most the ranks of the
 //! smallest node, and 16). `slice` is how many bytes go through the pipeline at a time, or `whole`, or `adaptive`; `flight` is how
-//! many slices may be on the network at once. The rules of rank 0 count.
+//! many slices may be on the network at once. `one-sided` is for allreduce: nodes read and write each other's memory
+//! (MPI's RMA), where the network does that and the operator commutes. The rules of rank 0 count.
 
 use shm_core::Collective;
 use shm_core::select::number_of_bytes;
@@ -44,6 +45,8 @@ pub struct Rule {
     pub slice: Option<Slice>,
     /// Slices on the network at once.
     pub flight: Option<usize>,
+    /// Whether nodes read and write each other's memory.
+    pub one_sided: bool,
 }
 
 /// The rules for all collectives.
@@ -63,6 +66,8 @@ pub struct Choice {
     pub slice: Slice,
     /// Slices on the network at once.
     pub flight: usize,
+    /// Whether nodes read and write each other's memory, where the network can do that; no schedule then.
+    pub one_sided: bool,
     /// Whether nodes are left out, and the schedule is one between all ranks: the only way to combine in rank order where the
     /// ranks of a node do not follow one another.
     pub flat: bool,
@@ -140,7 +145,9 @@ impl ClusterRules {
             Collective::Allreduce if !flat => rule.leaders.unwrap_or(1).clamp(1, setting.fewest.clamp(1, MOST_LEADERS)),
             _ => 1,
         };
-        Choice { algorithm, leaders, slice, flight: rule.flight.unwrap_or(FLIGHT).max(1), flat }
+        let flight = rule.flight.unwrap_or(FLIGHT).max(1);
+        let one_sided = rule.one_sided && what == Collective::Allreduce && setting.commutative;
+        Choice { algorithm, leaders, slice, flight, one_sided, flat }
     }
 }
 
@@ -189,7 +196,8 @@ fn set(rule: &mut Rule, what: Collective, part: &str) -> std::result::Result<(),
         _ => Err(format!("{value:?} is no number from 1 to {most}")),
     };
     match part.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
-        None if part == "auto" => rule.algorithm = None,
+        None if part == "auto" => (rule.algorithm, rule.one_sided) = (None, false),
+        None if part == "one-sided" && what == Collective::Allreduce => rule.one_sided = true,
         None => {
             let algorithm: Algorithm = part.parse().map_err(|error: crate::schedule::Error| error.to_string())?;
             algorithm.pattern(goal_of(what), 2).map_err(|error| format!("{what}: {error}"))?;

@@ -14,12 +14,14 @@ mod parts;
 #[cfg(any(test, feature = "mpi"))]
 mod singleton;
 mod slots;
+mod window;
 
 use std::time::Duration;
 
 pub use error::{Error, Result};
 pub use exchange::{EXCHANGE_TAGS, all_gather, split, wait};
 pub use slots::Request;
+pub use window::Window;
 
 /// The highest tag. MPI promises no more (MPI 4.0, 3.2.3: `MPI_TAG_UB` is at least 32767).
 pub const MOST_TAG: u32 = 32_767;
@@ -102,6 +104,18 @@ pub trait Transport: Send {
     /// # Errors
     /// As of [`subset`](Transport::subset).
     fn memory_mates(&self) -> Result<Option<Vec<usize>>> {
+        Ok(None)
+    }
+
+    /// Memory of `bytes` bytes of each rank that the others may read and write; none where the transport does no such thing,
+    /// which some ranks may find out and others not: they must compare.
+    ///
+    /// Collective: all ranks pass the same length.
+    ///
+    /// # Errors
+    /// As of [`subset`](Transport::subset).
+    fn window(&self, bytes: usize) -> Result<Option<Box<dyn Window>>> {
+        let _ = bytes;
         Ok(None)
     }
 

@@ -23,7 +23,7 @@ impl Failure {
 
 type Result<T> = std::result::Result<T, Failure>;
 
-fn checked(call: &'static str, code: c_int) -> Result<()> {
+pub(super) fn checked(call: &'static str, code: c_int) -> Result<()> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
     }
@@ -47,7 +47,7 @@ fn as_text(buffer: &[u8], length: c_int) -> String {
 }
 
 /// Bytes as MPI sends them.
-fn byte() -> ffi::MPI_Datatype {
+pub(super) fn byte() -> ffi::MPI_Datatype {
     // SAFETY: a constant that is filled before main.
     unsafe { ffi::RSMPI_UINT8_T }
 }
@@ -127,6 +127,15 @@ pub(super) fn duplicate(comm: MPI_Comm) -> Result<MPI_Comm> {
     // SAFETY: the communicator is valid, by contract of the transport.
     let code = unsafe { ffi::PMPI_Comm_dup(comm, &mut new) };
     checked("MPI_Comm_dup", code).map(|()| new)
+}
+
+/// A byte of each rank, by rank. Collective.
+pub(super) fn gather_bytes(comm: MPI_Comm, own: u8, size: usize) -> Result<Vec<u8>> {
+    let mut all = vec![0_u8; size];
+    let (from, into) = (std::ptr::from_ref(&own).cast::<c_void>(), all.as_mut_ptr().cast::<c_void>());
+    // SAFETY: the communicator is valid and has `size` ranks, for each of which there is a byte.
+    let code = unsafe { ffi::PMPI_Allgather(from, 1, byte(), into, 1, byte(), comm) };
+    checked("MPI_Allgather", code).map(|()| all)
 }
 
 /// The communicator of those ranks that share memory, ordered by `key`.

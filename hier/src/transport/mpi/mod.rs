@@ -2,6 +2,7 @@
 
 mod calls;
 mod start;
+mod window;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -14,7 +15,7 @@ use ::mpi::topology::Communicator;
 
 use super::parts::{LONGEST_WHOLE, parts};
 use super::slots::{Request, Slots};
-use super::{Error, MOST_TAG, Result, Transport, check, place_among};
+use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
 use calls::Failure;
 pub use start::ThreadLevel;
 
@@ -220,6 +221,17 @@ impl MpiTransport {
         Ok(())
     }
 
+    /// Takes what has come for any receive; whether there are receives that wait for messages.
+    fn take_all(&self, messages: &mut Messages) -> Result<bool> {
+        messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
+        let waiting: Vec<_> =
+            messages.posted.iter().filter(|(_, queue)| !queue.is_empty()).map(|(&key, _)| key).collect();
+        for &key in &waiting {
+            self.take(messages, key)?;
+        }
+        Ok(!waiting.is_empty())
+    }
+
     /// Looks after the parts of a message that have begun; whether the message has ended.
     fn advance(&self, pending: &mut Pending) -> Result<bool> {
         if let Some(error) = &pending.failed {
@@ -313,6 +325,9 @@ impl Transport for MpiTransport {
         if ended {
             messages.requests.remove(request);
             *request = Request::ended();
+        } else {
+            // What it waits for may wait, at the other end, for another message to be taken here.
+            self.take_all(messages)?;
         }
         Ok(ended)
     }
@@ -320,13 +335,8 @@ impl Transport for MpiTransport {
     fn progress(&self) -> Result<()> {
         self.enter()?;
         let messages = &mut *self.messages.borrow_mut();
-        messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
-        let waiting: Vec<_> =
-            messages.posted.iter().filter(|(_, queue)| !queue.is_empty()).map(|(&key, _)| key).collect();
-        for &key in &waiting {
-            self.take(messages, key)?;
-        }
-        if waiting.is_empty() {
+        let waits = self.take_all(messages)?;
+        if !waits {
             calls::probe(self.comm).map_err(|failure| self.failed(failure, None))?;
         }
         Ok(())
@@ -370,6 +380,15 @@ impl Transport for MpiTransport {
         let mates = calls::ranks_in(shared, self.comm).map_err(failed)?;
         calls::free(&mut shared).map_err(failed)?;
         Ok(Some(mates.into_iter().map(|rank| rank as usize).collect()))
+    }
+
+    fn window(&self, bytes: usize) -> Result<Option<Box<dyn Window>>> {
+        self.enter()?;
+        let comm = calls::duplicate(self.comm).map_err(|failure| self.failed(failure, None))?;
+        // Some libraries have no one-sided communication over some networks (Open MPI 4.1 over TCP, unless told to use
+        // `--mca osc pt2pt`) and say so only here. The duplicate is not given back: other ranks may still be in the call.
+        let window = window::MpiWindow::new(comm, self.rank, self.size, bytes).ok();
+        Ok(window.map(|window| Box::new(window) as Box<dyn Window>))
     }
 
     fn describe(&self) -> String {
