@@ -45,6 +45,11 @@ fn fine(rank: usize, text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(line.as_bytes()).expect("standard output");
     out.flush().expect("standard output");
+    // The launcher may lose what is printed while it ends a job.
+    if let Some(path) = std::env::var_os("TELL") {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file to tell");
+    }
 }
 
 fn contract() {
@@ -151,18 +156,17 @@ fn check(transport: &dyn Transport, joined: &Joined, nodes: &[usize]) {
     assert!(all.iter().all(|other| *other == all[0]), "placements differ");
 }
 
-/// `found`, or the nodes' numbers by rank.
+/// The nodes' numbers by rank, `found:` and what numbers should be found, or `found` when all should be on one.
 fn joining(nodes: &str) {
     let _universe = start(Threading::Funneled);
     let transport = MpiTransport::world().unwrap();
-    let size = transport.size();
-    let (settings, expected) = match nodes {
-        "found" => (Settings::default(), vec![0; size]),
-        list => {
-            let numbers: Vec<usize> = list.split(',').map(|number| number.parse().expect("a number")).collect();
-            (Settings { nodes: Nodes::Given(numbers.clone()), ..Settings::default() }, numbers)
-        }
+    let numbers = |list: &str| list.split(',').map(|number| number.parse().expect("a number")).collect::<Vec<usize>>();
+    let (nodes, expected) = match nodes.strip_prefix("found") {
+        Some("") => (Nodes::Found, vec![0; transport.size()]),
+        Some(list) => (Nodes::Found, numbers(list.trim_start_matches(':'))),
+        None => (Nodes::Given(numbers(nodes)), numbers(nodes)),
     };
+    let settings = Settings { nodes, ..Settings::default() };
     let begin = Instant::now();
     let joined = join(&transport, &settings).unwrap();
     let took = begin.elapsed();

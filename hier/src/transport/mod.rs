@@ -19,7 +19,7 @@ mod window;
 use std::time::Duration;
 
 pub use error::{Error, Result};
-pub use exchange::{EXCHANGE_TAGS, all_gather, split, wait};
+pub use exchange::{EXCHANGE_TAGS, all_gather, group_of, wait};
 pub use slots::Request;
 pub use window::Window;
 

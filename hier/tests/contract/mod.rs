@@ -4,14 +4,17 @@
 
 use std::time::{Duration, Instant};
 
-use hier::transport::{Error, MOST_TAG, Request, Transport, all_gather, split, wait};
+use hier::transport::{Error, MOST_TAG, Request, Transport, all_gather, group_of, wait};
 
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// What all ranks do together.
+type Check = fn(&dyn Transport);
 
 /// All checks, each over a group of its own.
 pub fn run(transport: &dyn Transport) {
     let everybody: Vec<usize> = (0..transport.size()).collect();
-    let checks: [(&str, fn(&dyn Transport)); 11] = [
+    let checks: [(&str, Check); 11] = [
         ("lengths", lengths),
         ("order", order),
         ("tags", tags),
@@ -198,9 +201,10 @@ fn subsets(transport: &dyn Transport) {
 fn splits(transport: &dyn Transport) {
     let (rank, size) = (transport.rank(), transport.size());
     let color = if rank == 2 { None } else { Some(rank as u32 % 2) };
-    let part = split(transport, color, -(rank as i64)).unwrap();
-    assert_eq!(part.is_some(), rank != 2);
-    if let Some(part) = &part {
+    let group = group_of(transport, color, -(rank as i64)).unwrap();
+    assert_eq!(group.is_empty(), rank == 2);
+    if rank != 2 {
+        let part = transport.subset(&group).unwrap();
         let members: Vec<usize> = (0..size).rev().filter(|&other| other != 2 && other % 2 == rank % 2).collect();
         assert_eq!((members[part.rank()], part.size()), (rank, members.len()));
         let all = all_gather(part.as_ref(), &[rank as u8], Some(LIMIT)).unwrap();

@@ -58,3 +58,107 @@ impl Attempt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::time::Duration;
+
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, connect, socket};
+    use shm_core::job::{Job, JobSpec};
+
+    use super::super::error::Error;
+    use super::*;
+    use crate::transport::local::{Behaviour, LocalTransport};
+    use crate::transport::{Transport, all_gather};
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn hub(ranks: usize) -> Hub {
+        Hub::open(Job::create(&JobSpec::new(ranks).unwrap()).unwrap()).unwrap()
+    }
+
+    /// A connection to what a hub announced.
+    fn stranger(announcement: &[u8]) -> OwnedFd {
+        let socket = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        let address = hub::address(announcement[..16].try_into().unwrap()).unwrap();
+        connect(socket.as_raw_fd(), &address).unwrap();
+        socket
+    }
+
+    /// Runs a hub and a guest that is told `announcement`, and returns what became of both.
+    fn meet(hub: Hub, announcement: &[u8], limit: Duration) -> (Result<Attempt, Error>, Result<Attempt, Error>) {
+        let mut ends = LocalTransport::group(2, Behaviour::default());
+        let (other, one) = (ends.pop().unwrap(), ends.pop().unwrap());
+        std::thread::scope(|scope| {
+            let guest = scope.spawn(move || {
+                let attempt = visit(&other, &[0, 1], announcement, limit);
+                // Nobody leaves before both are done.
+                all_gather(&other, &[], Some(LIMIT)).unwrap();
+                attempt
+            });
+            let attempt = hub.serve(&one, &[0, 1], limit);
+            all_gather(&one, &[], Some(LIMIT)).unwrap();
+            (attempt, guest.join().unwrap())
+        })
+    }
+
+    #[test]
+    fn strangers_get_nothing_and_hinder_nobody() {
+        let hub = hub(2);
+        let announcement = hub.announcement();
+        let (silent, wrong, nonsense) = (stranger(&announcement), stranger(&announcement), stranger(&announcement));
+        let life = super::super::watch::life().unwrap();
+        let hello = wire::Record::Hello { token: [0; 16], local: 1 };
+        wire::send(&wrong, hello, &[std::os::fd::AsFd::as_fd(&life)]).unwrap();
+        nix::unistd::write(&nonsense, b"let me in").unwrap();
+        let (served, visited) = meet(hub, &announcement, LIMIT);
+        let (Ok(Attempt::Reached(served)), Ok(Attempt::Reached(visited))) = (served, visited) else {
+            panic!("they did not meet");
+        };
+        assert_eq!((served.lives.len(), visited.lives.len()), (2, 2));
+        assert_eq!((served.invitation.size(), visited.invitation.size()), (2, 2));
+        for socket in [silent, wrong, nonsense] {
+            assert!(matches!(wire::read(&socket), Ok(wire::Read::Closed)));
+        }
+    }
+
+    #[test]
+    fn a_hub_that_is_not_there_leaves_its_guest_apart() {
+        let hub = hub(2);
+        let mut announcement = hub.announcement();
+        announcement[0] ^= 1;
+        let (served, visited) = meet(hub, &announcement, LIMIT);
+        assert!(matches!(served, Ok(Attempt::OthersApart)));
+        assert!(matches!(visited, Ok(Attempt::Apart(why)) if why.contains("cannot be reached")));
+    }
+
+    #[test]
+    fn a_guest_with_the_wrong_token_is_sent_away() {
+        let hub = hub(2);
+        let mut announcement = hub.announcement();
+        announcement[16] ^= 1;
+        let (served, visited) = meet(hub, &announcement, LIMIT);
+        assert!(matches!(served, Ok(Attempt::OthersApart)));
+        assert!(matches!(visited, Ok(Attempt::Apart(_))));
+    }
+
+    #[test]
+    fn a_segment_of_another_job_is_refused() {
+        let hub = hub(2);
+        let mut announcement = hub.announcement();
+        announcement[39] ^= 1;
+        let (served, visited) = meet(hub, &announcement, LIMIT);
+        assert!(matches!(served, Ok(Attempt::OthersApart)));
+        assert!(visited.is_err());
+    }
+
+    #[test]
+    fn a_guest_that_does_not_come_is_named() {
+        let ends = LocalTransport::group(2, Behaviour::default());
+        let limit = Duration::from_millis(50);
+        let error = hub(2).serve(&ends[0], &[0, 1], limit).map(drop).unwrap_err();
+        assert!(matches!(error, Error::Late { peer: 1, .. }), "{error}");
+        assert_eq!(ends[1].rank(), 1);
+    }
+}

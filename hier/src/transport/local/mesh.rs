@@ -23,10 +23,14 @@ pub(super) struct Parcel {
 pub(super) struct Mesh {
     pub behaviour: Behaviour,
     inboxes: Vec<Inbox>,
-    /// Groups that were made of members of this one, by members and by which one of the same members it is, until all
-    /// of them have taken their end.
-    subsets: Mutex<HashMap<(Vec<usize>, usize), (Arc<Mesh>, usize)>>,
+    subsets: Mutex<HashMap<SubsetKey, Subset>>,
 }
+
+/// The members of a group that is made of members of another, and which one of the same members it is.
+type SubsetKey = (Vec<usize>, usize);
+
+/// Such a group, kept until all members have taken their end; and how many have.
+type Subset = (Arc<Mesh>, usize);
 
 struct Inbox {
     sender: Sender<Parcel>,
