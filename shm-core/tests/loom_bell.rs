@@ -65,7 +65,7 @@ fn two_publications(mutant: Mutant) {
 }
 
 model! {
-    sleep_and_wake, Bound::Preemptions(4), two_publications;
+    sleep_and_wake, Bound::Preemptions(4), two_publications, [];
     rejects_a_missing_light_fence: Mutant::LightFenceMissing => [Deadlock];
     rejects_a_missing_heavy_fence: Mutant::HeavyFenceMissing => [Deadlock];
     rejects_a_missing_second_look: Mutant::NoSecondLook => [Deadlock];
@@ -88,7 +88,7 @@ fn one_publication_for_two(mutant: Mutant) {
 }
 
 model! {
-    two_sleepers, Bound::Preemptions(3), one_publication_for_two;
+    two_sleepers, Bound::Preemptions(3), one_publication_for_two, [];
     rejects_a_missing_light_fence: Mutant::LightFenceMissing => [Deadlock];
     rejects_a_missing_heavy_fence: Mutant::HeavyFenceMissing => [Deadlock];
     rejects_a_missing_second_look: Mutant::NoSecondLook => [Deadlock];
@@ -120,7 +120,7 @@ fn a_job_is_condemned(mutant: Mutant) {
 }
 
 model! {
-    condemned_job, Bound::All, a_job_is_condemned;
+    condemned_job, Bound::All, a_job_is_condemned, [];
     rejects_a_failure_not_looked_at: Mutant::NotLookedAt => [Deadlock];
     rejects_a_missing_second_look: Mutant::NoSecondLook => [Deadlock];
     rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
@@ -163,11 +163,11 @@ fn a_relaxed_count_is_fenced(mutant: Mutant) {
 }
 
 model! {
-    condemned_job_with_a_relaxed_count, Bound::All, a_relaxed_count_is_fenced;
+    condemned_job_with_a_relaxed_count, Bound::All, a_relaxed_count_is_fenced, [];
 }
 
 model! {
-    condemned_twice, Bound::Preemptions(2), a_job_is_condemned_twice;
+    condemned_twice, Bound::Preemptions(2), a_job_is_condemned_twice, [];
     rejects_a_failure_not_looked_at: Mutant::NotLookedAt => [Deadlock];
     rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
 }
@@ -205,7 +205,7 @@ fn a_rank_leaves(mutant: Mutant) {
 }
 
 model! {
-    departure, Bound::Preemptions(3), a_rank_leaves;
+    departure, Bound::Preemptions(3), a_rank_leaves, [];
     rejects_a_standing_stored_relaxed: Mutant::StoreRelaxed => [WrongValue];
     rejects_a_standing_loaded_relaxed: Mutant::LoadRelaxed => [WrongValue];
     rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
@@ -232,7 +232,7 @@ fn a_rank_leaves_without_a_word(mutant: Mutant) {
 }
 
 model! {
-    departure_without_a_word, Bound::All, a_rank_leaves_without_a_word;
+    departure_without_a_word, Bound::All, a_rank_leaves_without_a_word, [];
     rejects_a_departure_not_looked_at: Mutant::NotLookedAt => [Deadlock];
     rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
     rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];

@@ -11,62 +11,57 @@ use loom::thread;
 use model::calls::TAG;
 use model::check::model;
 use model::world::expect_value;
-use model::{Bound, Mutant, Shape, Watched, World, run_ranks};
-use shm_core::protocol::Edge::LinePublish;
+use model::{Bound, Mutant, Rank, Tree, Watched, World};
+use shm_core::protocol::RingName::{Down, Line};
 use shm_core::protocol::exchange::exchange;
 use shm_core::protocol::step;
-use shm_core::protocol::{Board, Ring, RingName};
 
 /// G1: rank 0 opens a block (here: the down cells of its own) and grants it by an exchange; rank 1 uses it afterwards. The
 /// block is written by plain stores that no stamp of its own publishes.
 fn a_block_is_granted(mutant: Mutant) {
-    run_ranks(&World::new(mutant, 2, Shape::of(1), Shape::default(), Shape::of(1)), |board| {
-        let mut ring = Ring::new(RingName::Line, 1, 2);
-        if board.rank() == 0 {
-            board.fill(RingName::Down, 0, 5);
+    World::new(mutant, 2).line(1).down(1).run(|rank| {
+        if rank.number() == 0 {
+            rank.board.fill(Down, 0, 5);
         }
+        let Rank { board, line, .. } = &mut *rank;
         exchange(
             board,
-            &mut ring,
+            line,
             TAG,
-            |slot| board.fill(RingName::Line, slot, 1),
+            |slot| board.fill(Line, slot, 1),
             |from, slot| {
-                expect_value(board.read(RingName::Line, from, slot), 1);
+                expect_value(board.read(Line, from, slot), 1);
             },
         )
         .unwrap();
-        if board.rank() == 1 {
-            expect_value(board.read(RingName::Down, 0, 0), 5);
+        if rank.number() == 1 {
+            expect_value(rank.board.read(Down, 0, 0), 5);
         }
     });
 }
 
 model! {
-    grant, Bound::All, a_block_is_granted;
-    rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
-    rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
+    grant, Bound::All, a_block_is_granted, [L1];
 }
 
 /// G1 through a tree: rank 0 grants, and the word reaches rank 2 only by way of rank 1. The order passes on.
 fn a_block_is_granted_down_a_chain(mutant: Mutant) {
-    run_ranks(&World::new(mutant, 3, Shape::of(1), Shape::default(), Shape::of(1)), |board| {
-        let mut ring = Ring::new(RingName::Line, 1, 3);
-        if board.rank() == 0 {
-            board.fill(RingName::Down, 0, 5);
+    World::new(mutant, 3).line(1).down(1).run(|rank| {
+        if rank.number() == 0 {
+            rank.board.fill(Down, 0, 5);
         }
-        let links = model::calls::chain(&[0, 1, 2], board.rank());
-        let position = ring.take(1);
-        step::release(board, &mut ring, &links, position, TAG, |_| ()).unwrap();
-        if board.rank() == 2 {
-            expect_value(board.read(RingName::Down, 0, 0), 5);
+        let links = rank.links(Tree::Chain(&[0, 1, 2]));
+        let Rank { board, line, .. } = &mut *rank;
+        let position = line.take(1);
+        step::release(board, line, &links, position, TAG, |_| ()).unwrap();
+        if rank.number() == 2 {
+            expect_value(rank.board.read(Down, 0, 0), 5);
         }
     });
 }
 
 model! {
-    grant_down_a_chain, Bound::All, a_block_is_granted_down_a_chain;
-    rejects_a_relaxed_stamp: Mutant::PublishRelaxed(LinePublish) => [Race];
-    rejects_a_relaxed_look_at_a_stamp: Mutant::ObserveRelaxed(LinePublish) => [Race];
+    grant_down_a_chain, Bound::All, a_block_is_granted_down_a_chain, [L1];
 }
 
 /// An ordering that a mutant weakens.
@@ -102,7 +97,7 @@ fn the_last_handle_gives_the_block_back(mutant: Mutant) {
 }
 
 model! {
-    last_handle, Bound::All, the_last_handle_gives_the_block_back;
+    last_handle, Bound::All, the_last_handle_gives_the_block_back, [];
     rejects_a_count_without_release: Mutant::StoreRelaxed => [Race];
     rejects_a_count_without_acquire: Mutant::LoadRelaxed => [Race];
 }
@@ -135,7 +130,7 @@ fn two_ranks_lock_the_arena(mutant: Mutant) {
 }
 
 model! {
-    arena_lock, Bound::Preemptions(3), two_ranks_lock_the_arena;
+    arena_lock, Bound::Preemptions(3), two_ranks_lock_the_arena, [];
     rejects_a_relaxed_unlock: Mutant::StoreRelaxed => [Race];
     rejects_a_relaxed_lock: Mutant::LoadRelaxed => [Race];
     rejects_a_missing_lock: Mutant::NotLookedAt => [Race];

@@ -1,5 +1,5 @@
-//! Random calls through tiny rings: the protocols over words on the heap, with more ranks, trees and slots than a model
-//! checker has time for.
+//! Random calls through tiny rings: the protocols over words on the heap, with more ranks, trees, leaders and slots than a
+//! model checker has time for.
 //!
 //! Trees, roots, leaders, slots and the order of calls come from a seed, which is printed; `RINGS_SEED` runs one again. What
 //! a rank waits for, once there, stays until that rank has read it, so that whether a run ends does not depend on the
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
-use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Shares, Takers, Work, least_up_slots};
+use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Parts, Shares, Takers, Work, least_up_slots};
 use shm_core::protocol::step::{self, Passage};
 use shm_core::protocol::{Board, Edge, Ring, RingName, Stamp, Until, Word};
 use shm_core::{Links, Result};
@@ -252,8 +252,27 @@ impl Engine {
 
     fn shares(&mut self, tag: u32, leaders: &[usize], rounds: u64, takers: Takers) {
         let Self { board, up, down, .. } = self;
-        let mut work = Slices { board, leaders, first: up.next_position() };
+        let mut work = Slices { board, leaders, first: up.next_position(), folded: 0, taken: 0 };
         shares::run(board, up, down, Shares { leaders, rounds, takers }, tag, &mut work).unwrap();
+        let takes = takers == Takers::All || takers == Takers::Root(board.rank);
+        assert_eq!(work.folded, if leaders.contains(&board.rank) { rounds } else { 0 });
+        assert_eq!(work.taken, if takes { rounds * others(leaders, board.rank) } else { 0 });
+    }
+
+    fn spread(&mut self, tag: u32, leaders: &[usize], rounds: u64) {
+        let Self { board, down, .. } = self;
+        let mut parts = Handed { board, leaders, first: down.next_position(), taken: 0 };
+        shares::spread(board, down, leaders, rounds, tag, &mut parts).unwrap();
+        assert_eq!(parts.taken, rounds * others(leaders, board.rank));
+    }
+
+    /// Cuts a ring anew if it has fewer slots than that, and sometimes if it has enough: what follows an uncut ring meets
+    /// what the call before has left in it.
+    fn provide(&mut self, name: RingName, least: usize, more: usize, anyway: bool) {
+        let (board, ring) = self.ring(name);
+        if ring.slots() < least || anyway {
+            ring.reshape(board, least + more).unwrap();
+        }
     }
 }
 
@@ -299,10 +318,17 @@ impl Pieces for Words<'_> {
     }
 }
 
+/// How many others lead.
+fn others(leaders: &[usize], rank: usize) -> u64 {
+    leaders.iter().filter(|&&leader| leader != rank).count() as u64
+}
+
 struct Slices<'a> {
     board: &'a HeapBoard,
     leaders: &'a [usize],
     first: u64,
+    folded: u64,
+    taken: u64,
 }
 
 impl Slices<'_> {
@@ -324,11 +350,34 @@ impl Work for Slices<'_> {
         if let Some(slot) = down {
             board.fill(RingName::Down, slot, sum);
         }
+        self.folded += 1;
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize) {
         let found = self.board.read(RingName::Down, self.leaders[leader], slot);
         self.board.expect(found, sum_of(self.board.size, self.position(round, leader), 3), "take of a share");
+        self.taken += 1;
+    }
+}
+
+struct Handed<'a> {
+    board: &'a HeapBoard,
+    leaders: &'a [usize],
+    first: u64,
+    taken: u64,
+}
+
+impl Parts for Handed<'_> {
+    fn give(&mut self, round: u64, leader: usize, slot: usize) {
+        assert_eq!(self.leaders[leader], self.board.rank);
+        self.board.fill(RingName::Down, slot, word_of(self.board.rank, self.first + round, 4));
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let from = self.leaders[leader];
+        let found = self.board.read(RingName::Down, from, slot);
+        self.board.expect(found, word_of(from, self.first + round, 4), "share that is handed out");
+        self.taken += 1;
     }
 }
 
@@ -342,7 +391,7 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
         let (first, second) = (plan.tree(size, root, rank), plan.tree(size, root, rank));
         let name = RingName::ALL[plan.index(3)];
         let slices = 1 + plan.below(7);
-        match plan.index(8) {
+        match plan.index(10) {
             0 => engine.exchange(tag),
             1 => {
                 let most = (engine.line.slots() / 2).max(1);
@@ -366,12 +415,25 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
                 let count = 1 + plan.index(size);
                 let mut leaders = plan.order(size);
                 leaders.truncate(count);
-                let takers = if plan.below(2) == 0 { Takers::All } else { Takers::Root(root) };
                 let (more_up, more_down) = (plan.index(3), plan.index(3));
-                let Engine { board, up, down, .. } = &mut *engine;
-                up.reshape(board, least_up_slots(count) + more_up).unwrap();
-                down.reshape(board, LEAST_DOWN_SLOTS + more_down).unwrap();
-                engine.shares(tag, &leaders, slices, takers);
+                let (cuts_up, cuts_down) = (plan.below(2) == 0, plan.below(2) == 0);
+                let takers = match plan.below(4) {
+                    0 => Some(Takers::All),
+                    1 => Some(Takers::Root(root)),
+                    2 => Some(Takers::Owners),
+                    _ => None,
+                };
+                match takers {
+                    Some(takers) => {
+                        engine.provide(RingName::Up, least_up_slots(count), more_up, cuts_up);
+                        engine.provide(RingName::Down, LEAST_DOWN_SLOTS, more_down, cuts_down);
+                        engine.shares(tag, &leaders, slices, takers);
+                    }
+                    None => {
+                        engine.provide(RingName::Down, 1, more_down, cuts_down);
+                        engine.spread(tag, &leaders, slices);
+                    }
+                }
             }
         }
     }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use super::mutant::Mutant;
+use shm_core::protocol::Edge;
+
+use super::mutant::{D1, D2, L1, L2, Mutant, U1, U2};
 
 /// How far a model is explored.
 #[derive(Clone, Copy, Debug)]
@@ -118,12 +120,25 @@ fn way_of(message: &str) -> Option<Rejected> {
     ways.into_iter().find(|(mark, _)| message.contains(mark)).map(|(_, way)| way)
 }
 
+/// How a world is rejected in which waits on an edge end at once. Who fills a slot too early may also take away what another
+/// has yet to find, who then waits for ever.
+pub fn ways_of_not_waiting(edge: Edge) -> &'static [Rejected] {
+    match edge {
+        L1 | U1 | D1 => &[Rejected::Race, Rejected::WrongValue],
+        L2 | U2 | D2 => &[Rejected::Race, Rejected::WrongValue, Rejected::Deadlock],
+    }
+}
+
 /// A model and its mutants, a test each.
 ///
-/// `model! { name, bound, function; mutant_name: mutant => ways; .. }` makes a module `name` with a test `holds` and a
-/// test `rejects_<mutant_name>` for each mutant.
+/// `model! { name, bound, function, [edges]; mutant_name: mutant => ways; .. }` makes a module `name` with a test `holds`, for
+/// each edge three tests (either end relaxed, not waited for), and a test for each mutant besides.
 macro_rules! model {
-    ($(#[$doc:meta])* $name:ident, $bound:expr, $function:path; $($mutant_name:ident: $mutant:expr => [$($way:ident),+];)*) => {
+    (
+        $(#[$doc:meta])*
+        $name:ident, $bound:expr, $function:path, [$($edge:ident),*];
+        $($mutant_name:ident: $mutant:expr => [$($way:ident),+];)*
+    ) => {
         $(#[$doc])*
         mod $name {
             #[allow(unused_imports)]
@@ -133,6 +148,33 @@ macro_rules! model {
             fn holds() {
                 crate::model::check::holds(stringify!($name), $bound, $function);
             }
+            $(
+                #[allow(non_snake_case, reason = "the edge's name")]
+                mod $edge {
+                    #[allow(unused_imports)]
+                    use super::*;
+                    use crate::model::Rejected::Race;
+                    use crate::model::check::{rejects, ways_of_not_waiting};
+
+                    const EDGE: shm_core::protocol::Edge = crate::model::$edge;
+
+                    #[test]
+                    fn rejects_a_relaxed_store() {
+                        rejects(stringify!($name), $bound, $function, Mutant::PublishRelaxed(EDGE), &[Race]);
+                    }
+
+                    #[test]
+                    fn rejects_a_relaxed_load() {
+                        rejects(stringify!($name), $bound, $function, Mutant::ObserveRelaxed(EDGE), &[Race]);
+                    }
+
+                    #[test]
+                    fn rejects_a_wait_left_out() {
+                        let ways = ways_of_not_waiting(EDGE);
+                        rejects(stringify!($name), $bound, $function, Mutant::SkipWait(EDGE), ways);
+                    }
+                }
+            )*
             $(
                 #[test]
                 fn $mutant_name() {

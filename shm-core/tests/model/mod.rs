@@ -6,7 +6,10 @@
 //! | `world` | the board: words with weakenable orderings, payload, a wait that ends |
 //! | `watched` | payload that sees every race |
 //! | `bell` | a futex, fences and bell words |
-//! | `calls` | one call of each protocol, with payload whose every value is known |
+//! | `rank` | what a model's rank has: the board as it sees it, and its three rings |
+//! | `tree` | the trees of models, and what a rank knows of them |
+//! | `calls` | what a rank calls: exchanges, steps over trees, pipelines, with payload whose every value is known |
+//! | `shares` | what it calls besides: reductions through shares, and their two halves |
 //! | `check` | running a model, and asserting that it holds or that it is rejected, and how |
 //!
 //! The protocols are not told that they are being watched: they are generic over `Board` and `Sleepers`, and so need no
@@ -18,10 +21,15 @@ pub mod bell;
 pub mod calls;
 pub mod check;
 pub mod mutant;
+pub mod rank;
+pub mod shares;
+pub mod tree;
 pub mod watched;
 pub mod world;
 
 pub use check::{Bound, Rejected};
-pub use mutant::Mutant;
+pub use mutant::{D1, D2, L1, L2, Mutant, U1, U2};
+pub use rank::Rank;
+pub use tree::Tree;
 pub use watched::Watched;
-pub use world::{ModelBoard, Shape, World, run_ranks};
+pub use world::{ModelBoard, World};

@@ -1,14 +1,16 @@
 //! The board of the model: what the segment is to the real ranks.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex as Untracked};
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::Thread;
 
 use shm_core::Result;
-use shm_core::protocol::{Board, Edge, RingName, Until, Word};
+use shm_core::protocol::{Board, Edge, RingName, Stamp, Until, Word};
 
 use super::mutant::Mutant;
+use super::rank::Rank;
 use super::watched::Watched;
 
 /// A flag word, and who waits for it.
@@ -204,13 +206,23 @@ impl ModelBoard {
         &self.world.areas[ring as usize][rank]
     }
 
-    /// What a wait that is over does besides, if the world is broken so: says that the slot which was waited for has been
-    /// read.
+    /// What the end of a wait for a stamp brings with it in a world that is broken so: the word that the slot was read.
     fn finish_early(&self, until: Until, edge: Edge) {
+        const POSITION: u64 = Stamp::new(1, 0).0 - Stamp::new(0, 0).0;
         if let (Mutant::DoneTooEarly(ring), Until::Stamped(stamp)) = (self.world.mutant, until)
             && edge == ring.publish_edge()
         {
-            self.publish(self.done(ring, self.rank), stamp.position(), ring.reuse_edge());
+            self.publish(self.done(ring, self.rank), stamp.0 / POSITION, ring.reuse_edge());
+        }
+    }
+
+    /// What ends a wait at once in a world that is broken so: the value that was waited for, though it is not there.
+    fn not_waited_for(&self, writer: usize, until: Until, edge: Edge) -> Option<u64> {
+        match (self.world.mutant, until) {
+            (Mutant::SkipWait(skipped), Until::Stamped(stamp)) if skipped == edge => Some(stamp.0),
+            (Mutant::SkipWait(skipped), Until::Reached(position)) if skipped == edge => Some(position),
+            (Mutant::ReaderForgotten(reader), Until::Reached(position)) if reader == writer => Some(position),
+            _ => None,
         }
     }
 }
@@ -253,11 +265,8 @@ impl Board for ModelBoard {
     }
 
     fn wait(&self, writer: usize, word: &ModelWord, until: Until, edge: Edge) -> Result<u64> {
-        if self.world.mutant == Mutant::SkipWait(edge) {
-            return Ok(match until {
-                Until::Stamped(stamp) => stamp.0,
-                Until::Reached(position) => position,
-            });
+        if let Some(value) = self.not_waited_for(writer, until, edge) {
+            return Ok(value);
         }
         // A look that fails has no effect but that the rank goes on waiting: to find an old stamp after the new one was
         // stored is no different from having looked earlier. Three ranks leave no time to explore both. An old `done` word
@@ -266,10 +275,9 @@ impl Board for ModelBoard {
             Until::Stamped(_) if self.world.size > 2 => word.observe_last(edge),
             _ => word.observe(edge),
         };
-        if until.holds(value) {
-            return Ok(value);
-        }
-        self.wait_slowly(writer, word, until, edge)
+        let value = if until.holds(value) { value } else { self.wait_slowly(writer, word, until, edge)? };
+        self.finish_early(until, edge);
+        Ok(value)
     }
 }
 

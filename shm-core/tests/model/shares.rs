@@ -1,0 +1,106 @@
+//! Reductions through shares, and their two halves, with payload whose every value is known.
+
+use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
+use shm_core::protocol::{Board, RingName};
+
+use super::calls::{TAG, sum_of_all};
+use super::rank::Rank;
+use super::world::{ModelBoard, expect_value, word_of};
+
+impl Rank {
+    /// Every rank gets all shares of the sum.
+    pub fn allreduce_shares(&mut self, leaders: &[usize], rounds: u64) {
+        self.reduce(leaders, rounds, Takers::All);
+    }
+
+    /// The root gets all shares of the sum.
+    pub fn reduce_shares(&mut self, leaders: &[usize], rounds: u64, root: usize) {
+        self.reduce(leaders, rounds, Takers::Root(root));
+    }
+
+    /// Each leader gets its share of the sum.
+    pub fn reduce_to_leaders(&mut self, leaders: &[usize], rounds: u64) {
+        self.reduce(leaders, rounds, Takers::Owners);
+    }
+
+    fn reduce(&mut self, leaders: &[usize], rounds: u64, takers: Takers) {
+        let Self { board, up, down, .. } = self;
+        let mut slices = Slices { board, leaders, first: up.next_position(), folded: 0, taken: 0 };
+        shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut slices).unwrap();
+        let takes = takers == Takers::All || takers == Takers::Root(board.rank());
+        assert_eq!(slices.taken, if takes { rounds * others(leaders, board.rank()) } else { 0 });
+        assert_eq!(slices.folded, if leaders.contains(&board.rank()) { rounds } else { 0 });
+    }
+
+    /// Every rank gets each leader's share.
+    pub fn gather_from_leaders(&mut self, leaders: &[usize], rounds: u64) {
+        let Self { board, down, .. } = self;
+        let mut handed = Handed { board, leaders, first: down.next_position(), taken: 0 };
+        shares::spread(board, down, leaders, rounds, TAG, &mut handed).unwrap();
+        assert_eq!(handed.taken, rounds * others(leaders, board.rank()));
+    }
+}
+
+/// How many others lead.
+fn others(leaders: &[usize], rank: usize) -> u64 {
+    leaders.iter().filter(|&&leader| leader != rank).count() as u64
+}
+
+/// The words of one reduction: for each slice of each share, those of its position in the up ring.
+struct Slices<'a> {
+    board: &'a ModelBoard,
+    leaders: &'a [usize],
+    first: u64,
+    folded: u64,
+    taken: u64,
+}
+
+impl Slices<'_> {
+    fn position(&self, round: u64, leader: usize) -> u64 {
+        self.first + round * self.leaders.len() as u64 + leader as u64
+    }
+}
+
+impl Work for Slices<'_> {
+    fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.position(round, leader)));
+    }
+
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
+        let (board, position) = (self.board, self.position(round, leader));
+        let others = (0..board.size()).filter(|&rank| rank != board.rank());
+        let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank(), position);
+        expect_value(sum, sum_of_all(board, position));
+        if let Some(slot) = down {
+            board.fill(RingName::Down, slot, sum);
+        }
+        self.folded += 1;
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let found = self.board.read(RingName::Down, self.leaders[leader], slot);
+        expect_value(found, sum_of_all(self.board, self.position(round, leader)));
+        self.taken += 1;
+    }
+}
+
+/// The words of one handing-out: what the leader says at its position in the down ring.
+struct Handed<'a> {
+    board: &'a ModelBoard,
+    leaders: &'a [usize],
+    first: u64,
+    taken: u64,
+}
+
+impl Parts for Handed<'_> {
+    fn give(&mut self, round: u64, leader: usize, slot: usize) {
+        assert_eq!(self.leaders[leader], self.board.rank());
+        self.board.fill(RingName::Down, slot, word_of(self.board.rank(), self.first + round));
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let from = self.leaders[leader];
+        expect_value(self.board.read(RingName::Down, from, slot), word_of(from, self.first + round));
+        self.taken += 1;
+    }
+}
