@@ -9,7 +9,7 @@ use std::time::Duration;
 use collectives::check;
 use hier::across::{ClusterSettings, HierComm};
 use hier::nodes::{Nodes, Settings};
-use hier::operator::Sum;
+use hier::operator::{Sum, User};
 use hier::transport::local::{Behaviour, LocalTransport};
 
 /// Ends the test program when a test hangs.
@@ -117,6 +117,139 @@ fn groups_of_groups() {
             check(comm, 50);
         });
     }
+}
+
+/// Sums of which every order of additions has other bits.
+fn rough(rank: usize, count: usize) -> Vec<f64> {
+    (0..count).map(|i| ((rank * 7919 + i * 104_729) % 1_000_003) as f64 / 977.0 + 1e-9 * i as f64).collect()
+}
+
+#[test]
+fn bits_do_not_depend_on_calls_slices_or_leaders() {
+    for labels in [&[0_usize, 1, 2, 3, 4][..], &[0, 0, 1, 1, 2, 2], &[0, 0, 0, 1, 1, 1, 1]] {
+        for schedule in ["ring", "circulant", "halving-nearest"] {
+            let mut seen: Option<Vec<u64>> = None;
+            for how in ["", "slice=whole", "slice=10K", "slice=3K,leaders=2,flight=4", "slice=adaptive", "leaders=3"] {
+                let results = cluster(labels, &format!("allreduce:{schedule},{how}"), BEHAVIOURS[1], |comm| {
+                    let own = rough(comm.rank(), 20_001);
+                    let mut bits: Option<Vec<u64>> = None;
+                    for _ in 0..6 {
+                        let mut sum = vec![0.0; own.len()];
+                        comm.all_reduce_into(&own, &mut sum, Sum).unwrap();
+                        let now: Vec<u64> = sum.iter().map(|x| x.to_bits()).collect();
+                        assert!(
+                            bits.as_ref().is_none_or(|before| *before == now),
+                            "{schedule},{how}: another call, other bits"
+                        );
+                        bits = Some(now);
+                    }
+                    bits
+                });
+                for result in results {
+                    assert!(seen.is_none() || seen == result, "{schedule},{how}: other bits");
+                    seen = result;
+                }
+            }
+        }
+    }
+}
+
+/// An operator that panics at a value.
+fn fragile() -> User<impl Fn(&mut [i64], &[i64]) + Copy> {
+    User::commutative(|into: &mut [i64], from: &[i64]| {
+        for (left, &right) in into.iter_mut().zip(from) {
+            assert!(*left != 666 && right != 666, "the operator is made to panic");
+            *left += right;
+        }
+    })
+}
+
+#[test]
+fn a_panic_of_an_operator_that_is_caught_ends_the_communicator_everywhere() {
+    // One rank a node: the operator runs on the network. Two: within the node too.
+    for labels in [&[0_usize, 1, 2][..], &[0, 0, 1, 1], &[0, 1, 1, 1]] {
+        let errors = cluster(labels, "allreduce:ring,slice=2K,flight=3", BEHAVIOURS[1], |comm| {
+            let mut buffer = vec![1_i64; 3000];
+            if comm.rank() == 0 {
+                buffer[1700] = 666;
+            }
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                comm.all_reduce_in_place(&mut buffer, fragile()).map_err(|error| error.to_string())
+            }));
+            buffer.fill(0);
+            assert!((0..100).any(|_| comm.barrier().is_err()), "still usable");
+            caught
+        });
+        assert!(errors.iter().any(|outcome| outcome.is_err()), "nobody panicked");
+        assert!(errors.iter().all(|outcome| !matches!(outcome, Ok(Ok(())))), "{labels:?}: {errors:?}");
+    }
+}
+
+#[test]
+fn an_operator_that_uses_its_communicator_is_told() {
+    cluster(&[0, 1], "", BEHAVIOURS[0], |comm| {
+        let busy = std::cell::Cell::new(false);
+        let operator = User::commutative(|into: &mut [u8], from: &[u8]| {
+            busy.set(busy.get() || comm.barrier().unwrap_err().to_string().contains("middle of a call"));
+            into.iter_mut().zip(from).for_each(|(left, right)| *left += right);
+        });
+        let mut buffer = [1_u8; 5];
+        comm.all_reduce_in_place(&mut buffer, operator).unwrap();
+        assert!(buffer == [2; 5] && busy.get());
+    });
+}
+
+#[test]
+fn alarms_reach_ranks_that_wait_in_their_node() {
+    // The root is no first rank; the culprit is on another node, and calls with the wrong arguments.
+    let errors = cluster(&[0, 0, 1, 1], "", BEHAVIOURS[1], |comm| {
+        comm.barrier().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        let root = comm.process_at_rank(1);
+        let first = match comm.rank() {
+            1 => root.reduce_into_root(&[1_i64; 9], &mut [0; 9], Sum),
+            2 => root.reduce_into_root(&[1_i64; 9], &mut [0; 9], Sum),
+            _ => root.reduce_into(&[1_i64; 9], Sum),
+        };
+        (first, comm.barrier())
+    });
+    for (rank, (first, second)) in errors.iter().enumerate() {
+        assert!(first.is_err() || second.is_err(), "rank {rank}: {first:?} {second:?}");
+    }
+}
+
+#[test]
+fn nothing_and_elements_of_no_size() {
+    cluster(&[0, 0, 1], "", BEHAVIOURS[1], |comm| {
+        let many = vec![(); 1 << 20];
+        comm.process_at_rank(2).broadcast_into(&mut vec![(); 1 << 20]).unwrap();
+        comm.process_at_rank(2).broadcast_into(&mut [0_u8; 0]).unwrap();
+        drop(many);
+        comm.barrier().unwrap();
+    });
+}
+
+#[test]
+fn a_node_without_room_refuses_a_split_on_all() {
+    let made = cluster(&[0, 0, 1], "", BEHAVIOURS[0], |comm| {
+        let mut kept = Vec::new();
+        let error = loop {
+            match comm.duplicate() {
+                Ok(copy) => kept.push(copy),
+                Err(error) => break error.to_string(),
+            }
+            assert!(kept.len() < 5000);
+        };
+        assert!(error.contains("room for another communicator"), "{error}");
+        // The communicator is as it was, and there is room again when others are dropped.
+        check(comm, 10);
+        let count = kept.len();
+        kept.truncate(count / 2);
+        comm.barrier().unwrap();
+        check(&comm.duplicate().unwrap(), 10);
+        count
+    });
+    assert!(made[0] > 10 && made.iter().all(|&count| count == made[0]), "{made:?}");
 }
 
 #[test]

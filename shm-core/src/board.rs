@@ -44,8 +44,9 @@ const REFUSED: u32 = 0xff_ffff;
 const FAULT_MISMATCH: u64 = 1 << 32;
 const FAULT_REFUSED: u64 = 2 << 32;
 
-/// What a rank does while it waits for others: returns how long it may sleep before it is due again.
-pub type IdleHook = Box<dyn FnMut() -> Duration + Send>;
+/// What a rank does while it waits for others: returns how long it may sleep before it is due again, or nothing when it
+/// cannot go on.
+pub type IdleHook = Box<dyn FnMut() -> Option<Duration> + Send>;
 
 /// Spins between two calls of the idle hook.
 const HOOK_ROUND: u32 = 64;
@@ -98,9 +99,14 @@ impl SharedBoard {
     /// Calls the idle hook, if there is one, and returns how long this rank may sleep.
     fn idle(&self) -> Duration {
         // Borrowed already: the hook itself waits on this communicator. Then it is not called again.
-        match self.idle.try_borrow_mut() {
-            Ok(mut hook) => hook.as_mut().map_or(NAP, |hook| hook().min(NAP)),
-            Err(_) => NAP,
+        let Ok(mut hook) = self.idle.try_borrow_mut() else { return NAP };
+        match hook.as_mut().map(|hook| hook()) {
+            None => NAP,
+            Some(Some(nap)) => nap.min(NAP),
+            Some(None) => {
+                self.give_up();
+                Duration::ZERO
+            }
         }
     }
 

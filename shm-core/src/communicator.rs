@@ -3,9 +3,8 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use crate::board::SharedBoard;
+use crate::board::{IdleHook, SharedBoard};
 use crate::cost::{self, Chain};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -175,14 +174,14 @@ impl Communicator {
     }
 
     /// Sets what this rank does while it waits for others inside of a call: between looks, again and again, from the first
-    /// look that fails on. The hook returns how long the rank may sleep before it is due again; it may use other
-    /// communicators, but not this one.
+    /// look that fails on. The hook returns how long the rank may sleep before it is due again, or nothing when it cannot go
+    /// on, as [`give_up`](Communicator::give_up) says; it may use other communicators, but not this one.
     ///
     /// A rank whose hook asks for short sleeps uses CPU while it waits for long.
     ///
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
-    pub fn set_idle(&self, hook: Option<Box<dyn FnMut() -> Duration + Send>>) -> Result<()> {
+    pub fn set_idle(&self, hook: Option<IdleHook>) -> Result<()> {
         self.enter()?.board.set_idle(hook);
         Ok(())
     }

@@ -35,6 +35,7 @@ pub mod select;
 pub mod wait;
 mod world;
 
+pub use board::IdleHook;
 pub use collective::Process;
 pub use communicator::Communicator;
 pub use counters::Counters;

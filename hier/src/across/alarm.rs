@@ -3,7 +3,7 @@
 //! The first rank of each node listens to a few others, at distances 1, 2, 4, .. in a circle of nodes, and passes an alarm
 //! on: it reaches all nodes in ceil(log2 N) hops, and no rank listens to more than so many.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::transport::{Request, Result, Transport};
 
@@ -13,8 +13,8 @@ pub(super) const TAG: u32 = 32_600;
 /// How long withdrawing a receive, or sending an alarm, may take.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Looks that may go by between two tests of the receives.
-const ROUND: u32 = 16;
+/// The time that may go by between two tests of the receives: each is a call of the library below.
+const ROUND: Duration = Duration::from_millis(5);
 
 struct Listener {
     request: Request,
@@ -26,7 +26,7 @@ pub(super) struct Alarm {
     listeners: Vec<Listener>,
     /// The ranks that listen to this one.
     tell: Vec<usize>,
-    looks: u32,
+    looked: Instant,
     /// The rank that raised it.
     raised: Option<usize>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// An alarm that neither hears nor tells.
     pub fn deaf() -> Self {
-        Self { listeners: Vec::new(), tell: Vec::new(), looks: 0, raised: None }
+        Self { listeners: Vec::new(), tell: Vec::new(), looked: Instant::now(), raised: None }
     }
 
     /// The alarm among `firsts`, the first ranks of the nodes, of which this rank is number `own`.
@@ -46,16 +46,29 @@ impl Alarm {
             let mut heard = Box::new(0_u64);
             let from = firsts[(own + count - distance) % count];
             // SAFETY: the box does not move, and lives until the request has ended (`silence`).
-            let request = unsafe { transport.receive(from, TAG, std::ptr::from_mut(heard.as_mut()).cast(), 8) }?;
-            alarm.listeners.push(Listener { request, heard });
+            match unsafe { transport.receive(from, TAG, std::ptr::from_mut(heard.as_mut()).cast(), 8) } {
+                Ok(request) => alarm.listeners.push(Listener { request, heard }),
+                Err(error) => {
+                    alarm.silence(transport);
+                    return Err(error);
+                }
+            }
         }
         Ok(alarm)
     }
 
     /// Looks, now and then, whether somebody has raised the alarm; returns who, from then on.
     pub fn glance(&mut self, transport: &dyn Transport) -> Option<usize> {
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(ROUND) { self.look(transport) } else { self.raised }
+        if self.looked.elapsed() < ROUND {
+            return self.raised;
+        }
+        self.looked = Instant::now();
+        self.look(transport)
+    }
+
+    /// Whether somebody has raised the alarm, as far as was seen.
+    pub fn is_raised(&self) -> bool {
+        self.raised.is_some()
     }
 
     /// Looks whether somebody has raised the alarm; returns who, from then on.

@@ -8,11 +8,12 @@ use shm_core::{Collective, Element};
 
 use super::adapt::{self, Search};
 use super::communicator::HierComm;
+use super::cut::{Cut, Vector, cuts_alike};
 use super::error::Result;
-use super::flight::{Flight, chunks, slices};
+use super::flight::Flight;
 use super::rules::{Choice, Slice};
 use super::run::{Combiner, Memory, Run};
-use crate::schedule::Goal;
+use crate::schedule::{Algorithm, Goal};
 
 impl HierComm {
     /// Waits until every rank has called it (MPI 4.1, section 6.3).
@@ -24,7 +25,7 @@ impl HierComm {
     /// [`Error::Node`](super::Error::Node), [`Error::Network`](super::Error::Network),
     /// [`Error::Elsewhere`](super::Error::Elsewhere): the communicator cannot be used further.
     pub fn barrier(&self) -> Result<()> {
-        self.enter()?;
+        let _call = self.enter()?;
         self.on_node(self.node.barrier())?;
         if self.placement.nodes() == 1 {
             return Ok(());
@@ -39,12 +40,14 @@ impl HierComm {
 
     /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI 4.1, section 6.9.6).
     ///
-    /// Collective: all ranks must give the same count, element type and operator. All ranks get the same bits. Operators that do
-    /// not commute are applied in rank order.
+    /// Collective: all ranks must give the same count, element type and operator. All ranks get the same bits, which do not
+    /// depend on slices, leaders or timing, but on the schedule, and so on the rules. Operators that do not commute are
+    /// applied in rank order.
     ///
     /// # Cost
     /// For n bytes on N nodes: 2(N-1)/N n bytes sent and received by each node (ring), in 2(N-1) rounds a slice; short vectors take
-    /// log2 N rounds of n bytes. Within the node, that of an allreduce there.
+    /// log2 N rounds of n bytes (and two more where N is no power of two). While the size of slices is sought, each call agrees
+    /// on its time by a short allreduce more. Within the node, that of an allreduce there.
     ///
     /// # Errors
     /// [`Error::Node`](super::Error::Node) with a length that does not fit: nothing was written, but other ranks may have begun;
@@ -53,7 +56,7 @@ impl HierComm {
     /// # References
     /// Patarasuk and Yuan (2009) for the ring; Bayatpour et al. (SC 2017, CLUSTER 2018) for leaders and pipeline.
     pub fn all_reduce_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
-        self.enter()?;
+        let _call = self.enter()?;
         if send.len() != recv.len() {
             let (what, found, expected) = ("receive buffer", recv.len(), send.len());
             let error = shm_core::Error::Length { rank: self.rank, what, found, expected };
@@ -67,7 +70,7 @@ impl HierComm {
     /// # Errors
     /// As there.
     pub fn all_reduce_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
-        self.enter()?;
+        let _call = self.enter()?;
         self.allreduce(None, buffer, &operator)
     }
 
@@ -105,27 +108,34 @@ impl HierComm {
         recv: &mut [T],
         operator: &O,
     ) -> Result<()> {
-        let (leaders, count) = (choice.leaders, recv.len());
+        if size_of_val(recv) == 0 {
+            return Ok(());
+        }
+        let leaders = if cuts_alike::<T>() { choice.leaders } else { 1 };
         let order = if operator.is_commutative() { Some(&self.ring) } else { None };
-        let slice = slice / size_of::<T>().max(1);
-        let mut chunks = chunks(recv, slice);
+        let segments = choice.algorithm.pattern(Goal::Allreduce, self.placement.nodes() as u32)?.segments();
+        let cut = Cut::new(recv.len(), segments as usize, slice / size_of::<T>().max(1), leaders == 1);
+        let vector = Vector::of(recv);
         let mut flight = Flight::new(self);
-        for (i, range) in slices(count, slice).enumerate() {
-            let to = &mut *chunks[i];
-            self.on_node(match send {
-                Some(send) if leaders == 1 => self.reduce_to_first(&send[range.clone()], to, operator),
-                Some(send) => self.node.reduce_to_leaders(leaders, &send[range.clone()], to, operator),
-                None if leaders == 1 => self.reduce_to_first_in_place(to, operator),
-                None => self.node.reduce_to_leaders_in_place(leaders, to, operator),
-            })?;
-            let run = self.share_run(choice, order, to, operator)?;
+        for i in 0..cut.slices() {
+            for piece in cut.pieces(i) {
+                // SAFETY: this slice is on no network yet, and pieces do not overlap.
+                let to = unsafe { vector.part(piece.clone()) };
+                self.on_node(match send {
+                    Some(send) if leaders == 1 => self.reduce_to_first(&send[piece], to, operator),
+                    Some(send) => self.node.reduce_to_leaders(leaders, &send[piece], to, operator),
+                    None if leaders == 1 => self.reduce_to_first_in_place(to, operator),
+                    None => self.node.reduce_to_leaders_in_place(leaders, to, operator),
+                })?;
+            }
+            let run = self.share_run(choice.algorithm, leaders, order, (&cut, i), &vector, operator)?;
             flight.begin(i, run);
             if flight.len() > choice.flight {
-                self.hand_out(&mut flight, leaders, &mut chunks)?;
+                self.hand_out(&mut flight, leaders, &cut, &vector)?;
             }
         }
         while flight.len() > 0 {
-            self.hand_out(&mut flight, leaders, &mut chunks)?;
+            self.hand_out(&mut flight, leaders, &cut, &vector)?;
         }
         Ok(())
     }
@@ -133,13 +143,14 @@ impl HierComm {
     /// The run of this rank's share of a slice, if it leads one.
     fn share_run<T: Element, O: Operator<T>>(
         &self,
-        choice: &Choice,
+        algorithm: Algorithm,
+        leaders: usize,
         order: Option<&Arc<[usize]>>,
-        slice: &mut [T],
+        (cut, slice): (&Cut, usize),
+        vector: &Vector<'_, T>,
         operator: &O,
     ) -> Result<Option<Run>> {
         let tag = self.next_tag();
-        let leaders = choice.leaders;
         let Some(share) = (0..leaders).find(|&share| self.node.leader_of(share, leaders) == self.node.rank()) else {
             return Ok(None);
         };
@@ -154,32 +165,40 @@ impl HierComm {
             None => (0..nodes).map(leader).collect(),
         };
         let place = peers.iter().position(|&rank| rank == self.rank).unwrap_or(self.here);
-        let program = self.program(choice.algorithm, Goal::Allreduce, nodes, place)?;
-        let range = self.on_node(self.share_range::<T>(slice.len(), leaders, share))?;
-        let memory = Memory::of(&mut slice[range]);
-        // SAFETY: the caller keeps slice and operator until its flight has ended, and leaves the slice alone.
+        let program = self.program(algorithm, Goal::Allreduce, nodes, place)?;
+        let mut parts = Vec::with_capacity(program.segments as usize);
+        for segment in 0..program.segments as usize {
+            let range = cut.part(slice, segment);
+            let own = match leaders {
+                1 => 0..range.len(),
+                _ => self.on_node(self.node.share_of::<T>(range.len(), leaders, share))?,
+            };
+            parts.push(range.start + own.start..range.start + own.end);
+        }
+        let memory = Memory::parts(vector.data, parts.into_iter());
+        // SAFETY: the caller keeps vector and operator until its flight has ended, and leaves the slice alone.
         Ok(Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }))
     }
 
-    /// The elements of a share: cut alike on all nodes, whatever their number of ranks.
-    fn share_range<T: Element>(
+    /// Waits for the first slice in flight, and gives it to the ranks of the node.
+    fn hand_out<T: Element>(
         &self,
-        count: usize,
+        flight: &mut Flight<'_>,
         leaders: usize,
-        share: usize,
-    ) -> shm_core::Result<std::ops::Range<usize>> {
-        if leaders == 1 { Ok(0..count) } else { self.node.share_of::<T>(count, leaders, share) }
-    }
-
-    /// Waits for the first slice in flight, and gives its shares to the ranks of the node.
-    fn hand_out<T: Element>(&self, flight: &mut Flight<'_>, leaders: usize, chunks: &mut [&mut [T]]) -> Result<()> {
+        cut: &Cut,
+        vector: &Vector<'_, T>,
+    ) -> Result<()> {
         let Some(i) = flight.finish()? else { return Ok(()) };
-        let slice = &mut *chunks[i];
-        self.on_node(if leaders == 1 {
-            self.node.process_at_rank(0).broadcast_into(slice)
-        } else {
-            self.node.gather_from_leaders(leaders, slice)
-        })
+        for piece in cut.pieces(i) {
+            // SAFETY: this slice is no longer on the network, and pieces do not overlap.
+            let piece = unsafe { vector.part(piece) };
+            self.on_node(if leaders == 1 {
+                self.node.process_at_rank(0).broadcast_into(piece)
+            } else {
+                self.node.gather_from_leaders(leaders, piece)
+            })?;
+        }
+        Ok(())
     }
 
     pub(super) fn reduce_to_first<T: Element, O: Operator<T>>(
@@ -222,12 +241,20 @@ impl HierComm {
         }
         let peers: Arc<[usize]> = (0..self.size()).collect();
         let program = self.program(choice.algorithm, Goal::Allreduce, self.size(), self.rank)?;
-        let (tag, memory) = (self.next_tag(), Memory::of(recv));
+        let (tag, memory) = (self.next_tag(), Memory::whole(recv, program.segments));
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
         flight.begin(0, Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }));
         flight.finish()?;
         Ok(())
+    }
+
+    /// Elements of a slice of a broadcast or a reduction of `bytes` bytes.
+    pub(super) fn slice_elements<T>(&self, what: Collective, bytes: usize, choice: &Choice) -> usize {
+        match size_of::<T>() {
+            0 => usize::MAX,
+            element => self.slice_bytes(what, bytes, choice) / element,
+        }
     }
 
     /// Bytes of a slice of a call on `bytes` bytes.

@@ -2,8 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
+use shm_core::operator::{BitOr, Min};
 use shm_core::{Collective, Counters};
 
 use super::adapt::Search;
@@ -18,7 +20,7 @@ use crate::communicator::{exchange_places, own_place};
 use crate::nodes::{self, Placement};
 use crate::plan::TopologyPlan;
 use crate::schedule::{Algorithm, Goal, Program};
-use crate::transport::{Transport, group_of};
+use crate::transport::Transport;
 
 /// A rank's handle on a group of ranks on several nodes that call collectives together.
 ///
@@ -26,6 +28,8 @@ use crate::transport::{Transport, group_of};
 /// order, a handle may move between threads but not be used by two at once.
 ///
 /// While a rank waits in a call, messages that the program has under way through the same MPI move on.
+///
+/// Dropping it is not collective, unless it has made `one-sided` calls: MPI frees their windows on all ranks together.
 pub struct HierComm {
     pub(super) node: shm_core::Communicator,
     pub(super) network: Arc<Mutex<Network>>,
@@ -96,7 +100,7 @@ impl HierComm {
         let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
         let ring = agreed.ring(&placement)?;
         let comm = Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)?;
-        match settings.network {
+        match agreed.network {
             Some(model) => comm.model.set(model),
             None => comm.measure_network()?,
         }
@@ -121,9 +125,19 @@ impl HierComm {
         };
         let network = Arc::new(Mutex::new(Network::new(transport, alarm)));
         let moved = Arc::clone(&network);
-        node.set_idle(Some(Box::new(move || match moved.try_lock() {
-            Ok(mut network) => network.step(),
-            Err(_) => std::time::Duration::from_millis(1),
+        node.set_idle(Some(Box::new(move || {
+            let mut network = match moved.try_lock() {
+                Ok(network) => network,
+                // A run has panicked; the call that it was part of gives it up.
+                Err(TryLockError::Poisoned(network)) => network.into_inner(),
+                Err(TryLockError::WouldBlock) => return Some(Duration::from_millis(1)),
+            };
+            let nap = network.step();
+            if network.knows_alarm() {
+                network.fail(rank);
+                return None;
+            }
+            Some(nap)
         })))?;
         Ok(Self {
             node,
@@ -188,15 +202,36 @@ impl HierComm {
     /// Collective.
     ///
     /// # Errors
-    /// As of the communicator's other calls; [`shm_core::Error::ArenaExhausted`] when a node has no room for another.
+    /// [`Error::NoRoom`], or [`shm_core::Error::ArenaExhausted`] on the node in question, when a node has no room for another
+    /// communicator: nothing is kept, and this one is as it was. Others as of the other calls.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
-        self.enter()?;
-        let members = group_of(self.network().transport.as_ref(), color, key).map_err(Error::from);
-        let members = self.settle(members)?;
-        let place = members.iter().position(|&rank| rank == self.rank);
-        let node = self.settle(self.node.split(color, place.unwrap_or(0) as i64).map_err(|e| self.translated(e)))?;
-        let Some(node) = node else { return Ok(None) };
-        let transport = self.settle(self.network().transport.subset(&members).map_err(Error::from))?;
+        let _call = self.enter()?;
+        let mut wishes = vec![[0_u64; 3]; self.size()];
+        wishes[self.rank] = [u64::from(color.is_some()), u64::from(color.unwrap_or(0)), key as u64];
+        let mut flat: Vec<u64> = wishes.concat();
+        self.all_reduce_in_place(&mut flat, BitOr)?;
+        for (wish, row) in wishes.iter_mut().zip(flat.chunks_exact(3)) {
+            wish.copy_from_slice(row);
+        }
+        let mut members: Vec<usize> =
+            (0..self.size()).filter(|&rank| wishes[rank][..2] == wishes[self.rank][..2]).collect();
+        members.sort_by_key(|&rank| (wishes[rank][2] as i64, rank));
+        let place = members.iter().position(|&rank| rank == self.rank).unwrap_or(0);
+        let node = match self.node.split(color, place as i64) {
+            Err(error @ (shm_core::Error::ArenaExhausted { .. } | shm_core::Error::Memory { .. })) => Err(error),
+            other => Ok(self.on_node(other)?),
+        };
+        // One node without room is none for all: before anybody makes what others would wait for.
+        let mut all = [u8::from(node.is_ok())];
+        self.all_reduce_in_place(&mut all, Min)?;
+        let node = match node {
+            Err(error) => return Err(error.into()),
+            Ok(_) if all[0] == 0 => return Err(Error::NoRoom { rank: self.rank }),
+            Ok(None) => return Ok(None),
+            Ok(Some(node)) => node,
+        };
+        let transport = self.network().transport.subset(&members).map_err(Error::from);
+        let transport = self.settle(transport)?;
         let labels: Vec<usize> = members.iter().map(|&rank| self.placement.node_of(rank)).collect();
         let placement = Arc::new(Placement::new(&labels));
         // The ring goes round the nodes that are left, in the order in which it went before.
@@ -247,6 +282,7 @@ impl HierComm {
             nodes: self.placement.nodes(),
             ranks: self.size(),
             fewest: self.placement.fewest(),
+            most: self.placement.most(),
             block: self.placement.is_block(),
             commutative,
             network: self.model.get(),
@@ -265,12 +301,20 @@ impl HierComm {
         }
     }
 
-    /// Begins a call.
+    /// Begins a call, which must be held until it ends: a panic that leaves it (of a user-defined operator) ends this
+    /// communicator on all nodes.
     ///
     /// # Errors
-    /// When an earlier one has failed.
-    pub(super) fn enter(&self) -> Result<()> {
-        if self.broken.get() { Err(Error::Broken { rank: self.rank }) } else { Ok(()) }
+    /// When an earlier call has failed, or this rank is in the midst of one.
+    pub(super) fn enter(&self) -> Result<Call<'_>> {
+        if self.broken.get() {
+            return Err(Error::Broken { rank: self.rank });
+        }
+        // Only this rank uses it: who finds it locked is inside of a step of the network.
+        if matches!(self.network.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(shm_core::Error::Busy { rank: self.rank }.into());
+        }
+        Ok(Call { comm: self, unwinding: std::thread::panicking() })
     }
 
     /// Passes a part's outcome on; should it be an error, ends this communicator on all nodes.
@@ -279,17 +323,20 @@ impl HierComm {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        self.broken.set(true);
-        self.node.give_up();
-        if let Ok(mut one_sided) = self.one_sided.try_borrow_mut() {
-            one_sided.iter_mut().for_each(OneSided::leak);
-        }
-        let mut network = self.network();
-        let elsewhere = network.alarmed();
-        network.fail(self.rank);
+        let elsewhere = self.break_off();
         // What a node's ranks find out first is that their first rank went no further: that it was told to by another node
         // says more.
         Err(elsewhere.map_or(error, |rank| Error::Elsewhere { rank }))
+    }
+
+    /// Ends this communicator on all nodes. Returns the rank of another node that did so before, if one did.
+    fn break_off(&self) -> Option<usize> {
+        self.broken.set(true);
+        self.node.give_up();
+        let mut network = self.network();
+        let elsewhere = network.alarmed();
+        network.fail(self.rank);
+        elsewhere
     }
 
     /// The outcome of a call on the node, with an error in terms of this communicator's ranks, and the end of this
@@ -326,8 +373,27 @@ impl HierComm {
     }
 }
 
+/// A call that runs.
+pub(super) struct Call<'a> {
+    comm: &'a HierComm,
+    /// Whether the thread was unwinding when the call began.
+    unwinding: bool,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.unwinding {
+            self.comm.break_off();
+        }
+    }
+}
+
 impl Drop for HierComm {
     fn drop(&mut self) {
+        // Freeing windows waits for all, which some may never come to.
+        if self.broken.get() {
+            self.one_sided.get_mut().iter_mut().for_each(OneSided::leak);
+        }
         // The hook holds the network, and the network the transport: MPI wants both gone before it ends.
         let _ = self.node.set_idle(None);
     }

@@ -8,8 +8,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a call across nodes did not do what was asked. Ranks are those of the communicator that was called.
 ///
-/// After [`Refused`](Error::Refused) at another rank, [`Elsewhere`](Error::Elsewhere), [`Network`](Error::Network) and the errors
-/// of a node that say so, the communicator cannot be used further.
+/// After every error of a call but [`NoRoom`](Error::NoRoom) and a node's want of room, the communicator cannot be used further,
+/// on no rank.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,6 +31,16 @@ pub enum Error {
     )]
     Elsewhere {
         /// The first rank of that node.
+        rank: usize,
+    },
+
+    /// A node that has no room for another communicator.
+    #[error(
+        "rank {rank}: another node has no room for another communicator; drop communicators that are no longer used, or start the \
+         job with a larger arena (PHALANX_ARENA=BYTES)"
+    )]
+    NoRoom {
+        /// The rank that was called.
         rank: usize,
     },
 

@@ -22,8 +22,10 @@ impl<'a> Flight<'a> {
 
     /// Begins slice number `slice`; on a rank that has no part of it on the network, without a run.
     pub fn begin(&mut self, slice: usize, run: Option<Run>) {
-        let ticket = run.map(|run| self.comm.network().begin(run));
+        // In flight before its first step, which may fail in any way.
+        let ticket = run.map(|run| self.comm.network().take(run));
         self.slices.push_back((slice, ticket));
+        self.comm.network().step();
     }
 
     /// How many slices are under way.
@@ -33,13 +35,15 @@ impl<'a> Flight<'a> {
 
     /// Waits for the first slice, and returns its number.
     pub fn finish(&mut self) -> Result<Option<usize>> {
-        let Some((slice, ticket)) = self.slices.pop_front() else { return Ok(None) };
+        let Some((slice, ticket)) = self.slices.front() else { return Ok(None) };
+        let slice = *slice;
         if let Some(ticket) = ticket {
             let comm = self.comm;
             let healthy = || comm.node.health().map_err(|error| comm.translated(error));
             let outcome = comm.network().finish(ticket, healthy);
             comm.settle(outcome)?;
         }
+        self.slices.pop_front();
         Ok(Some(slice))
     }
 }

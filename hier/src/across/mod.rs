@@ -14,6 +14,7 @@
 //! | `one_sided` | the allreduce in which nodes read and write each other's memory |
 //! | `rules` | which schedule, leaders and slices a call takes; `PHALANX_CLUSTER` |
 //! | `model` | what the network costs, measured |
+//! | `cut` | slices that leave the order of additions alone |
 //! | `adapt` | slices that find their size |
 //! | `run` | a schedule under way, executed without waiting |
 //! | `network` | all that a rank has under way |
@@ -23,6 +24,7 @@ mod adapt;
 mod alarm;
 mod allreduce;
 mod communicator;
+mod cut;
 mod error;
 mod flight;
 mod model;
@@ -38,4 +40,4 @@ pub use error::{Error, Result};
 pub use model::{Line, NetworkModel};
 pub use rooted::HierProcess;
 pub use rules::{Choice, ClusterRules, Rule, Setting, Slice};
-pub use settings::ClusterSettings;
+pub use settings::{ClusterSettings, Cost};

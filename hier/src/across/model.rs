@@ -1,4 +1,5 @@
-//! What the network costs, as two numbers a pattern of messages: measured once, when a communicator is made.
+//! What the network costs, as two numbers a pattern of messages: taken for granted, or measured when a communicator is
+//! made.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,10 +34,10 @@ pub struct NetworkModel {
 }
 
 impl Default for NetworkModel {
-    /// A network of 10 Gbit/s, for want of a measurement.
+    /// A network of 10 Gbit/s on which an exchange runs at half the rate of a shift, as it does with the stock settings of
+    /// libraries over TCP. It is the same in every run, and so are the schedules that follow from it, and the bits of sums.
     fn default() -> Self {
-        let line = Line { latency: 20.0, per_byte: 1e-3 };
-        Self { shift: line, exchange: line }
+        Self { shift: Line { latency: 20.0, per_byte: 1e-3 }, exchange: Line { latency: 20.0, per_byte: 2e-3 } }
     }
 }
 
@@ -138,7 +139,7 @@ impl HierComm {
                 continue;
             }
             let start = Instant::now();
-            let memory = Memory::of(&mut buffer);
+            let memory = Memory::whole(&mut buffer, program.segments);
             let mut flight = Flight::new(self);
             // SAFETY: the buffer outlives the flight and is left alone; nothing is combined.
             flight.begin(0, Some(unsafe { Run::new(Arc::clone(&program), Arc::clone(&peers), tag, memory, None) }));
@@ -177,7 +178,8 @@ mod tests {
         let fastest = |nodes, bytes| model.fastest(&ALL, Goal::Allreduce, nodes, bytes).unwrap();
         assert_eq!(fastest(8, 8), Algorithm::RecursiveDoubling);
         assert_ne!(fastest(8, 1 << 20), Algorithm::RecursiveDoubling);
-        let half = NetworkModel { exchange: Line { latency: 20.0, per_byte: 2e-3 }, ..model };
-        assert_eq!(half.fastest(&ALL, Goal::Allreduce, 8, 16 << 20).unwrap(), Algorithm::Ring);
+        assert_eq!(fastest(8, 16 << 20), Algorithm::Ring);
+        let even = NetworkModel { exchange: model.shift, ..model };
+        assert_eq!(even.fastest(&ALL, Goal::Allreduce, 8, 16 << 20).unwrap(), NEAREST);
     }
 }

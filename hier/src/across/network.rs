@@ -42,12 +42,11 @@ impl Network {
         Self { transport, alarm, entries: Vec::new(), next: 0 }
     }
 
-    /// Begins a run.
-    pub fn begin(&mut self, run: Run) -> Ticket {
+    /// Takes a run, which begins with the next step.
+    pub fn take(&mut self, run: Run) -> Ticket {
         let number = self.next;
         self.next += 1;
         self.entries.push(Entry { number, run, outcome: None });
-        self.step();
         Ticket(number)
     }
 
@@ -72,17 +71,23 @@ impl Network {
         QUIET_NAP
     }
 
+    /// The rank of another node that could not go on, if that was heard already.
+    pub fn knows_alarm(&self) -> bool {
+        self.alarm.is_raised()
+    }
+
     /// The rank of another node that could not go on, if one has said so.
     pub fn alarmed(&mut self) -> Option<usize> {
         self.alarm.look(self.transport.as_ref())
     }
 
     /// Waits until a run has ended. `healthy` is asked now and then whether waiting has a point.
-    pub fn finish(&mut self, ticket: Ticket, healthy: impl Fn() -> Result<()>) -> Result<()> {
+    pub fn finish(&mut self, ticket: &Ticket, healthy: impl Fn() -> Result<()>) -> Result<()> {
         let mut looks: u32 = 0;
         loop {
             let place = self.entries.iter().position(|entry| entry.number == ticket.0);
-            let Some(place) = place else { return Ok(()) };
+            // Given up meanwhile, because of an alarm.
+            let Some(place) = place else { return Err(Error::Broken { rank: self.transport.rank() }) };
             if let Some(outcome) = self.entries[place].outcome.clone() {
                 if outcome.is_ok() {
                     self.entries.swap_remove(place);

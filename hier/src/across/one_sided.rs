@@ -48,7 +48,8 @@ impl HierComm {
         let mut has = [1_u8];
         if self.placement.local_rank(self.rank) == 0 {
             let firsts: Vec<usize> = self.ring.iter().map(|&node| self.placement.members(node)[0]).collect();
-            let transport = self.settle(self.network().transport.subset(&firsts).map_err(Into::into))?;
+            let transport = self.network().transport.subset(&firsts).map_err(Into::into);
+            let transport = self.settle(transport)?;
             let window = self.settle(transport.window(2 * SLICE).map_err(Into::into))?;
             let own = [u8::from(window.is_some())];
             let all = self.settle(all_gather(transport.as_ref(), &own, None).map_err(Into::into))?;
@@ -85,19 +86,9 @@ impl HierComm {
                 None => self.reduce_to_first_in_place(chunk, operator),
             })?;
             if self.placement.local_rank(self.rank) == 0 {
-                let one_sided = self.one_sided.take();
-                let outcome = match one_sided {
-                    Some(mut one_sided) => {
-                        let outcome = self.exchange_parts(&mut one_sided, chunk, operator);
-                        if outcome.is_err() {
-                            one_sided.leak();
-                        }
-                        self.one_sided.replace(Some(one_sided));
-                        outcome
-                    }
-                    None => Ok(()),
-                };
-                outcome?;
+                if let Some(one_sided) = self.one_sided.borrow_mut().as_mut() {
+                    self.exchange_parts(one_sided, chunk, operator)?;
+                }
             } else {
                 // The first rank's two meetings.
                 self.next_tag();
@@ -169,12 +160,11 @@ impl HierComm {
 
     /// Waits until the first ranks of all nodes are here.
     pub(super) fn meet(&self) -> Result<()> {
-        let nobody = Memory { data: std::ptr::null_mut(), count: 0, element: 0 };
         let peers: Arc<[usize]> = (0..self.placement.nodes()).map(|node| self.placement.members(node)[0]).collect();
         let program = self.program(Algorithm::Dissemination, Goal::Barrier, peers.len(), self.here)?;
         let mut flight = Flight::new(self);
         // SAFETY: a barrier touches no memory, and combines nothing.
-        flight.begin(0, Some(unsafe { Run::new(program, peers, self.next_tag(), nobody, None) }));
+        flight.begin(0, Some(unsafe { Run::new(program, peers, self.next_tag(), Memory::nothing(), None) }));
         flight.finish()?;
         Ok(())
     }

@@ -112,7 +112,6 @@ impl HierComm {
 
     /// Refuses a root that is not there, and a call that belongs to the other side of the root.
     fn check_root(&self, root: usize, why: Option<&'static str>) -> Result<()> {
-        self.enter()?;
         let why = if root >= self.size() { Some("it is no rank of this communicator") } else { why };
         match why {
             None => Ok(()),
@@ -124,6 +123,7 @@ impl HierComm {
     }
 
     fn broadcast<T: Element>(&self, root: usize, buffer: &mut [T]) -> Result<()> {
+        let _call = self.enter()?;
         self.check_root(root, None)?;
         let envoys = self.envoys(root, false);
         let at = self.node.process_at_rank(envoys.local);
@@ -133,7 +133,7 @@ impl HierComm {
         let bytes = size_of_val(buffer);
         let choice = self.choose(Collective::Broadcast, bytes, true);
         self.trace(Collective::Broadcast, bytes);
-        let slice = self.slice_bytes(Collective::Broadcast, bytes, &choice) / size_of::<T>().max(1);
+        let slice = self.slice_elements::<T>(Collective::Broadcast, bytes, &choice);
         let mut chunks = chunks(buffer, slice);
         let mut flight = Flight::new(self);
         for i in 0..chunks.len() {
@@ -142,7 +142,7 @@ impl HierComm {
                 Some(own) => {
                     let goal = Goal::Broadcast { root: envoys.root };
                     let program = self.program(choice.algorithm, goal, envoys.peers.len(), own)?;
-                    let memory = Memory::of(chunks[i]);
+                    let memory = Memory::whole(chunks[i], program.segments);
                     // SAFETY: the buffer outlives the flight, and the chunk is left alone until its run has ended.
                     Some(unsafe { Run::new(program, Arc::clone(&envoys.peers), tag, memory, None) })
                 }
@@ -165,6 +165,7 @@ impl HierComm {
         mut recv: Option<&mut [T]>,
         operator: &O,
     ) -> Result<()> {
+        let _call = self.enter()?;
         self.check_root(
             root,
             match (root == self.rank, recv.is_some()) {
@@ -194,7 +195,7 @@ impl HierComm {
             });
         }
         self.trace(Collective::Reduce, bytes);
-        let slice = self.slice_bytes(Collective::Reduce, bytes, &choice) / size_of::<T>().max(1);
+        let slice = self.slice_elements::<T>(Collective::Reduce, bytes, &choice);
         // What goes over the network: the root's vector, or copies of slices.
         let mut chunks: Option<Vec<&mut [T]>> = recv.as_mut().map(|recv| chunks(recv, slice));
         let mut copies: Vec<Vec<T>> = Vec::new();
@@ -223,7 +224,7 @@ impl HierComm {
             };
             let goal = Goal::Reduce { root: envoys.root };
             let program = self.program(choice.algorithm, goal, envoys.peers.len(), own)?;
-            let (peers, memory) = (Arc::clone(&envoys.peers), Memory::of(vector));
+            let (peers, memory) = (Arc::clone(&envoys.peers), Memory::whole(vector, program.segments));
             // SAFETY: the chunk or copy, whose elements do not move, outlives the flight, as does the operator; it is left
             // alone until its run has ended.
             let run = unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) };
@@ -264,7 +265,8 @@ impl HierComm {
         };
         let goal = Goal::Reduce { root: root as u32 };
         let program = self.program(algorithm, goal, self.size(), self.rank)?;
-        let (peers, tag, memory) = ((0..self.size()).collect(), self.next_tag(), Memory::of(vector));
+        let (peers, tag, memory) =
+            ((0..self.size()).collect(), self.next_tag(), Memory::whole(vector, program.segments));
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
         flight.begin(0, Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }));

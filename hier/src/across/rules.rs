@@ -82,6 +82,8 @@ pub struct Setting {
     pub ranks: usize,
     /// Ranks on the node that has the fewest.
     pub fewest: usize,
+    /// Ranks on the node that has the most.
+    pub most: usize,
     /// Whether the ranks of each node follow one another.
     pub block: bool,
     /// Whether the order of operands is free.
@@ -94,6 +96,9 @@ pub struct Setting {
 const MOST_LEADERS: usize = 16;
 /// Slices on the network at once, by default.
 const FLIGHT: usize = 2;
+/// Allreduces from here on are shared among several leaders, so many by default.
+const SHARED_FROM: usize = 128 << 10;
+const LEADERS: usize = 4;
 /// Messages from here on are cut.
 const CUT_FROM: usize = 256 << 10;
 /// The schedules among which the model of the network chooses, by collective.
@@ -137,12 +142,17 @@ impl ClusterRules {
         let long = bytes >= CUT_FROM && what != Collective::Barrier;
         let slice = match rule.slice {
             Some(slice) => slice,
-            None if long && what == Collective::Allreduce => Slice::Adaptive,
+            // With one rank a node there is nothing to overlap with.
+            None if what == Collective::Allreduce && (setting.most == 1 || !long) => Slice::Whole,
+            None if what == Collective::Allreduce => Slice::Adaptive,
             None if long => Slice::Bytes(CUT_FROM.max(ranks * 8 * 1024)),
             None => Slice::Whole,
         };
         let leaders = match what {
-            Collective::Allreduce if !flat => rule.leaders.unwrap_or(1).clamp(1, setting.fewest.clamp(1, MOST_LEADERS)),
+            Collective::Allreduce if !flat => {
+                let leaders = rule.leaders.unwrap_or(if bytes >= SHARED_FROM { LEADERS } else { 1 });
+                leaders.clamp(1, setting.fewest.clamp(1, MOST_LEADERS))
+            }
             _ => 1,
         };
         let flight = rule.flight.unwrap_or(FLIGHT).max(1);
@@ -180,12 +190,26 @@ impl std::str::FromStr for ClusterRules {
                 })?],
             };
             for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-                for &target in &targets {
+                let applies = |&target: &Collective| applies(target, part);
+                // For all: for those that know such a thing. One that is named must know it.
+                if targets.len() == 1 && !targets.iter().all(applies) {
+                    return Err(wrong(format!("{part:?} means nothing for {}", targets[0])));
+                }
+                for target in targets.iter().copied().filter(|target| applies(target)) {
                     set(&mut rules.rules[target as usize], target, part).map_err(wrong)?;
                 }
             }
         }
         Ok(rules)
+    }
+}
+
+/// Whether a part of a rule has a meaning for a collective.
+fn applies(what: Collective, part: &str) -> bool {
+    match part.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+        Some(("leaders", _) | ("slice", "adaptive")) => what == Collective::Allreduce,
+        Some(("slice" | "flight", _)) => what != Collective::Barrier,
+        _ => true,
     }
 }
 
@@ -218,7 +242,15 @@ mod tests {
     use super::*;
 
     fn cluster() -> Setting {
-        Setting { nodes: 8, ranks: 32, fewest: 4, block: true, commutative: true, network: NetworkModel::default() }
+        Setting {
+            nodes: 8,
+            ranks: 32,
+            fewest: 4,
+            most: 4,
+            block: true,
+            commutative: true,
+            network: NetworkModel::default(),
+        }
     }
 
     #[test]
@@ -239,8 +271,15 @@ mod tests {
                 for bytes in [0, 1, 2048, 2049, 100_000, 1 << 20, 1 << 30] {
                     for nodes in 1..40 {
                         for (block, commutative) in [(true, true), (true, false), (false, true), (false, false)] {
-                            let setting =
-                                Setting { nodes, ranks: 3 * nodes, fewest: 2, block, commutative, ..cluster() };
+                            let setting = Setting {
+                                nodes,
+                                ranks: 3 * nodes,
+                                fewest: 2,
+                                most: 4,
+                                block,
+                                commutative,
+                                ..cluster()
+                            };
                             let choice = rules.choose(what, bytes, setting);
                             let ranks = if choice.flat { 3 * nodes } else { nodes };
                             choice.algorithm.pattern(goal_of(what), ranks as u32).unwrap();
@@ -267,6 +306,8 @@ mod tests {
             ("broadcast:ring", "broadcast"),
             ("allreduce:leaders=0", "from 1"),
             ("allreduce:speed=9", "no parameter"),
+            ("barrier:flight=2", "means nothing"),
+            ("broadcast:leaders=2", "means nothing"),
         ] {
             let error = text.parse::<ClusterRules>().unwrap_err().to_string();
             assert!(error.contains(word) && error.contains(text), "{error}");

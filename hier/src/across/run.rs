@@ -48,37 +48,49 @@ impl Combiner {
     }
 }
 
-/// The memory that a program works on.
-#[derive(Clone, Copy)]
+/// The memory that a program works on: where each of its segments lies.
 pub(super) struct Memory {
-    pub data: *mut u8,
-    /// Elements.
-    pub count: usize,
+    data: *mut u8,
     /// Bytes of an element.
-    pub element: usize,
+    element: usize,
+    /// Bytes from `data` on, by segment; ascending.
+    segments: Vec<Range<usize>>,
 }
 
 impl Memory {
-    /// The memory of a vector that is written and read as bytes.
-    pub fn of<T: Element>(vector: &mut [T]) -> Self {
-        Self { data: vector.as_mut_ptr().cast(), count: vector.len(), element: size_of::<T>() }
+    /// None: for programs without payload.
+    pub fn nothing() -> Self {
+        Self { data: std::ptr::null_mut(), element: 0, segments: Vec::new() }
     }
 
-    /// The bytes of a span, in one piece or, where it goes round the end, in two. An empty span is an empty piece.
-    fn pieces(&self, span: Span, segments: u32) -> (Range<usize>, Option<Range<usize>>) {
-        let bytes = |first: u32, last: u32| {
-            let start = segment_range(self.count, segments as usize, first as usize).start;
-            let end = segment_range(self.count, segments as usize, last as usize).end;
-            start * self.element..end * self.element
-        };
-        if span.count == 0 {
-            return (0..0, None);
+    /// A whole vector, in segments that differ by one element at most.
+    pub fn whole<T: Element>(vector: &mut [T], segments: u32) -> Self {
+        let count = vector.len();
+        let ranges = (0..segments as usize).map(|i| segment_range(count, segments as usize, i));
+        Self::parts(vector.as_mut_ptr(), ranges)
+    }
+
+    /// Parts of the vector that begins at `data`, in elements.
+    pub fn parts<T: Element>(data: *mut T, segments: impl Iterator<Item = Range<usize>>) -> Self {
+        let element = size_of::<T>();
+        let segments = segments.map(|range| range.start * element..range.end * element).collect();
+        Self { data: data.cast(), element, segments }
+    }
+
+    /// The bytes of a span, in as few pieces as they lie in, the same number on all ranks; an empty span is an empty piece.
+    fn pieces(&self, span: Span, segments: u32) -> Vec<Range<usize>> {
+        let mut pieces: Vec<Range<usize>> = Vec::new();
+        for segment in span.segments(segments) {
+            let Some(range) = self.segments.get(segment as usize).cloned() else { continue };
+            match pieces.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => pieces.push(range),
+            }
         }
-        let last = span.first + span.count - 1;
-        if last < segments {
-            return (bytes(span.first, last), None);
+        if pieces.is_empty() {
+            pieces.push(0..0);
         }
-        (bytes(span.first, segments - 1), Some(bytes(0, last - segments)))
+        pieces
     }
 }
 
@@ -162,8 +174,7 @@ impl Run {
         let mut waiting = 0;
         let mut expected = Vec::with_capacity(round.receives.len());
         for receive in &round.receives {
-            let (first, second) = self.memory.pieces(receive.span, program.segments);
-            for place in std::iter::once(first).chain(second) {
+            for place in self.memory.pieces(receive.span, program.segments) {
                 let waits = (receive.combine != Combine::Replace).then_some((waiting, receive.combine));
                 waiting += if waits.is_some() { place.len().next_multiple_of(LINE) } else { 0 };
                 expected.push((receive.from, place, waits));
@@ -183,8 +194,7 @@ impl Run {
             self.arrivals.push(Arrival { request, place, waits });
         }
         for send in &round.sends {
-            let (first, second) = self.memory.pieces(send.span, program.segments);
-            for piece in std::iter::once(first).chain(second) {
+            for piece in self.memory.pieces(send.span, program.segments) {
                 let from = self.memory.data.wrapping_add(piece.start);
                 // SAFETY: the piece lies within the memory; what arrives in this round goes elsewhere, or waits.
                 let request =
@@ -195,13 +205,15 @@ impl Run {
         Ok(())
     }
 
-    /// Whether all messages of the round have ended.
+    /// Whether all messages of the round have ended. Asks no further than the first that has not: each question is a call of
+    /// the library below, and each lets all messages move.
     fn test(&mut self, transport: &dyn Transport) -> transport::Result<bool> {
-        let mut all = true;
         for request in self.arrivals.iter_mut().map(|arrival| &mut arrival.request).chain(&mut self.departures) {
-            all &= request.has_ended() || transport.test(request)?;
+            if !request.has_ended() && !transport.test(request)? {
+                return Ok(false);
+            }
         }
-        Ok(all)
+        Ok(true)
     }
 
     /// Combines what has waited with what is there.

@@ -14,6 +14,8 @@ use crate::transport::{Transport, all_gather};
 
 /// The variable that names the file of switches.
 const TOPOLOGY: &str = "PHALANX_TOPOLOGY";
+/// The variable that asks for a measurement.
+const NETWORK: &str = "PHALANX_NETWORK";
 /// Those of single nodes.
 const ALGORITHM: &str = "PHALANX_ALGORITHM";
 const TREES: &str = "PHALANX_TREES";
@@ -33,13 +35,27 @@ pub struct ClusterSettings {
     /// The file that says which hosts are at which switches (Slurm's `topology.conf`), so that rings load every link once; rank 0
     /// reads it. Without one, rings go round nodes in the order of their first ranks.
     pub topology: Option<PathBuf>,
-    /// What the network costs, the same on all ranks; none to have it measured: a few round trips of up to 64 KiB.
-    pub network: Option<NetworkModel>,
+    /// What the network costs: the choice of schedules follows from it.
+    pub network: Cost,
+}
+
+/// Where the model of the network comes from. The same on all ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Cost {
+    /// A usual network: the same schedules, and the same bits of sums, in every run.
+    #[default]
+    Usual,
+    /// This one.
+    Given(NetworkModel),
+    /// Measured now, by a few round trips of up to 64 KiB. Schedules, and the last bits of sums, may differ from run to run.
+    Measured,
 }
 
 /// What all ranks have agreed on.
 pub(super) struct Agreed {
     pub rules: ClusterRules,
+    /// None if it is to be measured.
+    pub network: Option<NetworkModel>,
     pub tuning: Tuning,
     pub trees: TreeRules,
     /// The hosts of all ranks, and the file's text; empty without one.
@@ -52,13 +68,17 @@ const PART: char = '\0';
 
 impl ClusterSettings {
     /// The settings that the environment asks for: `PHALANX_CLUSTER`, `PHALANX_ALGORITHM` and `PHALANX_TREES` have rules,
-    /// `PHALANX_TOPOLOGY` names a file.
+    /// `PHALANX_TOPOLOGY` names a file, and `PHALANX_NETWORK=measured` has the network measured.
     #[must_use]
     pub fn from_environment() -> Self {
         let [rules, algorithms, trees] =
             [rules::VARIABLE, ALGORITHM, TREES].map(|name| std::env::var(name).unwrap_or_default());
         let topology = std::env::var_os(TOPOLOGY).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { nodes: Settings::default(), rules, algorithms, trees, topology, network: None }
+        let network = match std::env::var(NETWORK) {
+            Ok(value) if value == "measured" => Cost::Measured,
+            _ => Cost::Usual,
+        };
+        Self { nodes: Settings::default(), rules, algorithms, trees, topology, network }
     }
 
     /// Tells the others, and hears from them. Collective. A file that rank 0 cannot read is an error on all ranks.
@@ -71,12 +91,14 @@ impl ClusterSettings {
             },
             _ => (String::new(), String::new()),
         };
-        let own =
-            [&host, &self.rules, &self.algorithms, &self.trees, &topology, &fault].map(|text| text.replace(PART, ""));
+        let network = if self.network == Cost::Measured { "measured" } else { "" }.to_owned();
+        let own = [&host, &self.rules, &self.algorithms, &self.trees, &network, &topology, &fault]
+            .map(|text| text.replace(PART, ""));
         let all = all_gather(transport, own.join(&PART.to_string()).as_bytes(), None)?;
         let all: Vec<String> = all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
         let mut first = all.first().map_or("", String::as_str).split(PART).skip(1);
-        let [rules, algorithms, trees, topology, fault] = [(); 5].map(|()| first.next().unwrap_or_default().to_owned());
+        let [rules, algorithms, trees, network, topology, fault] =
+            [(); 6].map(|()| first.next().unwrap_or_default().to_owned());
         if !fault.is_empty() {
             return Err(Error::Topology { why: fault });
         }
@@ -90,7 +112,12 @@ impl ClusterSettings {
             }
         };
         let trees = if trees.is_empty() { TreeRules::default() } else { trees.parse()? };
-        Ok(Agreed { rules: rules.parse()?, tuning, trees, hosts, topology })
+        let network = match self.network {
+            Cost::Given(model) => Some(model),
+            _ if network == "measured" => None,
+            _ => Some(NetworkModel::default()),
+        };
+        Ok(Agreed { rules: rules.parse()?, network, tuning, trees, hosts, topology })
     }
 }
 

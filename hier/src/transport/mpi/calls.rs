@@ -230,14 +230,26 @@ pub(super) unsafe fn send(comm: MPI_Comm, to: c_int, tag: c_int, data: *const u8
     checked("MPI_Isend", code).map(|()| request)
 }
 
-/// The next message of a rank with a tag, if there is one, and its length. It is taken: nobody else can receive it.
-pub(super) fn take(comm: MPI_Comm, from: c_int, tag: c_int) -> Result<Option<(MPI_Message, usize)>> {
+/// A message that was taken: nobody else can receive it.
+pub(super) struct Arrived {
+    pub message: MPI_Message,
+    pub from: usize,
+    pub tag: u32,
+    pub bytes: usize,
+}
+
+/// Takes the next message of any rank with any tag, if there is one; in any case messages move.
+pub(super) fn take(comm: MPI_Comm) -> Result<Option<Arrived>> {
+    // SAFETY: a constant that is filled before main.
+    let any_source = unsafe { ffi::RSMPI_ANY_SOURCE };
+    // SAFETY: a constant that is filled before main.
+    let any_tag = unsafe { ffi::RSMPI_ANY_TAG };
     // SAFETY: a constant that is filled before main.
     let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
     let mut status = MaybeUninit::<MPI_Status>::zeroed();
     let mut flag = 0;
     // SAFETY: the communicator is the transport's own.
-    let code = unsafe { ffi::PMPI_Improbe(from, tag, comm, &mut flag, &mut message, status.as_mut_ptr()) };
+    let code = unsafe { ffi::PMPI_Improbe(any_source, any_tag, comm, &mut flag, &mut message, status.as_mut_ptr()) };
     checked("MPI_Improbe", code)?;
     if flag == 0 {
         return Ok(None);
@@ -246,7 +258,10 @@ pub(super) fn take(comm: MPI_Comm, from: c_int, tag: c_int) -> Result<Option<(MP
     // SAFETY: MPI has filled the status, since there is a message.
     let code = unsafe { ffi::PMPI_Get_count(status.as_ptr(), byte(), &mut count) };
     checked("MPI_Get_count", code)?;
-    Ok(Some((message, usize::try_from(count).unwrap_or(usize::MAX))))
+    // SAFETY: the same.
+    let status = unsafe { status.assume_init() };
+    let (from, tag) = (status.MPI_SOURCE as usize, status.MPI_TAG as u32);
+    Ok(Some(Arrived { message, from, tag, bytes: usize::try_from(count).unwrap_or(usize::MAX) }))
 }
 
 /// Receives a message that was taken.
@@ -269,18 +284,4 @@ pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
     // SAFETY: a request that was begun here, or the null request.
     let code = unsafe { ffi::PMPI_Test(request, &mut flag, ignore) };
     checked("MPI_Test", code).map(|()| flag != 0)
-}
-
-/// Lets messages move.
-pub(super) fn probe(comm: MPI_Comm) -> Result<()> {
-    // SAFETY: a constant that is filled before main.
-    let any_source = unsafe { ffi::RSMPI_ANY_SOURCE };
-    // SAFETY: a constant that is filled before main.
-    let any_tag = unsafe { ffi::RSMPI_ANY_TAG };
-    // SAFETY: a constant that is filled before main.
-    let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
-    let mut flag = 0;
-    // SAFETY: the communicator is the transport's own.
-    let code = unsafe { ffi::PMPI_Iprobe(any_source, any_tag, comm, &mut flag, ignore) };
-    checked("MPI_Iprobe", code)
 }

@@ -16,7 +16,7 @@ use ::mpi::topology::Communicator;
 use super::parts::{LONGEST_WHOLE, parts};
 use super::slots::{Request, Slots};
 use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
-use calls::Failure;
+use calls::{Arrived, Failure};
 pub use start::ThreadLevel;
 
 /// How long requests that were dropped may delay the end of the transport.
@@ -62,6 +62,8 @@ struct Messages {
     requests: Slots<Pending>,
     /// Receives, of a rank and a tag, for which messages are to be taken yet, in the order in which they were posted.
     posted: HashMap<(usize, u32), VecDeque<Request>>,
+    /// Messages that were taken before their receives were posted, in the order in which they came.
+    early: HashMap<(usize, u32), VecDeque<Arrived>>,
     /// Messages of a wrong length: taken out of the way, so that their sends end.
     sinks: Vec<(MPI_Request, Vec<u8>)>,
 }
@@ -142,7 +144,8 @@ impl MpiTransport {
         calls::return_errors(comm).map_err(failed)?;
         let (rank, size) = (calls::rank(comm).map_err(failed)?, calls::size(comm).map_err(failed)?);
         let home = std::thread::current().id();
-        let messages = Messages { requests: Slots::new(), posted: HashMap::new(), sinks: Vec::new() };
+        let messages =
+            Messages { requests: Slots::new(), posted: HashMap::new(), early: HashMap::new(), sinks: Vec::new() };
         let (messages, broken) = (RefCell::new(messages), Cell::new(false));
         Ok(Self { comm, rank, size, level, home, messages, longest_whole, broken })
     }
@@ -186,50 +189,71 @@ impl MpiTransport {
         Ok(())
     }
 
-    /// Takes what has come from a rank with a tag, for the receives that wait for it.
-    fn take(&self, messages: &mut Messages, key: (usize, u32)) -> Result<()> {
-        let Messages { requests, posted, sinks } = messages;
-        let Some(queue) = posted.get_mut(&key) else { return Ok(()) };
+    /// Gives a message to the receive that waits for it; without one the message is returned.
+    fn give(&self, messages: &mut Messages, arrived: Arrived) -> Result<Option<Arrived>> {
+        let key = (arrived.from, arrived.tag);
+        let given = self.give_to_first(messages, arrived, key);
+        if messages.posted.get(&key).is_some_and(VecDeque::is_empty) {
+            messages.posted.remove(&key);
+        }
+        given
+    }
+
+    fn give_to_first(&self, messages: &mut Messages, arrived: Arrived, key: (usize, u32)) -> Result<Option<Arrived>> {
+        let Messages { requests, posted, sinks, .. } = messages;
+        let Some(queue) = posted.get_mut(&key) else { return Ok(Some(arrived)) };
+        let failed = |failure| self.failed(failure, Some(key.0));
         while let Some(first) = queue.front() {
             let part = requests.get(first).and_then(|pending| Some((self.next_part(pending)?, pending)));
             let Some((part, pending)) = part else {
                 queue.pop_front();
                 continue;
             };
-            let failed = |failure| self.failed(failure, Some(key.0));
-            let Some((message, arrived)) = calls::take(self.comm, key.0 as c_int, key.1 as c_int).map_err(failed)?
-            else {
-                return Ok(());
-            };
-            if arrived == part {
+            if arrived.bytes == part {
                 let into = pending.buffer.wrapping_add(pending.begun_bytes);
                 // SAFETY: I2: the part lies within the buffer, and is as long as the message.
-                let request = unsafe { calls::receive(message, into, part as c_int) };
+                let request = unsafe { calls::receive(arrived.message, into, part as c_int) };
                 pending.begin(request.map_err(failed)?, part);
+                if self.next_part(pending).is_none() {
+                    queue.pop_front();
+                }
             } else {
                 let (rank, (peer, tag)) = (self.rank, key);
-                pending.failed = Some(Error::Length { rank, peer, tag, expected: part, arrived });
+                pending.failed = Some(Error::Length { rank, peer, tag, expected: part, arrived: arrived.bytes });
                 queue.pop_front();
-                let mut sink = Vec::<u8>::new();
-                if sink.try_reserve_exact(arrived).is_ok() {
-                    // SAFETY: the memory was just reserved, and lives until the request has ended or is leaked.
-                    let request = unsafe { calls::receive(message, sink.as_mut_ptr(), arrived as c_int) };
-                    sinks.push((request.map_err(failed)?, sink));
-                }
+                sinks.extend(sink(arrived).map_err(failed)?);
+            }
+            return Ok(None);
+        }
+        Ok(Some(arrived))
+    }
+
+    /// Takes all that has come, whoever waits for it, with one call for each message and one more: what one rank waits
+    /// for may wait, at the other end, for another message to be taken here.
+    fn take_all(&self, messages: &mut Messages) -> Result<()> {
+        if !messages.sinks.is_empty() {
+            messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
+        }
+        while let Some(arrived) = calls::take(self.comm).map_err(|failure| self.failed(failure, None))? {
+            if let Some(arrived) = self.give(messages, arrived)? {
+                messages.early.entry((arrived.from, arrived.tag)).or_default().push_back(arrived);
             }
         }
         Ok(())
     }
 
-    /// Takes what has come for any receive; whether there are receives that wait for messages.
-    fn take_all(&self, messages: &mut Messages) -> Result<bool> {
-        messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
-        let waiting: Vec<_> =
-            messages.posted.iter().filter(|(_, queue)| !queue.is_empty()).map(|(&key, _)| key).collect();
-        for &key in &waiting {
-            self.take(messages, key)?;
+    /// Gives what came early to receives that have been posted since.
+    fn give_early(&self, messages: &mut Messages, key: (usize, u32)) -> Result<()> {
+        while let Some(arrived) = messages.early.get_mut(&key).and_then(VecDeque::pop_front) {
+            if let Some(arrived) = self.give(messages, arrived)? {
+                messages.early.entry(key).or_default().push_front(arrived);
+                break;
+            }
         }
-        Ok(!waiting.is_empty())
+        if messages.early.get(&key).is_some_and(VecDeque::is_empty) {
+            messages.early.remove(&key);
+        }
+        Ok(())
     }
 
     /// Looks after the parts of a message that have begun; whether the message has ended.
@@ -263,6 +287,17 @@ impl MpiTransport {
             std::thread::yield_now();
         }
     }
+}
+
+/// Begins to receive a message that nobody wants, unless there is no memory for it.
+fn sink(arrived: Arrived) -> std::result::Result<Option<(MPI_Request, Vec<u8>)>, Failure> {
+    let mut sink = Vec::<u8>::new();
+    if sink.try_reserve_exact(arrived.bytes).is_err() {
+        return Ok(None);
+    }
+    // SAFETY: the memory was just reserved, and lives until the request has ended or is leaked.
+    let request = unsafe { calls::receive(arrived.message, sink.as_mut_ptr(), arrived.bytes as c_int) }?;
+    Ok(Some((request, sink)))
 }
 
 impl Pending {
@@ -305,6 +340,8 @@ impl Transport for MpiTransport {
         let key = pending.key();
         let request = messages.requests.insert(pending);
         messages.posted.entry(key).or_default().push_back(Slots::<Pending>::alias(&request));
+        // A failure shows when the receive is asked for.
+        let _ = self.give_early(messages, key);
         Ok(request)
     }
 
@@ -317,16 +354,14 @@ impl Transport for MpiTransport {
         let unknown = Error::Request { rank: self.rank };
         let pending = messages.requests.get(request).ok_or_else(|| unknown.clone())?;
         if pending.receives && pending.failed.is_none() && self.next_part(pending).is_some() {
-            let key = pending.key();
-            self.take(messages, key)?;
+            self.take_all(messages)?;
         }
-        let pending = messages.requests.get(request).ok_or(unknown)?;
+        let pending = messages.requests.get(request).ok_or_else(|| unknown.clone())?;
         let ended = self.advance(pending)?;
         if ended {
             messages.requests.remove(request);
             *request = Request::ended();
-        } else {
-            // What it waits for may wait, at the other end, for another message to be taken here.
+        } else if !pending.receives && !messages.posted.is_empty() {
             self.take_all(messages)?;
         }
         Ok(ended)
@@ -334,12 +369,7 @@ impl Transport for MpiTransport {
 
     fn progress(&self) -> Result<()> {
         self.enter()?;
-        let messages = &mut *self.messages.borrow_mut();
-        let waits = self.take_all(messages)?;
-        if !waits {
-            calls::probe(self.comm).map_err(|failure| self.failed(failure, None))?;
-        }
-        Ok(())
+        self.take_all(&mut self.messages.borrow_mut())
     }
 
     fn abandon(&self, request: Request, limit: Duration) -> bool {
@@ -407,8 +437,12 @@ impl Drop for MpiTransport {
         if self.enter().is_err() || !start::is_running() {
             return;
         }
-        let Messages { requests, sinks, .. } = self.messages.get_mut();
-        let (pending, sinks) = (requests.drain(), std::mem::take(sinks));
+        let Messages { requests, sinks, early, .. } = self.messages.get_mut();
+        let (pending, mut sinks) = (requests.drain(), std::mem::take(sinks));
+        // Nobody will ask for them: they are received, so that their sends end.
+        for arrived in early.drain().flat_map(|(_, queue)| queue) {
+            sinks.extend(sink(arrived).ok().flatten());
+        }
         let mut all_ended = true;
         for mut pending in pending {
             all_ended &= self.let_end(&mut pending, FAREWELL);
