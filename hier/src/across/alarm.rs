@@ -3,7 +3,7 @@
 //! The first rank of each node listens to a few others, at distances 1, 2, 4, .. in a circle of nodes, and passes an alarm
 //! on: it reaches all nodes in ceil(log2 N) hops, and no rank listens to more than so many.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::transport::{Request, Result, Transport};
 
@@ -12,9 +12,6 @@ pub(super) const TAG: u32 = 32_600;
 
 /// How long withdrawing a receive, or sending an alarm, may take.
 const FAREWELL: Duration = Duration::from_millis(500);
-
-/// The time that may go by between two tests of the receives: each is a call of the library below.
-const ROUND: Duration = Duration::from_millis(5);
 
 struct Listener {
     request: Request,
@@ -26,7 +23,6 @@ pub(super) struct Alarm {
     listeners: Vec<Listener>,
     /// The ranks that listen to this one.
     tell: Vec<usize>,
-    looked: Instant,
     /// The rank that raised it.
     raised: Option<usize>,
 }
@@ -34,7 +30,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// An alarm that neither hears nor tells.
     pub fn deaf() -> Self {
-        Self { listeners: Vec::new(), tell: Vec::new(), looked: Instant::now(), raised: None }
+        Self { listeners: Vec::new(), tell: Vec::new(), raised: None }
     }
 
     /// The alarm among `firsts`, the first ranks of the nodes, of which this rank is number `own`.
@@ -57,15 +53,6 @@ impl Alarm {
         Ok(alarm)
     }
 
-    /// Looks, now and then, whether somebody has raised the alarm; returns who, from then on.
-    pub fn glance(&mut self, transport: &dyn Transport) -> Option<usize> {
-        if self.looked.elapsed() < ROUND {
-            return self.raised;
-        }
-        self.looked = Instant::now();
-        self.look(transport)
-    }
-
     /// Whether somebody has raised the alarm, as far as was seen.
     pub fn is_raised(&self) -> bool {
         self.raised.is_some()
@@ -76,7 +63,10 @@ impl Alarm {
         if self.raised.is_none() {
             for listener in &mut self.listeners {
                 // A neighbour that is gone shows in the calls that need it.
-                if matches!(transport.test(&mut listener.request), Ok(true)) && *listener.heard > 0 {
+                if transport.may_have_ended(&listener.request)
+                    && matches!(transport.test(&mut listener.request), Ok(true))
+                    && *listener.heard > 0
+                {
                     self.raised = Some(*listener.heard as usize - 1);
                     break;
                 }

@@ -52,18 +52,19 @@ impl Network {
 
     /// Lets everything move. Returns how long this rank may sleep before it should do so again.
     pub fn step(&mut self) -> Duration {
-        let mut busy = false;
+        let (mut stepped, mut busy) = (false, false);
         for entry in self.entries.iter_mut().filter(|entry| entry.outcome.is_none()) {
             entry.outcome = match entry.run.step(self.transport.as_ref()) {
                 Ok(false) => None,
                 Ok(true) => Some(Ok(())),
                 Err(error) => Some(Err(error.into())),
             };
+            stepped = true;
             busy |= entry.outcome.is_none();
         }
-        self.alarm.glance(self.transport.as_ref());
-        if busy {
-            return BUSY_NAP;
+        self.alarm.look(self.transport.as_ref());
+        if stepped {
+            return if busy { BUSY_NAP } else { QUIET_NAP };
         }
         // Nothing of its own: but a message that the program began before this call may need this rank's help to move on.
         // An error shows in the program's own calls.

@@ -75,6 +75,12 @@ pub trait Transport: Send {
     /// [`Error::Length`], [`Error::Gone`], [`Error::Library`]. The request has not ended: [`abandon`](Transport::abandon) it.
     fn test(&self, request: &mut Request) -> Result<bool>;
 
+    /// Whether `test` might end the request, as far as was seen before: costs nothing, and lets nothing move.
+    fn may_have_ended(&self, request: &Request) -> bool {
+        let _ = request;
+        true
+    }
+
     /// Lets messages move, of whatever request.
     ///
     /// # Errors

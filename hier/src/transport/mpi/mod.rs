@@ -228,18 +228,20 @@ impl MpiTransport {
         Ok(Some(arrived))
     }
 
-    /// Takes all that has come, whoever waits for it, with one call for each message and one more: what one rank waits
-    /// for may wait, at the other end, for another message to be taken here.
-    fn take_all(&self, messages: &mut Messages) -> Result<()> {
+    /// Takes one message that has come, whoever waits for it: what one rank waits for may wait, at the other end, for another
+    /// message to be taken here. Returns whether there was one.
+    ///
+    /// One call of MPI, since one that finds nothing may cost more than one that does.
+    fn take_one(&self, messages: &mut Messages) -> Result<bool> {
         if !messages.sinks.is_empty() {
             messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
         }
-        while let Some(arrived) = calls::take(self.comm).map_err(|failure| self.failed(failure, None))? {
-            if let Some(arrived) = self.give(messages, arrived)? {
-                messages.early.entry((arrived.from, arrived.tag)).or_default().push_back(arrived);
-            }
+        let arrived = calls::take(self.comm).map_err(|failure| self.failed(failure, None))?;
+        let Some(arrived) = arrived else { return Ok(false) };
+        if let Some(arrived) = self.give(messages, arrived)? {
+            messages.early.entry((arrived.from, arrived.tag)).or_default().push_back(arrived);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gives what came early to receives that have been posted since.
@@ -353,8 +355,10 @@ impl Transport for MpiTransport {
         let messages = &mut *self.messages.borrow_mut();
         let unknown = Error::Request { rank: self.rank };
         let pending = messages.requests.get(request).ok_or_else(|| unknown.clone())?;
-        if pending.receives && pending.failed.is_none() && self.next_part(pending).is_some() {
-            self.take_all(messages)?;
+        let waits =
+            |pending: &Pending| pending.receives && pending.failed.is_none() && self.next_part(pending).is_some();
+        if waits(pending) {
+            while self.take_one(messages)? && messages.requests.get(request).is_some_and(|pending| waits(pending)) {}
         }
         let pending = messages.requests.get(request).ok_or_else(|| unknown.clone())?;
         let ended = self.advance(pending)?;
@@ -362,14 +366,19 @@ impl Transport for MpiTransport {
             messages.requests.remove(request);
             *request = Request::ended();
         } else if !pending.receives && !messages.posted.is_empty() {
-            self.take_all(messages)?;
+            self.take_one(messages)?;
         }
         Ok(ended)
     }
 
+    fn may_have_ended(&self, request: &Request) -> bool {
+        let messages = &mut *self.messages.borrow_mut();
+        messages.requests.get(request).is_none_or(|pending| pending.begun > 0 || pending.failed.is_some())
+    }
+
     fn progress(&self) -> Result<()> {
         self.enter()?;
-        self.take_all(&mut self.messages.borrow_mut())
+        self.take_one(&mut self.messages.borrow_mut()).map(|_| ())
     }
 
     fn abandon(&self, request: Request, limit: Duration) -> bool {
