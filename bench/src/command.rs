@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::across::options::{Across, AcrossRank};
+use crate::across::simulate::Simulate;
 use crate::floor::process;
 use crate::plan::{BufferMode, ElementType, Late, Operation};
 use crate::rank;
@@ -32,6 +34,13 @@ pub enum Command {
     Floor(Floor),
     /// Bytes loaded and stored, counted, beside the formulas; no times
     Bytes(Bytes),
+    /// Collectives across the hosts of an emulated cluster, beside those of the MPI below
+    Across(Box<Across>),
+    /// Schedules of allreduce on described clusters, simulated
+    Simulate(Simulate),
+    /// One rank of a job that mpirun started (a build with the feature `mpi`)
+    #[command(hide = true)]
+    AcrossRank(Box<AcrossRank>),
     /// One rank of a run
     #[command(hide = true)]
     Rank(rank::Spec),

@@ -8,6 +8,7 @@
 //! The driver ([`collectives`]) measures nothing itself. It writes a [`plan`], starts processes
 //! that execute it, and merges the [`samples`] that each of them leaves in a file of its own.
 
+pub mod across;
 pub mod against;
 pub mod bare;
 pub mod bytes;

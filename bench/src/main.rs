@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use bench::command::{Cli, Command};
 use bench::error::Result;
-use bench::{bare, bytes, collectives, floor, rank, tether};
+use bench::{across, bare, bytes, collectives, floor, rank, tether};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -22,6 +22,9 @@ fn run(command: Command) -> Result<()> {
         Command::Collectives(options) => collectives::run(&options),
         Command::Floor(options) => bare::run(&options),
         Command::Bytes(options) => bytes::run(&options),
+        Command::Across(options) => across::run(&options),
+        Command::AcrossRank(options) => across::run_rank(&options),
+        Command::Simulate(options) => across::simulate::run(&options),
         Command::Rank(spec) => rank::run(&spec),
         Command::FloorProcess(spec) => floor::process::run(&spec),
         Command::Tethered { parent, program } => tether::become_program(parent, &program).map(|never| match never {}),

@@ -1,22 +1,29 @@
 //! Slices that find their size while the program runs (Bayatpour et al., SALaR, CLUSTER 2018): small at first, twice as large
-//! from call to call until a call takes longer, then half of that, and so from there on.
+//! from call to call until a call takes longer, then half of that, and so from there on. Before that, whole messages are
+//! timed: slices that are slower than none are given up.
 //!
 //! Each size class of messages (a power of two of bytes) has a size of its own. What a call took is the longest time of any
 //! rank, on which all agree before the next: so all choose alike.
 
 /// The size at which slices begin: enough, and so many bytes for each node.
-const SMALLEST: usize = 32 << 10;
-const SMALLEST_EACH: usize = 4 << 10;
+const SMALLEST: usize = 64 << 10;
+const SMALLEST_EACH: usize = 16 << 10;
 /// Calls that are timed at each size; the shortest counts, so that one late rank does not end the search.
 const CALLS: u32 = 2;
 /// A size is better when it saves this part of the time.
 const GAIN: f64 = 0.02;
+/// No slices.
+const WHOLE: usize = usize::MAX;
 
 /// The search for one size class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Search {
+    /// Where slices begin.
+    smallest: usize,
+    /// The slice of the next call.
     slice: usize,
-    /// The longest time of any rank, in the best call of each size, microseconds; infinite before the first.
+    /// The longest time of any rank in the best call, microseconds, of whole messages and of the slices so far.
+    whole: f64,
     best: f64,
     here: f64,
     calls: u32,
@@ -26,13 +33,9 @@ pub(super) struct Search {
 impl Search {
     /// The search on `nodes` nodes.
     pub fn new(nodes: usize) -> Self {
-        Self {
-            slice: SMALLEST.max((nodes * SMALLEST_EACH).next_power_of_two()),
-            best: f64::INFINITY,
-            here: f64::INFINITY,
-            calls: 0,
-            frozen: false,
-        }
+        let smallest = SMALLEST.max((nodes * SMALLEST_EACH).next_power_of_two());
+        let never = f64::INFINITY;
+        Self { smallest, slice: WHOLE, whole: never, best: never, here: never, calls: 0, frozen: false }
     }
 
     /// Bytes of a slice in the next call.
@@ -55,17 +58,24 @@ impl Search {
         if self.calls < CALLS {
             return;
         }
-        if self.here > self.best * (1.0 - GAIN) {
-            self.slice /= 2;
-            self.frozen = true;
-        } else if self.slice >= bytes {
-            self.frozen = true;
-        } else {
-            self.best = self.here;
-            self.slice *= 2;
-        }
-        self.here = f64::INFINITY;
+        let here = std::mem::replace(&mut self.here, f64::INFINITY);
         self.calls = 0;
+        if self.slice == WHOLE {
+            self.whole = here;
+            self.slice = self.smallest;
+            self.frozen = self.slice >= bytes;
+        } else if here > self.best * (1.0 - GAIN) {
+            self.end(self.slice / 2);
+        } else {
+            self.best = here;
+            let larger = self.slice * 2;
+            if larger >= bytes { self.end(self.slice) } else { self.slice = larger }
+        }
+    }
+
+    fn end(&mut self, slice: usize) {
+        self.slice = if self.best < self.whole { slice } else { WHOLE };
+        self.frozen = true;
     }
 }
 
@@ -92,17 +102,18 @@ mod tests {
 
     #[test]
     fn finds_the_valley() {
-        let valley = |at: usize| move |slice: usize| 100.0 + (slice as f64 / at as f64).ln().abs() * 10.0;
-        for at in [64 << 10, 256 << 10, 1 << 20] {
+        let valley = |at: usize| move |slice: usize| 100.0 + (slice.min(16 << 20) as f64 / at as f64).ln().abs() * 10.0;
+        for at in [128 << 10, 512 << 10, 2 << 20] {
             assert_eq!(search(16 << 20, valley(at)).0, at);
         }
     }
 
     #[test]
-    fn grows_to_the_message_where_larger_is_always_better_and_stays_small_where_it_never_is() {
-        assert_eq!(search(1 << 20, |slice| 1e9 / slice as f64).0, 1 << 20);
-        let (slice, calls) = search(1 << 20, |slice| slice as f64);
-        assert_eq!((slice, calls), (SMALLEST, 4));
+    fn whole_messages_stay_whole_where_slices_are_slower() {
+        assert_eq!(search(1 << 20, |slice| 1e9 / slice.min(1 << 20) as f64).0, WHOLE);
+        assert_eq!(search(100, |_| 1.0), (SMALLEST.max(128 << 10), 2));
+        let (slice, calls) = search(1 << 20, |slice| slice.min(1 << 20) as f64);
+        assert_eq!((slice, calls), (128 << 10, 6));
     }
 
     #[test]

@@ -97,10 +97,10 @@ const MOST_LEADERS: usize = 16;
 /// Slices on the network at once, by default.
 const FLIGHT: usize = 2;
 /// Allreduces from here on are shared among several leaders, so many by default.
-const SHARED_FROM: usize = 128 << 10;
+const SHARED_FROM: usize = 512 << 10;
 const LEADERS: usize = 4;
 /// Messages from here on are cut.
-const CUT_FROM: usize = 256 << 10;
+const CUT_FROM: usize = 512 << 10;
 /// The schedules among which the model of the network chooses, by collective.
 const BARRIERS: [Algorithm; 1] = [Algorithm::Dissemination];
 const BROADCASTS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::ScatterRing { saving: true }];

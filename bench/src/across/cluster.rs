@@ -1,0 +1,234 @@
+//! One run of ranks on an emulated cluster.
+
+use std::env;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+use super::measured::Measured;
+use super::options::Across;
+use super::plan::Plan;
+use super::program::{Library, repository};
+use crate::error::{Error, Result};
+use crate::scratch::Scratch;
+
+/// The exit status of the script where namespaces are not allowed.
+const SKIPPED: i32 = 77;
+/// How long the script has to remove the cluster before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How the library sends, and by what it combines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Mode {
+    /// Messages of all sizes are sent at once.
+    pub eager: bool,
+    /// Open MPI prefers coll/han.
+    pub han: bool,
+}
+
+impl Mode {
+    /// Its name: `stock`, `eager`, with `han` behind it.
+    pub fn name(self) -> &'static str {
+        match (self.eager, self.han) {
+            (false, false) => "stock",
+            (true, false) => "eager",
+            (false, true) => "stock-han",
+            (true, true) => "eager-han",
+        }
+    }
+}
+
+/// The words of the cluster's script for a run; the program and its words come behind them.
+pub fn words(options: &Across, library: Library, mode: Mode, share: &[&Path]) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    add("--hosts", options.hosts.to_string());
+    add("--slots", options.slots.to_string());
+    add("--rate", options.rate.to_string());
+    if let Some(hosts) = options.per_switch {
+        add("--per-switch", hosts.to_string());
+    }
+    if let Some(rate) = &options.trunk_rate {
+        add("--trunk-rate", rate.to_string());
+    }
+    add("--placement", options.placement.clone());
+    add("--mpi", library.to_string());
+    for folder in share {
+        add("--share", folder.display().to_string());
+    }
+    if mode.eager {
+        words.push("--eager".into());
+    }
+    words.extend(["--", "mpirun"].map(String::from));
+    words
+}
+
+/// The script, and an error that says where it was looked for.
+///
+/// # Errors
+///
+/// [`Error::Usage`].
+pub fn script(options: &Across) -> Result<PathBuf> {
+    let path = options.cluster.clone().unwrap_or_else(|| repository().join("scripts/cluster/run"));
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(Error::Usage(format!("{}: no such script; --cluster PATH names the one that makes clusters", path.display())))
+}
+
+/// Runs a plan, and reads what rank 0 has written. None where namespaces are not allowed.
+///
+/// # Errors
+///
+/// [`Error::Timeout`]; [`Error::Run`] with the last words of the ranks.
+pub fn run(
+    options: &Across,
+    library: Library,
+    mode: Mode,
+    plan: &Plan,
+    program: &Path,
+    scratch: &Scratch,
+) -> Result<Option<Measured>> {
+    let series = format!("{library}, {}", mode.name());
+    let ranks = options.hosts * options.slots;
+    let folder = scratch.fresh(mode.name())?;
+    let result = folder.join("measured.json");
+    let said = folder.join("said.txt");
+    let out = File::create(&said).map_err(Error::file("cannot make", &said))?;
+    let both = out.try_clone().map_err(Error::file("cannot open again", &said))?;
+    let plan = Plan { ranks: Some(ranks), json: Some(result.clone()), ..plan.clone() };
+    let home = program.parent().unwrap_or(Path::new("/"));
+    let this = env::current_exe().map_err(Error::system("path of this program"))?;
+    let mut command = Command::new(this);
+    command.args(["tethered", &std::process::id().to_string(), "--"]);
+    command.arg(script(options)?).args(words(options, library, mode, &[&folder, home]));
+    command.arg(program).args(plan.to_words());
+    if mode.han {
+        command.env("OMPI_MCA_coll_han_priority", "100");
+    }
+    command.stdin(Stdio::null()).stdout(out).stderr(both).process_group(0);
+    let limit = Duration::from_secs(options.timeout);
+    let child = command.spawn().map_err(Error::system("start of the cluster"))?;
+    let ended = Guard(child).wait(limit, &said)?;
+    let last_words = || {
+        let text = fs::read_to_string(&said).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(15)..].join("\n  ")
+    };
+    match ended {
+        None => Err(Error::Timeout { series, ranks, limit }),
+        Some(status) if status.code() == Some(SKIPPED) => {
+            eprintln!("skipped: {}", last_words());
+            Ok(None)
+        }
+        Some(status) if status.success() && result.exists() => Measured::read(&result).map(Some),
+        Some(status) => {
+            let detail = format!("the cluster's command ended with {status} and said:\n  {}", last_words());
+            Err(Error::Run { series, ranks, detail })
+        }
+    }
+}
+
+/// The script in a process group of its own, ended when this is dropped.
+struct Guard(Child);
+
+impl Guard {
+    /// Waits for its end, and passes on what ranks say of how far they are; `None` when the limit came first.
+    fn wait(mut self, limit: Duration, said: &Path) -> Result<Option<ExitStatus>> {
+        let begin = Instant::now();
+        let mut shown = 0;
+        loop {
+            let ended = self.0.try_wait().map_err(Error::system("wait for the cluster"))?;
+            let text = fs::read_to_string(said).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("across: ")).collect();
+            lines[shown.min(lines.len())..].iter().for_each(|line| eprintln!("  {line}"));
+            shown = lines.len();
+            if ended.is_some() || begin.elapsed() > limit {
+                return Ok(ended);
+            }
+            sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(None)) {
+            return;
+        }
+        let group = Pid::from_raw(self.0.id() as i32);
+        let _ = killpg(group, Signal::SIGTERM);
+        let begin = Instant::now();
+        while begin.elapsed() < GRACE {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            sleep(Duration::from_millis(50));
+        }
+        let _ = killpg(group, Signal::SIGKILL);
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::command::{Cli, Command as Chosen};
+
+    fn options(words: &[&str]) -> Across {
+        match Cli::try_parse_from(["bench", "across"].iter().chain(words)).unwrap().command {
+            Chosen::Across(options) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_script_is_told_all_that_was_asked_for() {
+        let options = options(&[
+            "--hosts",
+            "4",
+            "--slots",
+            "2",
+            "--per-switch",
+            "2",
+            "--rate",
+            "200mbit",
+            "--trunk-rate",
+            "50mbit",
+            "--placement",
+            "random:7",
+        ]);
+        let words = words(&options, Library::Mpich, Mode { eager: true, han: false }, &[Path::new("/tmp/a b")]);
+        assert_eq!(
+            words.join(" "),
+            "--hosts 4 --slots 2 --rate 200mbit --per-switch 2 --trunk-rate 50mbit --placement random:7 --mpi mpich --share \
+             /tmp/a b --eager -- mpirun"
+        );
+    }
+
+    #[test]
+    fn a_script_that_is_not_there_is_named() {
+        let error = script(&options(&["--cluster", "/nowhere/run"])).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/run") && error.contains("--cluster"), "{error}");
+        assert!(script(&options(&[])).unwrap().is_file());
+    }
+
+    #[test]
+    fn a_cluster_that_hangs_is_ended() {
+        let mut command = Command::new("sleep");
+        command.arg("1000").process_group(0);
+        let child = command.spawn().unwrap();
+        let pid = child.id();
+        assert_eq!(Guard(child).wait(Duration::from_millis(50), Path::new("/nowhere")).unwrap(), None);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+}

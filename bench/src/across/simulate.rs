@@ -1,0 +1,311 @@
+//! `bench simulate`: which schedule is fastest on clusters that nobody here owns, and how far simulations are from what was
+//! measured. All of it is simulated ([`hier::simulate`]), and says so.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use hier::schedule::{Algorithm, Goal, Order};
+use hier::simulate::{Network, simulate};
+use serde_json::Value;
+use topo::Cluster;
+use topo::cluster::End;
+
+use super::bound::{Rate, multiple};
+use crate::error::{Error, Result};
+use crate::sizes::{parse_size, show_size};
+use crate::statistics::Summary;
+use crate::table::{Table, three_digits};
+
+/// The schedules that are compared.
+const SCHEDULES: [Algorithm; 6] = [
+    Algorithm::Ring,
+    Algorithm::Circulant,
+    Algorithm::HalvingDoubling { order: Order::Nearest },
+    Algorithm::HalvingDoubling { order: Order::Farthest },
+    Algorithm::RecursiveDoubling,
+    Algorithm::Binomial,
+];
+
+/// Options of `bench simulate`.
+#[derive(Clone, Debug, Args)]
+pub struct Simulate {
+    /// Clusters: flat:8 is one switch; 4x16 is 4 switches of 16 hosts; 8x16x32 has a level more
+    #[arg(long, value_delimiter = ',', default_value = "flat:8,4x16,16x32,8x16x32")]
+    pub clusters: Vec<String>,
+    /// Ranks on each host. Schedules between one leader a host are compared with the same between all ranks
+    #[arg(long, default_value_t = 64)]
+    pub ranks: usize,
+    /// Message bytes
+    #[arg(long, value_delimiter = ',', default_value = "1K,32K,1M,32M", value_parser = parse_size)]
+    pub sizes: Vec<u64>,
+    /// Rate of host links, each way
+    #[arg(long, default_value = "100gbit")]
+    pub rate: Rate,
+    /// How many times less a switch's link upwards carries than what hangs on it
+    #[arg(long, default_value_t = 1.0)]
+    pub taper: f64,
+    /// Microseconds until the first byte of a message flows
+    #[arg(long, default_value_t = 2.0)]
+    pub latency: f64,
+    /// Nanoseconds to combine a byte
+    #[arg(long, default_value_t = 0.1)]
+    pub reduction: f64,
+    /// Schedules of more messages are left out
+    #[arg(long, default_value = "300K", value_parser = parse_size)]
+    pub most_messages: u64,
+    /// The results.json of a record of `bench across` with one rank a host: simulates it, and shows simulated / measured
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+}
+
+/// Links and routes of a cluster, for a simulation.
+struct Machine {
+    cluster: Cluster,
+    capacities: Vec<f64>,
+    latency: f64,
+    reduction: f64,
+}
+
+impl Machine {
+    /// Hosts send `host` bytes a second each way; a link upwards carries that of all hosts below it over `taper`, at each
+    /// level, or `trunk` where that is given.
+    fn new(text: &str, host: f64, taper: f64, trunk: Option<f64>) -> Result<Machine> {
+        let cluster: Cluster = text.parse().map_err(|error: topo::cluster::Error| Error::Usage(error.to_string()))?;
+        let mut below = vec![0_usize; cluster.switches().len()];
+        let mut levels = vec![0_i32; cluster.switches().len()];
+        for switch in cluster.switches_downwards().into_iter().rev() {
+            below[switch] += cluster.switches()[switch].hosts.len();
+            if let Some(parent) = cluster.switches()[switch].parent {
+                below[parent] += below[switch];
+                levels[parent] = levels[parent].max(levels[switch] + 1);
+            }
+        }
+        let capacity = |channel: usize| {
+            let channel = cluster.channel(channel);
+            let lower = if channel.from == end_below(&cluster, channel.link) { channel.from } else { channel.to };
+            match lower {
+                End::Host(_) => host,
+                End::Switch(switch) => trunk.unwrap_or(host * below[switch] as f64 / taper.powi(levels[switch] + 1)),
+            }
+        };
+        let capacities = (0..cluster.channels()).map(capacity).collect();
+        Ok(Machine { cluster, capacities, latency: 0.0, reduction: 0.0 })
+    }
+
+    fn hosts(&self) -> usize {
+        self.cluster.hosts().len()
+    }
+
+    /// Seconds of an allreduce between `each` ranks a host, in the order of hosts. None for more than `most` messages, and for
+    /// what the algorithm does not serve.
+    fn seconds(&self, algorithm: Algorithm, each: usize, bytes: u64, most: u64) -> Option<f64> {
+        let pattern = algorithm.pattern(Goal::Allreduce, (self.hosts() * each) as u32).ok()?;
+        if pattern.formula().messages > most {
+            return None;
+        }
+        let network = Network {
+            capacities: self.capacities.clone(),
+            latency: self.latency,
+            reduction: self.reduction,
+            route: |from: usize, to: usize, links: &mut Vec<usize>| {
+                links.extend(self.cluster.route(from / each, to / each));
+            },
+        };
+        simulate(&pattern, bytes as usize, 1, &network).ok().map(|simulation| simulation.seconds)
+    }
+}
+
+/// The lower end of a link.
+fn end_below(cluster: &Cluster, link: usize) -> End {
+    cluster.channel(2 * link).from
+}
+
+/// A ring that loads no link twice, by its formula: what the simulation finds where it is small enough to be simulated.
+fn ring_formula(hosts: usize, bytes: u64, host: f64, latency: f64, reduction: f64) -> f64 {
+    let (rounds, part) = ((hosts - 1) as f64, bytes as f64 / hosts as f64);
+    2.0 * rounds * (latency + part / host) + rounds * part * reduction
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Error::Usage`] for a cluster or a rate that cannot be; [`Error::File`] and [`Error::Samples`] for the record.
+pub fn run(options: &Simulate) -> Result<()> {
+    if let Some(path) = &options.against {
+        let text = fs::read_to_string(path).map_err(Error::file("cannot read", path))?;
+        let wrong = |detail: String| Error::Samples { path: path.clone(), line: 0, detail };
+        let results: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let tables = against(&results).map_err(wrong)?;
+        print!("{tables}");
+        return Ok(());
+    }
+    let host = options.rate.bytes().ok_or_else(|| Error::Usage("--rate: a simulation needs a limit".into()))?;
+    if !(options.taper >= 1.0 && options.taper.is_finite()) {
+        return Err(Error::Usage("--taper: 1 (a full tree) or more".into()));
+    }
+    println!(
+        "SIMULATED, not measured: links {}, {} us a message, {} ns to combine a byte, taper {}; microseconds\n",
+        options.rate, options.latency, options.reduction, options.taper
+    );
+    for text in &options.clusters {
+        let mut machine = Machine::new(text, host, options.taper, None)?;
+        (machine.latency, machine.reduction) = (options.latency * 1e-6, options.reduction * 1e-9);
+        print!("{}\n{}\n", title(text, &machine, options.ranks), winners(options, &machine, host));
+    }
+    println!(
+        "  leaders: one rank a host; all: every rank, by blocks; ~: by its formula; -: more messages than --most-messages"
+    );
+    Ok(())
+}
+
+fn title(text: &str, machine: &Machine, ranks: usize) -> String {
+    format!("simulated allreduce on {text}: {} hosts x {ranks} ranks", machine.hosts())
+}
+
+/// One row a size: the time of every schedule, and which is the least.
+fn winners(options: &Simulate, machine: &Machine, host: f64) -> String {
+    let names = SCHEDULES.map(Algorithm::name);
+    let mut heads: Vec<String> = vec!["bytes".into(), "bound".into()];
+    heads.extend(names.map(String::from));
+    heads.extend(["all: near".into(), "fastest<".into()]);
+    let mut table = Table::new(&heads);
+    for &bytes in &options.sizes {
+        let hosts = machine.hosts();
+        let mut cells = vec![show_size(bytes), three_digits(1e6 * multiple(hosts) * bytes as f64 / host)];
+        let mut found: Vec<(f64, &str)> = Vec::new();
+        for (algorithm, name) in SCHEDULES.into_iter().zip(names) {
+            let simulated = machine.seconds(algorithm, 1, bytes, options.most_messages);
+            let ring = || ring_formula(hosts, bytes, host, machine.latency, machine.reduction);
+            let (seconds, sign) = match (simulated, algorithm) {
+                (None, Algorithm::Ring) => (Some(ring()), "~"),
+                (simulated, _) => (simulated, ""),
+            };
+            cells.push(seconds.map_or_else(|| "-".into(), |seconds| sign.to_owned() + &three_digits(1e6 * seconds)));
+            found.extend(seconds.map(|seconds| (seconds, name)));
+        }
+        let near = Algorithm::HalvingDoubling { order: Order::Nearest };
+        let all = machine.seconds(near, options.ranks, bytes, options.most_messages);
+        cells.push(all.map_or_else(|| "-".into(), |seconds| three_digits(1e6 * seconds)));
+        cells.push(fastest(&found));
+        table.row(cells);
+    }
+    table.render()
+}
+
+/// The names of those that take no longer than the fastest, or a hundredth more.
+fn fastest(found: &[(f64, &str)]) -> String {
+    let least = found.iter().map(|(seconds, _)| *seconds).fold(f64::INFINITY, f64::min);
+    let names: Vec<&str> =
+        found.iter().filter(|(seconds, _)| *seconds <= 1.01 * least).map(|(_, name)| *name).collect();
+    if names.is_empty() { "-".into() } else { names.join(" ") }
+}
+
+/// Simulated over measured, for the runs of a record that have one rank a host.
+fn against(results: &Value) -> std::result::Result<String, String> {
+    let runs =
+        results["runs"].as_array().ok_or("there are no runs in it: is it the results.json of `bench across`?")?;
+    let mut text = String::new();
+    for run in runs {
+        let measured = &run["measured"];
+        let (Some(hosts), Some(goodput)) = (measured["nodes"].as_u64(), measured["goodput"].as_f64()) else {
+            return Err("a run has no nodes or no goodput".into());
+        };
+        if measured["ranks"].as_u64() != Some(hosts) || measured["operation"] != "allreduce" {
+            continue;
+        }
+        let shape = run["shape"].as_str().ok_or("a run has no shape")?;
+        let trunk = run["trunk"].as_f64();
+        let mut machine = Machine::new(shape, goodput, 1.0, trunk).map_err(|error| error.to_string())?;
+        machine.latency = measured["latency"].as_f64().unwrap_or(0.0);
+        let (mpi, mode) = (run["mpi"].as_str().unwrap_or_default(), &run["mode"]);
+        let mode = if mode["eager"] == true { "eager" } else { "stock" };
+        text += &format!(
+            "SIMULATED / measured on {shape}, {mpi}, {mode}: B = {:.2} MB/s, {:.0} us a message, both measured\n",
+            goodput / 1e6,
+            machine.latency * 1e6
+        );
+        text += &ratios(&machine, measured["cases"].as_array().ok_or("a run has no cases")?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn ratios(machine: &Machine, cases: &[Value]) -> String {
+    let mut table = Table::new(&["bytes", "series<", "simulated ms", "measured ms", "simulated/measured"]);
+    let mut known: HashMap<(Algorithm, u64), Option<f64>> = HashMap::new();
+    for case in cases {
+        let word = case["how"].as_str().and_then(|how| how.split_whitespace().next()).unwrap_or_default();
+        let (Ok(algorithm), Some(bytes)) = (word.parse::<Algorithm>(), case["bytes"].as_u64()) else { continue };
+        let times: Vec<f64> = case["seconds"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        let measured = Summary::of(&times).median;
+        let seconds = known.entry((algorithm, bytes)).or_insert_with(|| machine.seconds(algorithm, 1, bytes, u64::MAX));
+        let Some(seconds) = seconds.filter(|_| measured > 0.0) else { continue };
+        let name = format!("{} ({word})", case["series"].as_str().unwrap_or_default());
+        let times = [seconds, measured].map(|time| three_digits(1e3 * time));
+        let [simulated, taken] = times;
+        table.row(vec![show_size(bytes), name, simulated, taken, format!("{:.2}", seconds / measured)]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_upwards_carry_what_hangs_on_them_less_the_taper() {
+        let full = Machine::new("2x4x8", 10.0, 1.0, None).unwrap();
+        let tapered = Machine::new("2x4x8", 10.0, 2.0, None).unwrap();
+        let capacities = |machine: &Machine| -> Vec<f64> {
+            machine.cluster.route(0, 63).into_iter().map(|channel| machine.capacities[channel]).collect()
+        };
+        assert_eq!(capacities(&full), [10.0, 80.0, 320.0, 320.0, 80.0, 10.0]);
+        assert_eq!(capacities(&tapered), [10.0, 40.0, 80.0, 80.0, 40.0, 10.0]);
+        let trunk = Machine::new("4+4", 10.0, 1.0, Some(5.0)).unwrap();
+        assert_eq!(capacities_between(&trunk, 0, 7), [10.0, 5.0, 5.0, 10.0]);
+    }
+
+    fn capacities_between(machine: &Machine, from: usize, to: usize) -> Vec<f64> {
+        machine.cluster.route(from, to).into_iter().map(|channel| machine.capacities[channel]).collect()
+    }
+
+    #[test]
+    fn a_simulated_ring_is_its_formula() {
+        for text in ["flat:8", "4x4", "2x2x4"] {
+            let mut machine = Machine::new(text, 1e9, 1.0, None).unwrap();
+            (machine.latency, machine.reduction) = (2e-6, 1e-10);
+            let hosts = machine.hosts();
+            let found = machine.seconds(Algorithm::Ring, 1, 1 << 20, u64::MAX).unwrap();
+            let formula = ring_formula(hosts, 1 << 20, 1e9, 2e-6, 1e-10);
+            assert!((found / formula - 1.0).abs() < 1e-6, "{text}: {found} and {formula}");
+        }
+    }
+
+    #[test]
+    fn those_that_are_as_fast_are_named_too() {
+        assert_eq!(fastest(&[(2.0, "a"), (1.005, "b"), (1.0, "c")]), "b c");
+        assert_eq!(fastest(&[]), "-");
+    }
+
+    #[test]
+    fn what_has_too_many_messages_is_left_out() {
+        let machine = Machine::new("flat:8", 1e9, 1.0, None).unwrap();
+        assert!(machine.seconds(Algorithm::Ring, 1, 1 << 20, 111).is_none());
+        assert!(machine.seconds(Algorithm::Ring, 1, 1 << 20, 112).is_some());
+    }
+
+    #[test]
+    fn a_record_is_compared_case_by_case() {
+        let results = serde_json::json!({"runs": [{"mpi": "openmpi", "mode": {"eager": true}, "shape": "flat:8", "trunk": null,
+            "measured": {"nodes": 8, "ranks": 8, "operation": "allreduce", "goodput": 10e6, "latency": 0.0, "cases": [
+                {"series": "flat", "bytes": 1_000_000, "seconds": [0.35, 0.35, 0.4], "how": "ring among 8 nodes"},
+                {"series": "native", "bytes": 1_000_000, "seconds": [0.3], "how": "as the library chooses"}]}}]});
+        let text = against(&results).unwrap();
+        assert!(text.starts_with("SIMULATED / measured on flat:8, openmpi, eager"), "{text}");
+        assert!(text.contains("flat (ring)") && text.contains("0.50") && !text.contains("native"), "{text}");
+        assert!(against(&serde_json::json!({})).unwrap_err().contains("bench across"));
+    }
+}
