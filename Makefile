@@ -1,10 +1,11 @@
 # Two commands do everything, on a fresh Debian 12 with Rust: `make run` shows, `make test` checks.
 
-.PHONY: help run test setup build lint record clean
+.PHONY: help run test mpi-tests setup build lint record clean
 
 help:
 	@echo 'make run     build, and measure the collectives of this machine at 2 and at 8 ranks (about 5 minutes)'
 	@echo 'make test    lints, models, conformance, faults, examples (under 20 minutes on 2 cores)'
+	@echo 'make mpi-tests  the part of them that needs an MPI: one host, emulated cluster (about 4 minutes)'
 	@echo 'make record  the full measurement beside Open MPI, into records/ (about 30 minutes)'
 	@echo 'make build   target/release/phalanx, target/release/bench and the examples'
 	@echo 'make setup   only installs what is missing'
@@ -22,9 +23,14 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
+# What needs an MPI or namespaces says so, and is skipped, where they are missing (tests/tests/mpi).
 test: lint
 	cargo build --workspace --bins --examples
 	cargo test --workspace
+
+# Only the programs that mpirun starts.
+mpi-tests: setup
+	cargo test --package phalanx-tests --test mpi
 
 record: build
 	target/release/bench collectives --ranks 2,8 --baseline openmpi

@@ -16,6 +16,8 @@
 //! A program whose ranks are processes calls [`Communicator::world`] once, and is started by
 //! `phalanx run -n 4 -- ./program`. Started without the launcher, it has a world of one rank.
 //!
+//! With feature `mpi`, ranks may be those that an MPI's `mpirun` starts, on one machine or many: module `cluster`.
+//!
 //! This package only re-exports: the communicator is [`hier`]'s, elements, operators and errors are [`shm_core`]'s, machines
 //! and trees are [`topo`]'s.
 #![forbid(unsafe_code)]
@@ -24,3 +26,51 @@ pub use hier::{
     Collective, Communicator, Counters, Element, Error, Explanation, Pair, Process, Regime, Result, operator,
 };
 pub use topo;
+
+/// Ranks that an MPI's `mpirun` starts, on one machine or many (feature `mpi`).
+///
+/// [`Communicator`](cluster::Communicator) has the calls of the one machine's [`crate::Communicator`], under the same names. Ranks
+/// of a machine work through shared memory, and messages go between machines only.
+///
+/// ```no_run
+/// use phalanx::{cluster::Communicator, mpi, operator::Sum};
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     // MPI ends when `universe` is dropped: that must be after the communicator.
+///     let universe = mpi::initialize().ok_or("MPI is initialised already")?;
+///     let world = Communicator::from_mpi(&universe.world())?;
+///
+///     let mut sum = [0.0; 3];
+///     world.all_reduce_into(&[world.rank() as f64, 1.0, 0.5], &mut sum, Sum)?;
+///
+///     let mut name = *b"........";
+///     if world.rank() == 0 {
+///         name = *b"Ariadne.";
+///     }
+///     world.process_at_rank(0).broadcast_into(&mut name)?;
+///
+///     let (rank, size, nodes) = (world.rank(), world.size(), world.placement().nodes());
+///     println!("rank {rank} of {size} on {nodes} machines: {sum:?}");
+///     Ok(())
+/// }
+/// ```
+///
+/// It is built with the compiler wrapper of the MPI that will run it, in a target folder for each MPI, and takes libclang:
+///
+/// ```sh
+/// MPICC=mpicc.openmpi CARGO_TARGET_DIR=target/mpi-openmpi cargo build --release --features phalanx/mpi
+/// mpirun.openmpi -n 8 target/mpi-openmpi/release/program
+/// ```
+///
+/// Two variables are read on rank 0: `PHALANX_CLUSTER` says which schedule, how many leaders and what slices a call takes
+/// ([`Rules`](cluster::Rules)), and `PHALANX_TOPOLOGY` names a file in the form of Slurm's `topology.conf`, so that rings pass each link
+/// once. With `PHALANX_DEBUG=1` rank 0 prints what is chosen.
+#[cfg(feature = "mpi")]
+pub mod cluster {
+    pub use hier::HierComm as Communicator;
+    pub use hier::across::{ClusterRules as Rules, Error, HierProcess as Process, Result};
+    pub use hier::nodes::Placement;
+}
+
+#[cfg(feature = "mpi")]
+pub use mpi;

@@ -14,8 +14,7 @@
 //! everybody fills with zeros but for the own rows, would need no split, and would have every rank move the rows of
 //! all ranks. One allreduce inside each pair, of such a table for two, would halve the calls, and double the bytes.
 
-use phalanx::{Communicator, Result};
-
+use crate::start::{Communicator, Result};
 use crate::stopwatch::Stopwatch;
 
 /// The communicators that a rank shares with one neighbour alone.

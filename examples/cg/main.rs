@@ -12,58 +12,37 @@
 //! Any number of ranks from 1 to the number of rows will do. Started without the launcher, the program is a world of
 //! one rank.
 
+#[path = "../shared/arguments.rs"]
+mod arguments;
 mod halo;
 mod options;
 mod problem;
 mod solver;
-#[path = "../measure/stopwatch.rs"]
+#[path = "../shared/start.rs"]
+mod start;
+#[path = "../shared/stopwatch.rs"]
 mod stopwatch;
 
 use std::process::ExitCode;
 
-use phalanx::Communicator;
 use phalanx::operator::Max;
 
 use halo::Neighbours;
 use options::{Options, USAGE};
 use problem::Strip;
 use solver::Place;
+use start::{Communicator, Result, leader_says};
 use stopwatch::Stopwatch;
 
 /// The history of the residual gets a line each time that it has fallen by this factor.
 const REPORT_FACTOR: f64 = 100.0;
 
 fn main() -> ExitCode {
-    let world = match Communicator::world() {
-        Ok(world) => world,
-        Err(error) => {
-            eprintln!("cg: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match run(&world) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("cg: rank {}: {error}", world.rank());
-            ExitCode::FAILURE
-        }
-    }
+    start::run("cg", USAGE, Options::parse, run)
 }
 
 /// The whole program on one rank. An error comes from a collective; everything else is said here.
-fn run(world: &Communicator) -> phalanx::Result<ExitCode> {
-    // All ranks are given the same arguments, so all come to the same verdict, and rank 0 speaks for them.
-    let options = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(message) => {
-            leader_says(world, || eprintln!("cg: {message}"))?;
-            return Ok(ExitCode::from(2));
-        }
-    };
-    if options.help {
-        leader_says(world, || print!("{USAGE}"))?;
-        return Ok(ExitCode::SUCCESS);
-    }
+fn run(world: &Communicator, options: &Options) -> Result<ExitCode> {
     if options.grid < world.size() {
         leader_says(world, || {
             eprintln!(
@@ -74,19 +53,11 @@ fn run(world: &Communicator) -> phalanx::Result<ExitCode> {
         })?;
         return Ok(ExitCode::from(2));
     }
-    solve(world, &options)
-}
-
-/// Lets rank 0 speak, and holds the other ranks until it has: the launcher ends the job at the first rank that fails.
-fn leader_says(world: &Communicator, speak: impl FnOnce()) -> phalanx::Result<()> {
-    if world.rank() == 0 {
-        speak();
-    }
-    world.barrier()
+    solve(world, options)
 }
 
 /// Solves, compares with the known solution and reports.
-fn solve(world: &Communicator, options: &Options) -> phalanx::Result<ExitCode> {
+fn solve(world: &Communicator, options: &Options) -> Result<ExitCode> {
     let leader = world.rank() == 0;
     let strip = Strip::new(options.grid, world.rank(), world.size());
     let neighbours = Neighbours::new(world)?;

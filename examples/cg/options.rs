@@ -1,13 +1,13 @@
 //! The options of the command line.
 
-use std::fmt::Display;
-use std::str::FromStr;
+use crate::arguments::Arguments;
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
 Solves a Poisson problem on the unit square with conjugate gradients; the ranks share the grid.
 
 Usage: phalanx run -n RANKS -- cg [OPTIONS]
+       mpirun -n RANKS cg [OPTIONS]            (built with feature mpi)
 
 Options:
   --grid N             N x N unknowns; at least as many as there are ranks (default 256)
@@ -28,44 +28,25 @@ pub struct Options {
     pub max_iterations: usize,
     /// Accepted deviation from the known solution, as a part of its largest value.
     pub max_error: f64,
-    /// Whether only the usage is asked for.
-    pub help: bool,
 }
 
 impl Options {
-    /// Takes the arguments that follow the program's name, or says what is wrong with them.
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options { grid: 256, residual: 1e-10, max_iterations: 0, max_error: 1e-8, help: false };
+    /// Reads the options; none when the usage is asked for. An error says what is wrong.
+    pub fn parse(arguments: &mut Arguments) -> Result<Option<Options>, String> {
+        let mut options = Options { grid: 256, residual: 1e-10, max_iterations: 0, max_error: 1e-8 };
         let mut max_iterations = None;
-        let mut arguments = arguments.into_iter();
-        while let Some(name) = arguments.next() {
-            if name == "--help" || name == "-h" {
-                options.help = true;
-                continue;
-            }
-            let mut value =
-                || arguments.next().ok_or_else(|| format!("{name} needs a value (--help shows the options)"));
-            let small = |x: &f64| *x > 0.0 && *x < 1.0;
-            match name.as_str() {
-                "--grid" => options.grid = number(&name, &value()?, |n| (1..=16384).contains(n))?,
-                "--residual" => options.residual = number(&name, &value()?, small)?,
-                "--max-iterations" => {
-                    max_iterations = Some(number(&name, &value()?, |n| *n > 0)?);
-                }
-                "--max-error" => options.max_error = number(&name, &value()?, small)?,
-                _ => return Err(format!("unknown option {name} (--help shows the options)")),
+        let small = |x: &f64| *x > 0.0 && *x < 1.0;
+        while let Some(option) = arguments.option() {
+            match option.as_str() {
+                "--grid" => options.grid = arguments.number(|n| (1..=16384).contains(n))?,
+                "--residual" => options.residual = arguments.number(small)?,
+                "--max-iterations" => max_iterations = Some(arguments.number(|n| *n > 0)?),
+                "--max-error" => options.max_error = arguments.number(small)?,
+                "--help" | "-h" => return Ok(None),
+                _ => return Err(arguments.unknown()),
             }
         }
         options.max_iterations = max_iterations.unwrap_or(10 * options.grid);
-        Ok(options)
-    }
-}
-
-/// The number that `text` spells, when `valid` accepts it.
-fn number<T: FromStr + Display>(name: &str, text: &str, valid: impl FnOnce(&T) -> bool) -> Result<T, String> {
-    match text.parse() {
-        Ok(value) if valid(&value) => Ok(value),
-        Ok(value) => Err(format!("{name}: {value} is out of range")),
-        Err(_) => Err(format!("{name}: {text:?} is not a number of the right kind")),
+        Ok(Some(options))
     }
 }

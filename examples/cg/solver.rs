@@ -9,10 +9,10 @@
 //! M. R. Hestenes and E. Stiefel, Methods of Conjugate Gradients for Solving Linear Systems, 1952.
 
 use phalanx::operator::Sum;
-use phalanx::{Communicator, Result};
 
 use crate::halo::Neighbours;
 use crate::problem::Strip;
+use crate::start::{Communicator, Result};
 use crate::stopwatch::Stopwatch;
 
 /// What the solver needs to know about this rank's place.

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use phalanx::Communicator;
-
 use crate::random::Random;
+use crate::start::{Communicator, Result};
 
 /// Pixels of an image.
 pub const PIXELS: usize = 64;
@@ -46,7 +45,7 @@ impl fmt::Display for BadData {
 
 impl Images {
     /// Reads and checks the file at `path`, or the data that the program carries.
-    pub fn read(path: Option<&str>) -> Result<Images, BadData> {
+    pub fn read(path: Option<&str>) -> std::result::Result<Images, BadData> {
         let Some(path) = path else {
             return Images::parse("digits.csv (built in)", BUILT_IN);
         };
@@ -59,7 +58,7 @@ impl Images {
     }
 
     /// Takes lines of 64 pixels and a digit, separated by commas. `source` is what errors call the text.
-    fn parse(source: &str, text: &str) -> Result<Images, BadData> {
+    fn parse(source: &str, text: &str) -> std::result::Result<Images, BadData> {
         let mut images = Images { pixels: Vec::new(), labels: Vec::new() };
         let bad = |line: Option<usize>, reason: String| BadData { source: source.to_owned(), line, reason };
         for (index, line) in text.lines().enumerate() {
@@ -74,7 +73,7 @@ impl Images {
     }
 
     /// Adds the image of one line, or says what is wrong with the line.
-    fn parse_line(&mut self, line: &str) -> Result<(), String> {
+    fn parse_line(&mut self, line: &str) -> std::result::Result<(), String> {
         let fields = line.split(',').count();
         if fields != PIXELS + 1 {
             return Err(format!("{fields} fields instead of {} ({PIXELS} pixels and the digit)", PIXELS + 1));
@@ -102,7 +101,7 @@ impl Images {
     /// A rank must know how much it will receive, so the number of images goes ahead of them; a number of 0 says that
     /// there is nothing to wait for. Without it a rank 0 that gives up would look to the others like a rank that
     /// died.
-    pub fn broadcast(world: &Communicator, from_rank_0: Option<Images>) -> phalanx::Result<Option<Images>> {
+    pub fn broadcast(world: &Communicator, from_rank_0: Option<Images>) -> Result<Option<Images>> {
         let root = world.process_at_rank(0);
         let mut count = [from_rank_0.as_ref().map_or(0, Images::len)];
         root.broadcast_into(&mut count)?;

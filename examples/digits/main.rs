@@ -16,23 +16,27 @@
 //! The data and its licence: `DATA.md` beside this file. Started without the launcher, the program is a world of one
 //! rank.
 
+#[path = "../shared/arguments.rs"]
+mod arguments;
 mod data;
 mod network;
 mod options;
 mod random;
-#[path = "../measure/stopwatch.rs"]
+#[path = "../shared/start.rs"]
+mod start;
+#[path = "../shared/stopwatch.rs"]
 mod stopwatch;
 
 use std::ops::Range;
 use std::process::ExitCode;
 
-use phalanx::Communicator;
 use phalanx::operator::{Max, Min, Sum};
 
 use data::Images;
 use network::Network;
 use options::{Options, USAGE};
 use random::Random;
+use start::{Communicator, Result};
 use stopwatch::Stopwatch;
 
 /// The part of the last step that the next one keeps.
@@ -41,58 +45,24 @@ const MOMENTUM: f64 = 0.9;
 const REPORTS: usize = 6;
 
 fn main() -> ExitCode {
-    let world = match Communicator::world() {
-        Ok(world) => world,
-        Err(error) => {
-            eprintln!("digits: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match run(&world) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("digits: rank {}: {error}", world.rank());
-            ExitCode::FAILURE
-        }
-    }
+    start::run("digits", USAGE, Options::parse, run)
 }
 
 /// The whole program on one rank. An error comes from a collective; everything else is said here.
-fn run(world: &Communicator) -> phalanx::Result<ExitCode> {
-    // All ranks are given the same arguments, so all come to the same verdict, and rank 0 speaks for them.
-    let options = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(message) => {
-            leader_says(world, || eprintln!("digits: {message}"))?;
-            return Ok(ExitCode::from(2));
-        }
-    };
-    if options.help {
-        leader_says(world, || print!("{USAGE}"))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-
+fn run(world: &Communicator, options: &Options) -> Result<ExitCode> {
     // Only rank 0 touches the file.
     let read = match world.rank() {
         0 => Images::read(options.data.as_deref()).inspect_err(|error| eprintln!("digits: {error}")).ok(),
         _ => None,
     };
     match Images::broadcast(world, read)? {
-        Some(images) => train(world, &images, &options),
+        Some(images) => train(world, &images, options),
         None => Ok(ExitCode::FAILURE),
     }
 }
 
-/// Lets rank 0 speak, and holds the other ranks until it has: the launcher ends the job at the first rank that fails.
-fn leader_says(world: &Communicator, speak: impl FnOnce()) -> phalanx::Result<()> {
-    if world.rank() == 0 {
-        speak();
-    }
-    world.barrier()
-}
-
 /// Trains, tests and reports.
-fn train(world: &Communicator, images: &Images, options: &Options) -> phalanx::Result<ExitCode> {
+fn train(world: &Communicator, images: &Images, options: &Options) -> Result<ExitCode> {
     let leader = world.rank() == 0;
 
     // The same seed on every rank: the same split, and the same order of the images in every epoch.
@@ -194,7 +164,7 @@ fn evaluate(
     images: &Images,
     training: &[usize],
     test: &[usize],
-) -> phalanx::Result<Evaluation> {
+) -> Result<Evaluation> {
     let loss: f64 = training[part(training.len(), world)]
         .iter()
         .map(|&image| network.answer(&images.pixels(image)).loss(images.label(image)))
@@ -218,7 +188,7 @@ fn part(length: usize, world: &Communicator) -> Range<usize> {
 }
 
 /// A checksum over all bits of the parameters, or `None` when the ranks' parameters differ.
-fn agree(world: &Communicator, parameters: &[f64]) -> phalanx::Result<Option<u64>> {
+fn agree(world: &Communicator, parameters: &[f64]) -> Result<Option<u64>> {
     let checksum = parameters
         .iter()
         .fold(0u64, |sum, parameter| (sum.rotate_left(5) ^ parameter.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,10 +1,11 @@
 //! Sums that do round: their bits must not depend on timing, on how often they were taken, or on what the ranks are.
 
 use half::{bf16, f16};
+use hier::Element;
 use hier::operator::{Max, Min, Sum};
-use hier::{Communicator, Element, Error};
 
 use crate::random::{Random, mixed};
+use crate::{Communicator, Error};
 
 /// A float whose sums round.
 trait Rounding: Element {

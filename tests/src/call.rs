@@ -1,10 +1,11 @@
 //! One collective call, made and checked against the oracle: a fold in rank order, in plain Rust, over everybody's
 //! contributions.
 
+use hier::Collective;
 use hier::operator::Operator;
-use hier::{Collective, Communicator, Error};
 
 use crate::sample::{Flavour, Sample};
+use crate::{Communicator, Error};
 
 /// A call that all ranks of a communicator make alike.
 #[derive(Clone, Copy, Debug)]

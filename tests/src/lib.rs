@@ -15,6 +15,14 @@ pub mod settings;
 pub mod sweep;
 pub mod watchdog;
 
+/// The communicator under test: across nodes with feature `mpi`, of one machine otherwise.
+#[cfg(feature = "mpi")]
+pub use hier::HierComm as Communicator;
+#[cfg(feature = "mpi")]
+pub use hier::across::Error;
+#[cfg(not(feature = "mpi"))]
+pub use hier::{Communicator, Error};
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

@@ -1,10 +1,11 @@
 //! Random mixes: collectives of all kinds over several communicators that come and go, from one seed.
 
-use hier::{Collective, Communicator, Error};
+use hier::Collective;
 
 use crate::call::Call;
 use crate::cases::cases;
 use crate::random::Random;
+use crate::{Communicator, Error};
 
 /// A mix.
 #[derive(Clone, Copy, Debug)]

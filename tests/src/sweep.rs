@@ -1,11 +1,17 @@
 //! Sweeps: lists of calls that all ranks of a communicator make, the same under threads and under processes.
 
-use hier::{Collective, Communicator, Error};
+use hier::Collective;
 
+use crate::Communicator;
 use crate::call::Call;
 use crate::cases::{Case, cases, named, own_cases};
 use crate::random::Random;
 use crate::settings::Setting;
+
+/// Elements that make so many bytes; a few where elements have none.
+fn elements(bytes: usize, element: usize) -> usize {
+    bytes.checked_div(element).unwrap_or(bytes.min(9))
+}
 
 /// Makes calls, with a delay of this rank's own before some of them, and counts.
 pub struct Sweep<'a> {
@@ -55,7 +61,7 @@ impl<'a> Sweep<'a> {
         let mut root = self.plan.below(self.comm.size());
         for case in cases() {
             for round in 0..lens {
-                let whole = bytes / case.element.max(1);
+                let whole = elements(bytes, case.element);
                 let len = if round == 0 { 1 + self.plan.below(3) } else { whole.max(3) - 1 + self.plan.below(3) };
                 for what in [Collective::Broadcast, Collective::Reduce, Collective::Allreduce] {
                     root = (root + 1) % self.comm.size();
@@ -125,6 +131,32 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// Lengths around sizes in bytes where calls across nodes change their ways. Messages just above each, if they are short,
+    /// with every root, the others with one; types take turns.
+    pub fn across(&mut self, edges: &[usize]) {
+        const SHORT: usize = 16 << 10;
+        let mut types = named(&["u64 Sum", "f32 Sum", "Complex<f64> Sum", "f16 Max", "bool LogicalOr"]);
+        types.extend(cases().into_iter().filter(|case| case.name.ends_with("MinLoc")));
+        types.extend(own_cases());
+        let size = self.comm.size();
+        let mut turn = self.plan.below(types.len());
+        for &edge in edges {
+            for around in [-1, 0, 1, 7] {
+                let first = self.plan.below(size);
+                let roots = if edge <= SHORT && around == 1 { size } else { 1 };
+                for root in (first..first + roots).map(|root| root % size) {
+                    let case = types[turn % types.len()];
+                    turn += 1;
+                    let len = (elements(edge, case.element) as isize + around).max(0) as usize;
+                    self.call(&case, Collective::Reduce, root, len);
+                    self.call(&case, Collective::Broadcast, root, len);
+                    self.call(&case, Collective::Allreduce, 0, len);
+                }
+            }
+            self.call(&types[0], Collective::Barrier, 0, 0);
+        }
+    }
+
     /// Checks that reductions really take the regime that was forced.
     ///
     /// # Errors
@@ -132,7 +164,8 @@ impl<'a> Sweep<'a> {
     ///
     /// # Panics
     /// When they do not.
-    pub fn takes(&self, setting: &Setting) -> Result<(), Error> {
+    #[cfg(not(feature = "mpi"))]
+    pub fn takes(&self, setting: &Setting) -> Result<(), crate::Error> {
         let Some(regime) = setting.regime else { return Ok(()) };
         for bytes in [0, 1, 100, 5000, 1 << 20] {
             for what in [Collective::Reduce, Collective::Allreduce] {

@@ -43,6 +43,9 @@ const SUBSET_TAG: c_int = 1;
 pub struct MpiTransport {
     /// I1: a duplicate that only this object uses, freed once.
     comm: MPI_Comm,
+    /// The same, for making subsets: Open MPI sends messages of its own under the tag of MPI_Comm_create_group, which a look
+    /// for messages of any tag would take.
+    groups: MPI_Comm,
     rank: usize,
     size: usize,
     level: ThreadLevel,
@@ -143,11 +146,13 @@ impl MpiTransport {
         let failed = |failure: Failure| failure.of(0, None);
         calls::return_errors(comm).map_err(failed)?;
         let (rank, size) = (calls::rank(comm).map_err(failed)?, calls::size(comm).map_err(failed)?);
+        let groups = calls::duplicate(comm).map_err(failed)?;
+        calls::return_errors(groups).map_err(failed)?;
         let home = std::thread::current().id();
         let messages =
             Messages { requests: Slots::new(), posted: HashMap::new(), early: HashMap::new(), sinks: Vec::new() };
         let (messages, broken) = (RefCell::new(messages), Cell::new(false));
-        Ok(Self { comm, rank, size, level, home, messages, longest_whole, broken })
+        Ok(Self { comm, groups, rank, size, level, home, messages, longest_whole, broken })
     }
 
     /// Whether the calling thread may use MPI.
@@ -231,7 +236,8 @@ impl MpiTransport {
     /// Takes one message that has come, whoever waits for it: what one rank waits for may wait, at the other end, for another
     /// message to be taken here. Returns whether there was one.
     ///
-    /// One call of MPI, since one that finds nothing may cost more than one that does.
+    /// One call of MPI, since one that finds nothing may cost more than one that does. It must take what it finds: in Open MPI a
+    /// probe that finds a message, and leaves it, lets nothing else move.
     fn take_one(&self, messages: &mut Messages) -> Result<bool> {
         if !messages.sinks.is_empty() {
             messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
@@ -408,7 +414,7 @@ impl Transport for MpiTransport {
         place_among(self.rank, self.size, members)?;
         let members: Vec<c_int> = members.iter().map(|&member| member as c_int).collect();
         let comm =
-            calls::create_group(self.comm, &members, SUBSET_TAG).map_err(|failure| self.failed(failure, None))?;
+            calls::create_group(self.groups, &members, SUBSET_TAG).map_err(|failure| self.failed(failure, None))?;
         Ok(Box::new(Self::own(comm, self.level, self.longest_whole)?))
     }
 
@@ -464,6 +470,7 @@ impl Drop for MpiTransport {
         }
         if all_ended && !self.broken.get() {
             let _ = calls::free(&mut self.comm);
+            let _ = calls::free(&mut self.groups);
         }
     }
 }

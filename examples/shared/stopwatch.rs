@@ -1,17 +1,20 @@
 //! How much of a program's time goes into its collectives.
 //!
-//! The examples share this file by `#[path = "../measure/stopwatch.rs"] mod stopwatch;`.
+//! The examples share this file by `#[path = "../shared/stopwatch.rs"] mod stopwatch;`.
 
 use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use phalanx::operator::{Max, Sum};
-use phalanx::{Communicator, Result};
+
+use crate::start::{Communicator, Result};
 
 /// Runs from [`Stopwatch::start`] to [`Stopwatch::stop`] and adds up the time inside [`Stopwatch::collective`].
 pub struct Stopwatch {
     started: Instant,
+    /// What had been moved before.
+    bytes: u64,
     inside: Cell<Duration>,
     calls: Cell<u64>,
 }
@@ -19,14 +22,12 @@ pub struct Stopwatch {
 impl Stopwatch {
     /// Starts the watch on every rank at about the same moment.
     ///
-    /// The barrier keeps the time that the other ranks took to start out of the measurement. The counters of all
-    /// `communicators` begin at zero here.
+    /// The barrier keeps the time that the other ranks took to start out of the measurement. What all `communicators`
+    /// have moved is counted from here on.
     pub fn start(world: &Communicator, communicators: &[&Communicator]) -> Result<Stopwatch> {
         world.barrier()?;
-        for communicator in communicators {
-            communicator.reset_counters();
-        }
-        Ok(Stopwatch { started: Instant::now(), inside: Cell::new(Duration::ZERO), calls: Cell::new(0) })
+        let bytes = moved(communicators);
+        Ok(Stopwatch { started: Instant::now(), bytes, inside: Cell::new(Duration::ZERO), calls: Cell::new(0) })
     }
 
     /// Runs one collective and adds its time, waiting for late ranks included, to this rank's total.
@@ -44,11 +45,7 @@ impl Stopwatch {
     pub fn stop(self, world: &Communicator, communicators: &[&Communicator]) -> Result<Figures> {
         let wall = self.started.elapsed().as_secs_f64();
         let share = self.inside.get().as_secs_f64() / wall;
-        let bytes: u64 = communicators
-            .iter()
-            .map(|communicator| communicator.counters())
-            .map(|counters| counters.loaded + counters.stored)
-            .sum();
+        let bytes = moved(communicators) - self.bytes;
 
         let mut largest = [wall, share];
         world.all_reduce_in_place(&mut largest, Max)?;
@@ -68,6 +65,12 @@ impl Stopwatch {
     }
 }
 
+/// Payload bytes that this rank has loaded and stored for its communicators so far. Messages between nodes are not among
+/// them.
+fn moved(communicators: &[&Communicator]) -> u64 {
+    communicators.iter().map(|communicator| communicator.counters()).map(|counts| counts.loaded + counts.stored).sum()
+}
+
 /// What [`Stopwatch::stop`] found; the same on every rank.
 pub struct Figures {
     /// The time of the slowest rank.
@@ -78,7 +81,7 @@ pub struct Figures {
     pub share_mean: f64,
     /// Calls of collectives on the rank that made most.
     pub calls: u64,
-    /// Payload bytes that all ranks together loaded and stored for them.
+    /// Payload bytes that all ranks together loaded and stored for them, in the memory of their nodes.
     pub bytes: u64,
 }
 

@@ -1,0 +1,89 @@
+//! Jobs that cannot go on: every rank is told why, nobody hangs, nothing is left.
+
+use std::time::Duration;
+
+use crate::each;
+use crate::job::{Done, Hosts, run, run_built_for};
+use crate::library::Library;
+
+/// A job that has failed ends within this time, on a machine that does much else.
+const SOON: Duration = Duration::from_secs(25);
+
+const THREE: Hosts = Hosts::Cluster(3, 2, "block");
+
+/// The job failed, soon, and nothing of it is left.
+fn ended(done: &Done) {
+    assert!(done.ended.took < SOON, "it took {:?}\n{}", done.ended.took, done.text());
+    assert!(done.left.is_empty(), "left behind: {:?}\n{}", done.left, done.text());
+}
+
+#[test]
+fn without_mpi_init_the_error_says_what_to_call() {
+    each(|library| {
+        let Some(done) = run(library, Hosts::One(1), &[], &["unready"]) else { return };
+        let output = done.succeeded();
+        assert!(output.contains("MPI is not initialised: call MPI_Init_thread"), "{library:?}: {output}");
+    });
+}
+
+#[test]
+fn another_mpis_launcher_is_recognised() {
+    for (built, launcher) in [(Library::OpenMpi, Library::Mpich), (Library::Mpich, Library::OpenMpi)] {
+        let Some(done) = run_built_for(built, launcher, Hosts::One(3), &[], &["alone"]) else { return };
+        ended(&done);
+        let told = done.told();
+        assert_eq!(told.len(), 3, "{built:?} under {launcher:?}'s mpirun:\n{}", done.text());
+        for (_, text) in told {
+            assert!(text.contains("the launcher that started it is that of another MPI"), "{text}");
+        }
+    }
+}
+
+/// All ranks of a job were told something; each text has one of the words for its rank.
+fn all_told(done: &Done, hosts: Hosts, words: impl Fn(usize) -> &'static [&'static str]) {
+    ended(done);
+    let told = done.told();
+    let ranks: Vec<usize> = told.iter().map(|&(rank, _)| rank).collect();
+    assert_eq!(ranks, (0..hosts.ranks()).collect::<Vec<_>>(), "not all ranks were told:\n{}", done.text());
+    for (rank, text) in told {
+        assert!(words(rank).iter().any(|word| text.contains(word)), "rank {rank}: {text}\n{}", done.text());
+    }
+}
+
+#[test]
+fn a_rank_with_buffers_of_two_lengths_ends_the_call_everywhere() {
+    each(|library| {
+        for culprit in [0, 3] {
+            let Some(done) = run(library, THREE, &[], &["lengths", &culprit.to_string()]) else { return };
+            all_told(&done, THREE, |rank| match rank == culprit {
+                true => &["receive buffer: 300 elements where 299 are needed"],
+                false => &["its own error says", "is gone"],
+            });
+        }
+    });
+}
+
+#[test]
+fn nodes_that_disagree_on_a_count_are_all_told() {
+    each(|library| {
+        let Some(done) = run(library, THREE, &[], &["counts"]) else { return };
+        all_told(&done, THREE, |_| &["came; both must be in the same call", "its own error says", "is gone"]);
+        assert!(done.text().contains("both must be in the same call with the same count"), "{}", done.text());
+    });
+}
+
+#[test]
+fn a_killed_rank_ends_the_job() {
+    each(|library| {
+        for (hosts, victim) in [(Hosts::One(4), 1), (THREE, 0), (THREE, 3)] {
+            let Some(done) = run(library, hosts, &[], &["die", &victim.to_string()]) else { return };
+            ended(&done);
+            assert!(!done.ended.status.success(), "{library:?}, {hosts:?}: the job succeeded\n{}", done.text());
+            let name = format!("rank {victim} ");
+            let named = done.told().iter().any(|(rank, text)| *rank != victim && text.contains(&name));
+            // MPICH's launcher may end the others before they can speak, and has a word of its own.
+            let by_launcher = library == Library::Mpich && done.text().contains("BAD TERMINATION");
+            assert!(named || by_launcher, "{library:?}, {hosts:?}: nobody names rank {victim}\n{}", done.text());
+        }
+    });
+}

@@ -1,0 +1,197 @@
+//! Jobs of an MPI: on this machine, and on the hosts of an emulated cluster.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use phalanx_tests::command::{self, Ended};
+
+use crate::library::{Library, find, root, skip, target};
+
+/// Seconds after which a job is stopped: by SIGTERM, so that its launcher stops all ranks, then by SIGKILL.
+const LIMIT: u64 = 100;
+/// The status of `scripts/cluster/run` where namespaces are not allowed.
+const FORBIDDEN: i32 = 77;
+/// The variable that makes that a failure: `PHALANX_TEST_CLUSTER=required`.
+const REQUIRED: &str = "PHALANX_TEST_CLUSTER";
+/// What the emulated cluster is made with, and the packages.
+const TOOLS: [(&str, &str); 5] = [
+    ("python3", "python3"),
+    ("cc", "gcc libc6-dev"),
+    ("ip", "iproute2"),
+    ("tc", "iproute2"),
+    ("nsenter", "util-linux"),
+];
+/// The variable that marks the processes of one job.
+const MARK: &str = "PHALANX_TEST_MARK";
+
+/// A variable for jobs on a cluster: ranks know its switches.
+pub const SWITCHES_KNOWN: (&str, &str) = ("TEST_SWITCHES_KNOWN", "1");
+/// The command on the first host, where the file of switches is. What follows are mpirun's arguments.
+const START: &str = r#"[ -z "$TEST_SWITCHES_KNOWN" ] || export PHALANX_TOPOLOGY="$CLUSTER_TOPOLOGY"; exec mpirun "$@""#;
+
+/// Where the ranks of a job are.
+#[derive(Clone, Copy, Debug)]
+pub enum Hosts {
+    /// So many ranks on this machine.
+    One(usize),
+    /// Hosts, ranks on each, and how ranks are placed.
+    Cluster(usize, usize, &'static str),
+    /// So many ranks on each host of a cluster.
+    Uneven(&'static [usize]),
+}
+
+impl Hosts {
+    pub fn ranks(self) -> usize {
+        match self {
+            Self::One(ranks) => ranks,
+            Self::Cluster(hosts, slots, _) => hosts * slots,
+            Self::Uneven(ranks) => ranks.iter().sum(),
+        }
+    }
+
+    pub fn nodes(self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Cluster(hosts, ..) => hosts,
+            Self::Uneven(ranks) => ranks.len(),
+        }
+    }
+}
+
+/// How a job ended.
+pub struct Done {
+    pub ended: Ended,
+    /// Processes of the job that were there half a second after its launcher had ended.
+    pub left: Vec<String>,
+}
+
+impl Done {
+    /// Everything that was written.
+    pub fn text(&self) -> String {
+        format!("{}\n{}", self.ended.stdout, self.ended.stderr)
+    }
+
+    /// The output, of a job that ended well and left nothing.
+    pub fn succeeded(self) -> String {
+        assert!(self.ended.status.success(), "{}\n{}", self.ended.status, self.text());
+        assert!(self.left.is_empty(), "left behind: {:?}", self.left);
+        self.ended.stdout
+    }
+
+    /// What the ranks wrote in lines `told RANK: ..`, as (rank, text).
+    pub fn told(&self) -> Vec<(usize, &str)> {
+        let part = |line| str::split_once(str::strip_prefix(line, "told ")?, ": ");
+        let told = self.ended.stdout.lines().filter_map(part);
+        let mut told: Vec<_> = told.filter_map(|(rank, text)| Some((rank.parse().ok()?, text))).collect();
+        told.sort_unstable();
+        told
+    }
+}
+
+/// Runs a program of `built` on hosts, under the mpirun of `library`; nothing where that is impossible here.
+pub fn run_built_for(
+    built: Library,
+    library: Library,
+    hosts: Hosts,
+    variables: &[(&str, &str)],
+    words: &[&str],
+) -> Option<Done> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    // Ranks of two jobs at once would wait for each other's turns on the cores.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    if !(built.is_here() && library.is_here()) {
+        return None;
+    }
+    if !matches!(hosts, Hosts::One(_))
+        && let Some((tool, package)) = TOOLS.into_iter().find(|(tool, _)| find(tool).is_none())
+    {
+        let why = format!("no emulated cluster without {tool}: apt-get install --no-install-recommends {package}");
+        skip(REQUIRED, &why);
+        return None;
+    }
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = built.programs();
+    let program = match words[0] {
+        example @ ("digits" | "cg") => folder.join("examples").join(example),
+        _ => folder.join("mpi_rank"),
+    };
+    let words = if program.ends_with("mpi_rank") { words } else { &words[1..] };
+    let mut inner = match hosts {
+        Hosts::One(ranks) => {
+            let mut mpirun = library.mpirun();
+            mpirun.args(["-n", &ranks.to_string()]);
+            mpirun
+        }
+        _ => on_cluster(library, hosts),
+    };
+    inner.arg(&program).args(words);
+    let mut job = command::bare("timeout".as_ref());
+    job.args(["-k", "5", &LIMIT.to_string()]).arg(inner.get_program()).args(inner.get_args());
+    job.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    job.env(MARK, &mark).env("CARGO_TARGET_DIR", target()).current_dir(root());
+    for &(name, value) in variables {
+        job.env(name, value);
+    }
+    let ended = command::run(&mut job, Duration::from_secs(LIMIT + 20));
+    if ended.status.code() == Some(FORBIDDEN) && !matches!(hosts, Hosts::One(_)) {
+        skip(REQUIRED, ended.stderr.trim());
+        return None;
+    }
+    Some(Done { ended, left: left_behind(&mark) })
+}
+
+/// [`run_built_for`] one MPI under its own mpirun.
+pub fn run(library: Library, hosts: Hosts, variables: &[(&str, &str)], words: &[&str]) -> Option<Done> {
+    run_built_for(library, library, hosts, variables, words)
+}
+
+/// The start of the command line for ranks on the hosts of an emulated cluster.
+fn on_cluster(library: Library, hosts: Hosts) -> Command {
+    let (slots, placement) = match hosts {
+        Hosts::Cluster(_, slots, placement) => (slots, placement),
+        Hosts::Uneven(ranks) => (ranks.iter().copied().max().unwrap_or(1), "block"),
+        Hosts::One(ranks) => (ranks, "block"),
+    };
+    let count = hosts.nodes();
+    let mut run = command::bare(&root().join("scripts/cluster/run"));
+    run.args(["-q", "-r", "0", "-n", &count.to_string(), "-s", &count.div_ceil(2).to_string()]);
+    run.args(["--slots", &slots.to_string(), "--placement", placement, "--mpi", library.name(), "--share"]);
+    run.arg(target().join(format!("mpi-{}", library.name()))).args(["--", "sh", "-c", START, "sh"]);
+    if let Hosts::Uneven(ranks) = hosts {
+        let list: Vec<String> = ranks.iter().enumerate().map(|(host, ranks)| format!("n{host}:{ranks}")).collect();
+        let option = if library == Library::OpenMpi { "--host" } else { "-hosts" };
+        run.args([option, &list.join(","), "-np", &hosts.ranks().to_string()]);
+    }
+    run
+}
+
+/// The processes of a job that are there yet, after half a second at most to end in.
+fn left_behind(mark: &str) -> Vec<String> {
+    let begin = Instant::now();
+    loop {
+        let left = marked(mark);
+        if left.is_empty() || begin.elapsed() > Duration::from_millis(500) {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The command lines of all processes that have the mark in their environment.
+fn marked(mark: &str) -> Vec<String> {
+    let sign = format!("{MARK}={mark}");
+    let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
+    processes
+        .filter(|process| {
+            std::fs::read(process.path().join("environ"))
+                .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == sign.as_bytes()))
+        })
+        .map(|process| {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).replace('\0', " ")
+        })
+        .collect()
+}
