@@ -49,7 +49,23 @@ pub struct Rule {
     pub one_sided: bool,
 }
 
-/// The rules for all collectives.
+/// The rules for all collectives, as `PHALANX_CLUSTER` has them.
+///
+/// ```text
+/// rules      = rule [ ; rule ]..
+/// rule       = collective : [schedule] [ , parameter = value ]..
+/// collective = barrier | broadcast | reduce | allreduce | all
+/// schedule   = auto | ring | recursive-doubling | halving-nearest | halving-farthest | binomial | circulant
+///            | scatter-ring | scatter-ring-native | dissemination | one-sided
+/// parameter  = leaders | slice | flight
+/// ```
+/// A schedule that does not serve a call (one that is not in rank order, for an operator that does not commute) gives way to the
+/// model's choice.
+///
+/// ```
+/// let rules: hier::across::ClusterRules = "allreduce:ring,leaders=2,slice=256K; broadcast:binomial".parse().unwrap();
+/// assert_eq!(rules.of(hier::Collective::Allreduce).leaders, Some(2));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterRules {
     rules: [Rule; 4],
