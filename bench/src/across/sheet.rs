@@ -2,6 +2,7 @@
 
 use super::counters::busiest;
 use super::report::{Run, bound, reference};
+use crate::record::csv::quoted;
 
 /// The columns: times in milliseconds; bytes of the busiest host link and trunk, in one direction.
 pub const HEAD: &str = "mpi,mode,ranks,nodes,collective,bytes,series,calls,before,median_ms,min_ms,p25_ms,p75_ms,max_ms,bound_ms,\
@@ -52,11 +53,6 @@ pub fn render(runs: &[Run]) -> String {
         }
     }
     text
-}
-
-/// `text` in quotes where it would break the line.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn line(row: &Row) -> String {
 }
 
 /// `text` in quotes where a comma or a quote would break the line.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 

@@ -199,12 +199,7 @@ impl std::str::FromStr for ClusterRules {
                     "{rule:?} is no rule: write COLLECTIVE:SCHEDULE[,PARAMETER=VALUE..], as in allreduce:ring,leaders=2"
                 ))
             })?;
-            let targets: Vec<Collective> = match what.trim() {
-                "all" => Collective::ALL.to_vec(),
-                name => vec![Collective::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| {
-                    wrong(format!("{name:?} is no collective: barrier, broadcast, reduce, allreduce, or all"))
-                })?],
-            };
+            let targets = Collective::meant_by(what.trim()).map_err(wrong)?;
             for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
                 let applies = |&target: &Collective| applies(target, part);
                 // For all: for those that know such a thing. One that is named must know it.

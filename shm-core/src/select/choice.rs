@@ -23,6 +23,19 @@ impl Collective {
     pub const ALL: [Collective; 4] =
         [Collective::Barrier, Collective::Broadcast, Collective::Reduce, Collective::Allreduce];
 
+    /// The collectives that a rule means by `text`: one by its name, or `all`.
+    ///
+    /// # Errors
+    /// What would be right, when there is no such collective.
+    pub fn meant_by(text: &str) -> Result<Vec<Self>, String> {
+        if text == "all" {
+            return Ok(Self::ALL.to_vec());
+        }
+        let named = Self::ALL.into_iter().find(|collective| collective.name() == text);
+        let wrong = || format!("{text:?} is no collective: barrier, broadcast, reduce, allreduce, or all");
+        named.map(|collective| vec![collective]).ok_or_else(wrong)
+    }
+
     /// Its name, in small letters.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -43,12 +43,7 @@ impl Tuning {
             let (what, how) = rule.split_once(':').ok_or_else(|| {
                 wrong(format!("{rule:?} is no rule: write COLLECTIVE:ALGORITHM[,PARAMETER=VALUE..], as in allreduce:shares,leaders=4"))
             })?;
-            let targets: Vec<Collective> = match what.trim() {
-                "all" => Collective::ALL.to_vec(),
-                name => vec![Collective::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| {
-                    wrong(format!("{name:?} is no collective: barrier, broadcast, reduce, allreduce, or all"))
-                })?],
-            };
+            let targets = Collective::meant_by(what.trim()).map_err(wrong)?;
             for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
                 match part.split_once('=') {
                     Some((name, value)) => {
