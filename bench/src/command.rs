@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::across::options::{Across, AcrossRank};
 use crate::across::simulate::Simulate;
 use crate::floor::process;
+use crate::kernels::Kernels;
 use crate::plan::{BufferMode, ElementType, Late, Operation};
 use crate::rank;
 use crate::runs::Binding;
@@ -34,6 +35,8 @@ pub enum Command {
     Floor(Floor),
     /// Bytes loaded and stored, counted, beside the formulas; no times
     Bytes(Bytes),
+    /// How fast the operators fold on one core, by element type and number of operands
+    Kernels(Kernels),
     /// Collectives across the hosts of an emulated cluster, beside those of the MPI below
     Across(Box<Across>),
     /// Schedules of allreduce on described clusters, simulated

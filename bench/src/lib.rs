@@ -18,6 +18,7 @@ pub mod command;
 pub mod error;
 pub mod floor;
 pub mod keep;
+pub mod kernels;
 pub mod machine;
 pub mod mapping;
 pub mod plan;

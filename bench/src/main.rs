@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use bench::command::{Cli, Command};
 use bench::error::Result;
-use bench::{across, bare, bytes, collectives, floor, rank, tether};
+use bench::{across, bare, bytes, collectives, floor, kernels, rank, tether};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -22,6 +22,7 @@ fn run(command: Command) -> Result<()> {
         Command::Collectives(options) => collectives::run(&options),
         Command::Floor(options) => bare::run(&options),
         Command::Bytes(options) => bytes::run(&options),
+        Command::Kernels(options) => kernels::run(&options),
         Command::Across(options) => across::run(&options),
         Command::AcrossRank(options) => across::run_rank(&options),
         Command::Simulate(options) => across::simulate::run(&options),

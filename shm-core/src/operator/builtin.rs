@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use super::Operator;
+use super::halves;
 use super::kernel::{Scalar, fold};
 use crate::element::Pair;
 
@@ -56,7 +57,11 @@ operators! {
 /// Joins a scalar operation to the kernels.
 macro_rules! scalar {
     ($operator:ty, $type:ty, |$left:ident, $right:ident| $body:expr) => {
+        scalar!($operator, $type, narrow if false, |$left, $right| $body);
+    };
+    ($operator:ty, $type:ty, narrow if $narrow:expr, |$left:ident, $right:ident| $body:expr) => {
         impl Scalar<$type> for $operator {
+            const NARROW: bool = $narrow;
             #[inline(always)]
             fn combine($left: $type, $right: $type) -> $type {
                 $body
@@ -94,8 +99,8 @@ macro_rules! integers {
     ($($type:ty)+) => {$(
         scalar!(Sum, $type, |a, b| a.wrapping_add(b));
         scalar!(Product, $type, |a, b| a.wrapping_mul(b));
-        scalar!(Min, $type, |a, b| if b < a { b } else { a });
-        scalar!(Max, $type, |a, b| if b > a { b } else { a });
+        scalar!(Min, $type, narrow if size_of::<$type>() == 8, |a, b| a.min(b));
+        scalar!(Max, $type, narrow if size_of::<$type>() == 8, |a, b| a.max(b));
         scalar!(LogicalAnd, $type, |a, b| <$type>::from(a != 0 && b != 0));
         scalar!(LogicalOr, $type, |a, b| <$type>::from(a != 0 || b != 0));
         scalar!(LogicalXor, $type, |a, b| <$type>::from((a != 0) != (b != 0)));
@@ -142,14 +147,17 @@ macro_rules! halves {
 
 halves!(f16 bf16);
 
+/// Whether the right one of two pairs comes first. Without branches, for the sake of vector instructions.
+macro_rules! before {
+    ($a:ident, $b:ident, $compare:tt) => {
+        ($b.value $compare $a.value) | (($b.value == $a.value) & ($b.index < $a.index))
+    };
+}
+
 macro_rules! locations {
     ($($value:ty, $index:ty);+ $(;)?) => {$(
-        scalar!(MinLoc, Pair<$value, $index>, |a, b| {
-            if b.value < a.value || (b.value == a.value && b.index < a.index) { b } else { a }
-        });
-        scalar!(MaxLoc, Pair<$value, $index>, |a, b| {
-            if b.value > a.value || (b.value == a.value && b.index < a.index) { b } else { a }
-        });
+        scalar!(MinLoc, Pair<$value, $index>, |a, b| if before!(a, b, <) { b } else { a });
+        scalar!(MaxLoc, Pair<$value, $index>, |a, b| if before!(a, b, >) { b } else { a });
     )+};
 }
 
@@ -157,67 +165,4 @@ locations! {
     f32, i32; f32, u32; f64, i64; f64, u64; f64, usize;
     i8, i8; i16, i16; i32, i32; i32, u32; i64, i64; i64, u64; i64, usize;
     u8, u8; u16, u16; u32, u32; u64, u64; usize, usize;
-}
-
-/// Half precision: operands are widened a piece at a time, combined in `f32`, and rounded once.
-mod halves {
-    use half::slice::HalfFloatSliceExt;
-
-    use super::Scalar;
-
-    /// Elements of a piece.
-    const PIECE: usize = 128;
-
-    pub(super) trait Half: Copy {
-        const ZERO: Self;
-        fn widen(from: &[Self], to: &mut [f32]);
-        fn round(from: &[f32], to: &mut [Self]);
-    }
-
-    macro_rules! half_type {
-        ($type:ty) => {
-            impl Half for $type {
-                const ZERO: Self = <$type>::ZERO;
-
-                fn widen(from: &[Self], to: &mut [f32]) {
-                    from.convert_to_f32_slice(to);
-                }
-
-                fn round(from: &[f32], to: &mut [Self]) {
-                    to.convert_from_f32_slice(from);
-                }
-            }
-        };
-    }
-    half_type!(half::f16);
-    half_type!(half::bf16);
-
-    /// # Safety
-    /// As `Operator::fold`.
-    pub(super) unsafe fn fold<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*const H], n: usize) {
-        let mut sum = [0f32; PIECE];
-        let mut wide = [0f32; PIECE];
-        let mut rounded = [H::ZERO; PIECE];
-        let mut at = 0;
-        while at < n {
-            let len = PIECE.min(n - at);
-            for (i, operand) in operands.iter().enumerate() {
-                // SAFETY: `at + len <= n` elements of it, which nobody writes meanwhile.
-                let from = unsafe { std::slice::from_raw_parts(operand.wrapping_add(at), len) };
-                if i == 0 {
-                    H::widen(from, &mut sum[..len]);
-                } else {
-                    H::widen(from, &mut wide[..len]);
-                    for (left, &right) in sum[..len].iter_mut().zip(&wide[..len]) {
-                        *left = S::combine(*left, right);
-                    }
-                }
-            }
-            H::round(&sum[..len], &mut rounded[..len]);
-            let place = dst.wrapping_add(at);
-            // SAFETY: `at + len <= n` elements may be written there; `rounded` is private.
-            unsafe { std::ptr::copy_nonoverlapping(rounded.as_ptr(), place, len) };
-            at += len;
-        }
-    }
 }

@@ -9,6 +9,10 @@ const BLOCK: usize = 256;
 
 /// An associative operation on two elements.
 pub(super) trait Scalar<T> {
+    /// Whether blocks are half as long: of 32 choices between 64-bit integers the compiler makes shuffles, of 16 it makes
+    /// vector instructions.
+    const NARROW: bool = false;
+
     fn combine(left: T, right: T) -> T;
 }
 
@@ -88,6 +92,8 @@ unsafe fn fold_here<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n
         2 => unsafe { fold_blocks::<T, S, { BLOCK / 2 }>(dst, operands, n) },
         // SAFETY: by contract.
         4 => unsafe { fold_blocks::<T, S, { BLOCK / 4 }>(dst, operands, n) },
+        // SAFETY: by contract.
+        8 if S::NARROW => unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dst, operands, n) },
         // SAFETY: by contract.
         8 => unsafe { fold_blocks::<T, S, { BLOCK / 8 }>(dst, operands, n) },
         // SAFETY: by contract.

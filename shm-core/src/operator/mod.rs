@@ -4,6 +4,7 @@
 //! once, the result stored once, whatever their number.
 
 mod builtin;
+mod halves;
 mod kernel;
 mod user;
 
