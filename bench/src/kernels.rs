@@ -36,12 +36,15 @@ pub struct Kernels {
     pub block: u64,
 }
 
+/// Times folds of so many operands.
+type Time = dyn Fn(&Kernels, usize) -> Vec<f64>;
+
 /// One line of the table.
 struct Kernel {
     operator: &'static str,
     element: &'static str,
     /// Seconds of one fold: block by block.
-    seconds: Box<dyn Fn(&Kernels, usize) -> Vec<f64>>,
+    seconds: Box<Time>,
 }
 
 /// An operator on an element type, with a value to fill operands with.
@@ -60,7 +63,7 @@ macro_rules! kernels {
         $(kernels!(@one $list, $value, $type, $operators);)+
     };
     (@one $list:ident, $value:expr, $type:ty, ($($operator:ident)+)) => {
-        $($list.push(kernel::<$type, _>(stringify!($operator), stringify!($type), $operator, $value));)+
+        $list.extend([$(kernel::<$type, _>(stringify!($operator), stringify!($type), $operator, $value)),+]);
     };
 }
 
@@ -115,7 +118,7 @@ pub fn run(options: &Kernels) -> Result<()> {
     let wish = options.only.to_lowercase();
     let name = |kernel: &Kernel| format!("{} {}", kernel.operator, kernel.element).to_lowercase();
     let kernels: Vec<Kernel> = all().into_iter().filter(|kernel| name(kernel).contains(&wish)).collect();
-    if kernels.is_empty() || options.operands.iter().any(|&operands| operands == 0) {
+    if kernels.is_empty() || options.operands.contains(&0) {
         return Err(Error::Usage(format!("nothing is named {:?}, or no operands are wanted", options.only)));
     }
     let progress = Progress::new(kernels.len());

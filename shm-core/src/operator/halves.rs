@@ -212,9 +212,13 @@ unsafe fn fold_avx2<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*const H],
 unsafe fn fold_blocks<H: Half, S: Scalar<f32>, C: Convert<H>>(dst: *mut H, operands: &[*const H], n: usize) {
     let mut at = 0;
     while at + BLOCK <= n {
-        // SAFETY: `at + BLOCK <= n` elements of each operand, which nobody writes meanwhile.
-        let block =
-            unsafe { combine::<H, S, C>(operands, |operand| operand.wrapping_add(at).cast::<[H; BLOCK]>().read()) };
+        let whole = |operand: *const H| {
+            let place = operand.wrapping_add(at).cast::<[H; BLOCK]>();
+            // SAFETY: `at + BLOCK <= n` elements of the operand, which nobody writes meanwhile.
+            unsafe { place.read() }
+        };
+        // SAFETY: by contract.
+        let block = unsafe { combine::<H, S, C>(operands, whole) };
         let place = dst.wrapping_add(at).cast::<[H; BLOCK]>();
         // SAFETY: `at + BLOCK <= n` elements may be written there.
         unsafe { place.write(block) };
