@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shm_core::job::{Invitation, JobSpec};
 use shm_core::operator::{BitOr, Operator};
-use shm_core::{Collective, Counters, Element, Explanation, Plan, Process, Result};
+use shm_core::{Buffer, Collective, Counters, Element, Explanation, Plan, Process, Reaching, Result, Zeroable};
 use topo::{Machine, binding_of};
 
 use crate::note::Note;
@@ -111,6 +111,23 @@ impl Communicator {
         self.node.size()
     }
 
+    /// Makes a vector of `len` elements in shared memory, all zero, which collectives work on where it lies:
+    /// [`shm_core::Communicator::alloc`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc<T: Element + Zeroable>(&self, len: usize) -> Result<Buffer<T>> {
+        self.node.alloc(len)
+    }
+
+    /// Makes a copy of a vector in shared memory: [`shm_core::Communicator::alloc_copy`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
+        self.node.alloc_copy(values)
+    }
+
     /// Waits until every rank has called it: [`shm_core::Communicator::barrier`].
     ///
     /// # Errors
@@ -170,6 +187,12 @@ impl Communicator {
     /// Begins to count anew.
     pub fn reset_counters(&self) {
         self.node.reset_counters();
+    }
+
+    /// Whether ranks copy from each other's private memory: [`shm_core::Communicator::reaching`].
+    #[must_use]
+    pub fn reaching(&self) -> Reaching {
+        self.node.reaching()
     }
 
     /// Which algorithm a message of `bytes` bytes takes, and what it costs.

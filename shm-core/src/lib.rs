@@ -16,6 +16,7 @@
 //! Trees come from outside, as plain [`Links`], through a [`Plan`]. The crate knows no machine topology and no MPI.
 
 mod board;
+mod buffer;
 mod collective;
 mod communicator;
 mod cost;
@@ -28,6 +29,7 @@ pub mod operator;
 mod payload;
 mod plan;
 pub mod protocol;
+mod reach;
 mod regime;
 mod seat;
 pub mod segment;
@@ -36,6 +38,9 @@ pub mod wait;
 mod world;
 
 pub use board::IdleHook;
+pub use buffer::Buffer;
+/// What elements of [`Communicator::alloc`] are besides: all zero is a value of them.
+pub use bytemuck::Zeroable;
 pub use collective::Process;
 pub use communicator::Communicator;
 pub use counters::Counters;
@@ -43,4 +48,5 @@ pub use element::{Element, Pair};
 pub use error::{Error, Result};
 pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
+pub use reach::Reaching;
 pub use select::{Collective, Explanation, Regime, Tuning};
