@@ -9,7 +9,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::links::Links;
-use crate::payload::copy;
+use crate::payload::{copy_in, copy_out};
 use crate::plan::Step;
 use crate::protocol::Board;
 use crate::protocol::step::{self, Passage};
@@ -163,13 +163,13 @@ fn pass(board: &SharedBoard, passage: Passage, cell: usize, buffer: *mut u8, len
     if let Some(from) = passage.from {
         // SAFETY: the parent's slot is published and not reused before this rank says so; `buffer` has room for `len`
         // bytes; a private buffer does not overlap a cell.
-        unsafe { copy(board.down_cell(from, passage.slot, cell), buffer, len) };
+        unsafe { copy_out(board.down_cell(from, passage.slot, cell), buffer, len) };
         add(&board.tally.loaded, len);
         add(&board.tally.stored, len);
     }
     if passage.forward {
         // SAFETY: the own slot is claimed, so that nobody reads it; `buffer` holds `len` bytes.
-        unsafe { copy(buffer, board.down_cell(board.rank(), passage.slot, cell), len) };
+        unsafe { copy_in(buffer, board.down_cell(board.rank(), passage.slot, cell), len) };
         add(&board.tally.loaded, len);
         add(&board.tally.stored, len);
     }

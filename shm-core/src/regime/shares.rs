@@ -8,7 +8,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::payload::copy;
+use crate::payload::{copy_in, copy_out};
 use crate::protocol::Board;
 use crate::protocol::shares::{self, Parts, Shares, Takers, Work};
 use crate::segment::layout::LINE;
@@ -136,7 +136,7 @@ impl Work for Slicing<'_> {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy(self.reduction.send.wrapping_add(at), cell, len) };
+        unsafe { copy_in(self.reduction.send.wrapping_add(at), cell, len) };
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
@@ -159,7 +159,7 @@ impl Work for Slicing<'_> {
         add(&board.tally.stored, len);
         if let (Some(own), Some(shared)) = (own, shared) {
             // SAFETY: `len` bytes were just written there; the slot is claimed.
-            unsafe { copy(own, shared, len) };
+            unsafe { copy_in(own, shared, len) };
             add(&board.tally.loaded, len);
             add(&board.tally.stored, len);
         }
@@ -186,7 +186,7 @@ impl Parts for Handing<'_> {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.down_cell(self.board.rank(), slot, self.cell);
         // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy(self.buffer.wrapping_add(at), cell, len) };
+        unsafe { copy_in(self.buffer.wrapping_add(at), cell, len) };
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
@@ -211,7 +211,7 @@ unsafe fn take_slice(
     (at, len): (usize, usize),
 ) {
     // SAFETY: by contract; a private buffer does not overlap a cell.
-    unsafe { copy(board.down_cell(leader, slot, cell), buffer.wrapping_add(at), len) };
+    unsafe { copy_out(board.down_cell(leader, slot, cell), buffer.wrapping_add(at), len) };
     add(&board.tally.loaded, len);
     add(&board.tally.stored, len);
 }
