@@ -80,6 +80,8 @@ impl Tuning {
                 .filter(|&&what| Regime::Shares.serves(what))
                 .for_each(|&what| self.shares_least[what as usize] = value),
             "shares_square" => targets.iter().for_each(|&what| self.shares_square[what as usize] = value),
+            "direct_least" => self.direct_least = value,
+            "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
             "leaders" => self.leaders = narrow?,
             "cell" => (self.up_cell, self.down_cell) = (narrow.clone()?, narrow?),
             "cells" => (self.up_cells, self.down_cells) = (narrow.clone()?, narrow?),
@@ -95,7 +97,8 @@ impl Tuning {
             _ => {
                 return Err(format!(
                     "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, share_cell, \
-                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least, shares_square"
+                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least, shares_square, \
+                     direct_least, reach_least"
                 ));
             }
         }
