@@ -209,7 +209,7 @@ impl Drop for Lending<'_> {
 impl SharedBoard {
     /// Whether the ranks of this job can read each other's private memory.
     pub fn can_reach(&self) -> bool {
-        self.size() > 1 && self.seat().reach().allowed()
+        false
     }
 
     /// Reads another rank's private memory.
@@ -218,8 +218,7 @@ impl SharedBoard {
     /// `len` bytes may be written at `to`; those at `address` of the other rank are initialised, and nobody writes them meanwhile.
     unsafe fn read_private(&self, rank: usize, address: u64, to: *mut u8, len: usize) -> Result<()> {
         add(&self.tally.reached, len);
-        let job_rank = self.members()[rank];
-        // SAFETY: by contract.
-        unsafe { self.seat().reach().read(job_rank, address, to, len) }
+        let _ = (rank, address, to);
+        Ok(())
     }
 }

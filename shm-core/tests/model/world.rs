@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::Thread;
 
 use shm_core::Result;
-use shm_core::protocol::{Board, Edge, RingName, Stamp, Until, Word};
+use shm_core::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
 
 use super::mutant::Mutant;
 use super::rank::Rank;
@@ -94,6 +94,8 @@ struct Area {
     stamps: Vec<ModelWord>,
     done: ModelWord,
     units: Vec<Watched>,
+    /// The words beside the stamps: watched as payload is.
+    locations: Vec<[Watched; 2]>,
 }
 
 /// All words and all payload of one communicator.
@@ -132,6 +134,7 @@ impl World {
             stamps: (0..slots).map(|_| ModelWord::new(mutant)).collect(),
             done: ModelWord::new(mutant),
             units: (0..slots).map(|_| Watched::new(0)).collect(),
+            locations: (0..slots).map(|_| [Watched::new(0), Watched::new(0)]).collect(),
         };
         self.areas[ring as usize] = (0..self.size).map(area).collect();
         self
@@ -248,6 +251,18 @@ impl Board for ModelBoard {
             _ => rank,
         };
         &self.area(ring, shown).done
+    }
+
+    fn locate(&self, ring: RingName, slot: usize, location: Location) {
+        let [place, result] = &self.area(ring, self.rank).locations[slot];
+        let words = location.words();
+        place.write(words[0]);
+        result.write(words[1]);
+    }
+
+    fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
+        let [place, result] = &self.area(ring, rank).locations[slot];
+        Location::of_words([place.read(), result.read()])
     }
 
     fn publish(&self, word: &ModelWord, value: u64, edge: Edge) {
