@@ -9,6 +9,7 @@ use crate::cost::{self, Chain};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
+use crate::reach::Reaching;
 use crate::regime::Engine;
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
@@ -153,7 +154,17 @@ impl Communicator {
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn set_plan(&self, plan: Arc<dyn Plan>) -> Result<()> {
         self.enter()?.trees().follow(plan);
+        // All have attached if they came here by calls: a good time to find out.
+        self.seat.reach().settle();
         Ok(())
+    }
+
+    /// Whether ranks of this job copy from each other's private memory, as far as that is settled: where the system lets them
+    /// (process_vm_readv), or where they are threads of one process. Not collective; asking is how a rank takes part in
+    /// finding out.
+    #[must_use]
+    pub fn reaching(&self) -> Reaching {
+        self.seat.reach().found()
     }
 
     /// Whether this communicator, and the job, can go on, as far as this rank can see.

@@ -31,6 +31,8 @@ pub struct JobSpec {
     /// Bytes of the heap, from which all ranks take their [buffers](crate::Buffer); none for as much as the machine has memory, or
     /// the container or the limits of this process allow. Only what is taken needs memory, the rest is address space.
     pub heap: Option<u64>,
+    /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
+    pub cma: bool,
     /// The table by which algorithms are chosen.
     pub tuning: Tuning,
     /// Bytes that every rank can read.
@@ -39,15 +41,16 @@ pub struct JobSpec {
 
 impl JobSpec {
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
-    /// `PHALANX_ARENA`, `PHALANX_HEAP`) wants it.
+    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`) wants it.
     ///
     /// # Errors
     /// `Environment` when a variable is not understood.
     pub fn new(ranks: usize) -> Result<Self> {
         let arena = bytes_of("PHALANX_ARENA", 1)?;
         let heap = bytes_of("PHALANX_HEAP", 0)?;
+        let cma = std::env::var("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { ranks, cores, arena, heap, tuning: Tuning::from_environment()?, note: Vec::new() })
+        Ok(Self { ranks, cores, arena, heap, cma, tuning: Tuning::from_environment()?, note: Vec::new() })
     }
 }
 
@@ -68,6 +71,18 @@ pub fn read_bytes(name: &'static str, value: &str, least: u64) -> Result<u64> {
         let why = "a number of bytes is expected, perhaps with a suffix K, M or G, below 64 TiB";
         wrong(name, value.to_owned(), why.to_owned())
     })
+}
+
+/// Whether the value of `PHALANX_CMA` lets ranks copy from each other's private memory.
+///
+/// # Errors
+/// `Environment` when it is neither `auto` nor `never`.
+pub fn read_cma(value: &str) -> Result<bool> {
+    match value {
+        "auto" => Ok(true),
+        "never" => Ok(false),
+        _ => Err(wrong("PHALANX_CMA", value.to_owned(), "auto or never is expected".to_owned())),
+    }
 }
 
 /// A handle on a job's segment: its creator's, or one of a process that watches over other ranks.
@@ -106,6 +121,7 @@ impl Job {
             heap_bytes: (layout.extents * EXTENT) as u64,
             cores: spec.cores.clamp(1, u32::MAX as usize) as u32,
             membarrier: seat::register_for_heavy_fences().is_ok(),
+            reach: if spec.cma { 0 } else { crate::reach::FORBIDDEN },
             tuning: spec.tuning,
         };
         // SAFETY: the segment was just mapped with this layout, and nobody else has its descriptor.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::thread::futex;
 
 use crate::error::{Error, Result};
+use crate::reach::Reach;
 use crate::segment::header::{RankWords, Standing};
 use crate::segment::mapping::Mapping;
 use crate::segment::pool::RankHeap;
@@ -25,6 +26,7 @@ pub(crate) struct Seat {
     /// J1's word within the mapping: every call looks at it.
     fault: *const AtomicU64,
     heap: Arc<RankHeap>,
+    reach: Reach,
     pub patience: Patience,
     system: System,
 }
@@ -43,7 +45,8 @@ impl Seat {
         let own = std::ptr::from_ref(mapping.rank(rank));
         let fault = std::ptr::from_ref(&mapping.header().shared.fault);
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
-        Ok(Self { mapping, rank, own, fault, heap, patience, system: System { fences } })
+        let reach = Reach::new(Arc::clone(&mapping), rank);
+        Ok(Self { mapping, rank, own, fault, heap, reach, patience, system: System { fences } })
     }
 
     #[inline]
@@ -64,6 +67,11 @@ impl Seat {
     /// The rank's part of the heap.
     pub fn heap(&self) -> &Arc<RankHeap> {
         &self.heap
+    }
+
+    /// The rank's way to the others' private memory.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// After a publication: wakes who sleeps on this rank. Returns whether somebody was.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use nix::sched::CpuSet;
 use shm_core::Tuning;
-use shm_core::job::{JobSpec, read_bytes};
+use shm_core::job::{JobSpec, read_bytes, read_cma};
 use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
@@ -58,6 +58,9 @@ impl Setting {
         if let Some(value) = text(given, "PHALANX_HEAP") {
             spec.heap = Some(read_bytes("PHALANX_HEAP", &value, 0).map_err(LaunchError::Job)?);
         }
+        if let Some(value) = text(given, "PHALANX_CMA") {
+            spec.cma = read_cma(&value).map_err(LaunchError::Job)?;
+        }
         spec.cores = self.cores;
         spec.note = Note { machine: self.machine, rules: rules.map_err(LaunchError::Job)? }.to_bytes();
         Ok(spec)
@@ -92,9 +95,11 @@ mod tests {
         assert_eq!(spec(&[("PHALANX_ARENA", "1048576"), ("PHALANX_DEBUG", "1")]).unwrap().arena, Some(1 << 20));
         let note = spec(&[("PHALANX_TREES", "gather:kary:7")]).unwrap().note;
         assert!(String::from_utf8(note).unwrap().contains("kary:7"));
+        assert!(spec(&[]).unwrap().cma && !spec(&[("PHALANX_CMA", "never")]).unwrap().cma);
         assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
         for wrong in [
             ("PHALANX_HEAP", "-1"),
+            ("PHALANX_CMA", "perhaps"),
             ("PHALANX_ARENA", "much"),
             ("PHALANX_ALGORITHM", "best"),
             ("PHALANX_TREES", "bush"),

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
+use crate::reach::Introduction;
 use crate::segment::layout::{self, JobLayout, MOST_RANKS};
 use crate::select::Tuning;
 
@@ -25,6 +26,8 @@ pub(crate) struct Header {
     pub cores: u32,
     /// 1 when ranks that want to sleep can make the others pass a barrier; 0 when every publication must fence.
     pub membarrier: u32,
+    /// The process that made the segment.
+    pub creator: u32,
     pub tuning: Tuning,
     pub shared: SharedWords,
 }
@@ -36,6 +39,8 @@ pub(crate) struct SharedWords {
     pub fault: AtomicU64,
     /// A1: 0, or one plus the rank that works on the map of the arena or of the heap.
     pub map_lock: AtomicU32,
+    /// R1: how many ranks have been found to reach the next one's memory; or why that does not work ([`crate::reach`]).
+    pub reach: AtomicU64,
     /// The offset of the world's block.
     pub world: AtomicU64,
 }
@@ -73,7 +78,8 @@ pub(crate) struct RankWords {
     /// W2: how often they were woken; what they sleep on.
     pub rung: AtomicU32,
     standing: AtomicU32,
-    pid: AtomicU32,
+    /// R1: the rank's process.
+    pub introduction: Introduction,
 }
 
 const _: () = assert!(size_of::<RankWords>() == layout::APART);
@@ -82,10 +88,6 @@ impl RankWords {
     pub fn standing(&self) -> Standing {
         // J2: acquire, so that what the rank published before it left is seen after this.
         Standing::from_word(self.standing.load(Ordering::Acquire))
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.pid.load(Ordering::Relaxed)
     }
 
     /// Takes the place of this rank, once in the life of the job.
@@ -97,11 +99,8 @@ impl RankWords {
             Ordering::Acquire,
         );
         match claim {
-            Ok(_) => {
-                self.pid.store(std::process::id(), Ordering::Relaxed);
-                Ok(())
-            }
-            Err(_) => Err(Error::AlreadyAttached { rank, pid: self.pid() }),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::AlreadyAttached { rank, pid: self.introduction.pid() }),
         }
     }
 
@@ -129,8 +128,14 @@ impl Header {
             heap_bytes: value.heap_bytes,
             cores: value.cores,
             membarrier: u32::from(value.membarrier),
+            creator: std::process::id(),
             tuning: value.tuning,
-            shared: SharedWords { fault: AtomicU64::new(0), map_lock: AtomicU32::new(0), world: AtomicU64::new(0) },
+            shared: SharedWords {
+                fault: AtomicU64::new(0),
+                map_lock: AtomicU32::new(0),
+                reach: AtomicU64::new(value.reach),
+                world: AtomicU64::new(0),
+            },
         };
         // SAFETY: by contract the place is mapped, large enough, aligned to a page and unshared.
         unsafe { at.write(header) };
@@ -219,5 +224,7 @@ pub(crate) struct HeaderValues {
     pub heap_bytes: u64,
     pub cores: u32,
     pub membarrier: bool,
+    /// What R1's word begins with.
+    pub reach: u64,
     pub tuning: Tuning,
 }
