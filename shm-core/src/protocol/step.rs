@@ -304,6 +304,10 @@ pub fn gather_release<B: Board>(
         }
     }
     if gathers.location().is_lent() {
+        if let Some(parent) = up_links.parent() {
+            // The root released the last slice after it had folded it, and so after all below it had; that was acquired.
+            up.know(parent, up_span.last());
+        }
         up.settle(board, up_span.first)?;
     }
     if releases.location().is_lent() {

@@ -7,10 +7,10 @@
 
 use crate::board::SharedBoard;
 use crate::counters::add;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operator::Fold;
 use crate::payload::copy_out;
-use crate::protocol::{Board, Place, Ring};
+use crate::protocol::{Place, Ring};
 use crate::segment::layout::{LINE, round_up};
 use crate::select::{Collective, Tuning};
 
@@ -209,7 +209,7 @@ impl Drop for Lending<'_> {
 impl SharedBoard {
     /// Whether the ranks of this job can read each other's private memory.
     pub fn can_reach(&self) -> bool {
-        false
+        self.members().len() > 1 && self.seat().reach().allowed()
     }
 
     /// Reads another rank's private memory.
@@ -218,7 +218,168 @@ impl SharedBoard {
     /// `len` bytes may be written at `to`; those at `address` of the other rank are initialised, and nobody writes them meanwhile.
     unsafe fn read_private(&self, rank: usize, address: u64, to: *mut u8, len: usize) -> Result<()> {
         add(&self.tally.reached, len);
-        let _ = (rank, address, to);
-        Ok(())
+        let job_rank = self.members()[rank];
+        // SAFETY: by contract.
+        let read = unsafe { self.seat().reach().read(job_rank, address, to, len) };
+        read.map_err(|error| match error {
+            Error::RankFailed { .. } => self.seat().condemn(job_rank),
+            other => other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::communicator::Communicator;
+    use crate::job::JobSpec;
+    use crate::operator::{Sum, User};
+    use crate::plan::{FlatPlan, Plan};
+    use crate::{Buffer, Error};
+
+    fn threads<R: Send>(ranks: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
+        let mut spec = JobSpec::new(ranks).unwrap();
+        spec.tuning.force(rules).unwrap();
+        Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
+    }
+
+    /// A vector that lies in shared or in private memory.
+    enum Vector {
+        Private(Vec<u64>),
+        Shared(Buffer<u64>),
+    }
+
+    impl Vector {
+        fn new(comm: &Communicator, shared: bool, values: Vec<u64>) -> Self {
+            if shared { Vector::Shared(comm.alloc_copy(&values).unwrap()) } else { Vector::Private(values) }
+        }
+
+        fn slice(&mut self) -> &mut [u64] {
+            match self {
+                Vector::Private(values) => values,
+                Vector::Shared(values) => values,
+            }
+        }
+    }
+
+    fn own(rank: usize, count: usize) -> Vec<u64> {
+        (0..count as u64).map(|i| i * 7 + rank as u64).collect()
+    }
+
+    /// Every collective on these buffers of a rank; what it sent is overwritten as soon as a call has ended.
+    fn all_collectives(comm: &Communicator, count: usize, sends_shared: bool, receives_shared: bool) {
+        let (rank, size) = (comm.rank(), comm.size());
+        let sum: Vec<u64> = (0..count as u64).map(|i| i * 7 * size as u64 + (size * (size - 1) / 2) as u64).collect();
+        let fresh = || Vector::new(comm, receives_shared, vec![u64::MAX; count]);
+        let ordered = User::ordered(|left: &mut [u64], right: &[u64]| {
+            left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+        });
+        let mut send = Vector::new(comm, sends_shared, own(rank, count));
+        let mut recv = fresh();
+        comm.all_reduce_into(send.slice(), recv.slice(), Sum).unwrap();
+        send.slice().fill(1);
+        assert!(*recv.slice() == *sum, "allreduce of {count} on rank {rank} of {size}");
+        recv.slice().copy_from_slice(&own(rank, count));
+        comm.all_reduce_in_place(recv.slice(), &ordered).unwrap();
+        assert!(*recv.slice() == *sum, "in place, {count} on rank {rank} of {size}");
+        for root in [0, size - 1] {
+            let process = comm.process_at_rank(root);
+            send.slice().copy_from_slice(&own(rank, count));
+            let mut recv = fresh();
+            if rank == root {
+                process.reduce_into_root(send.slice(), recv.slice(), Sum).unwrap();
+                assert!(*recv.slice() == *sum, "reduce of {count} to {root} of {size}");
+            } else {
+                process.reduce_into(send.slice(), Sum).unwrap();
+            }
+            send.slice().copy_from_slice(&own(root, count));
+            if rank != root {
+                send.slice().fill(3);
+            }
+            process.broadcast_into(send.slice()).unwrap();
+            assert!(*send.slice() == own(root, count), "broadcast of {count} from {root} to {rank} of {size}");
+            send.slice().fill(2);
+        }
+        for leaders in [1, size] {
+            send.slice().copy_from_slice(&own(rank, count));
+            let mut recv = fresh();
+            comm.reduce_to_leaders(leaders, send.slice(), recv.slice(), Sum).unwrap();
+            send.slice().fill(4);
+            comm.gather_from_leaders(leaders, recv.slice()).unwrap();
+            assert!(*recv.slice() == *sum, "halves of {count} with {leaders} leaders on {rank} of {size}");
+        }
+    }
+
+    #[test]
+    fn buffers_may_lie_anywhere() {
+        for regime in ["cells", "shares"] {
+            for reach in ["1", "never"] {
+                for size in 1..=4 {
+                    let cells = "all:cell=1K,share_cell=1K";
+                    threads(size, &format!("{cells};all:{regime};all:reach_least={reach}"), |comm| {
+                        for count in [0, 1, 9, 500, 5000] {
+                            // All, none, and one of each kind, on other ranks.
+                            for kind in 0..4 + size {
+                                let shared = |bit: usize| match kind {
+                                    0..4 => kind >> bit & 1 == 1,
+                                    one => (one - 4 == comm.rank()) ^ (bit == 1),
+                                };
+                                all_collectives(&comm, count, shared(0), shared(1));
+                            }
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// What is loaded and stored when all buffers are shared: nothing but each operand once, and each result where it is wanted.
+    #[test]
+    fn nothing_moves_twice() {
+        for size in 2..=5 {
+            let n = 8 * 10_000;
+            let counts = threads(size, "allreduce:shares;reduce:shares;broadcast:cells", |comm| {
+                let send = comm.alloc_copy(&own(comm.rank(), n / 8)).unwrap();
+                let mut recv = comm.alloc::<u64>(n / 8).unwrap();
+                let counted = |call: &mut dyn FnMut()| {
+                    comm.reset_counters();
+                    call();
+                    let counters = comm.counters();
+                    (counters.loaded + counters.stored) as usize
+                };
+                let root = comm.process_at_rank(0);
+                let all = counted(&mut || comm.all_reduce_into(&send, &mut recv, Sum).unwrap());
+                let one = counted(&mut || match comm.rank() {
+                    0 => root.reduce_into_root(&send, &mut recv, Sum).unwrap(),
+                    _ => root.reduce_into(&send, Sum).unwrap(),
+                });
+                let told = counted(&mut || root.broadcast_into(&mut recv).unwrap());
+                [all, one, told]
+            });
+            let total = |what: usize| counts.iter().map(|count| count[what]).sum::<usize>();
+            assert_eq!([total(0), total(1), total(2)], [2 * size * n, (size + 1) * n, 2 * (size - 1) * n]);
+        }
+    }
+
+    /// A rank that panics in an operator has lent its buffers: it stays until nobody is in them.
+    #[test]
+    fn a_panic_in_an_operator_with_lent_buffers() {
+        let outcome = std::panic::catch_unwind(|| {
+            threads(3, "allreduce:shares,share_cell=4K", |comm| {
+                let send = comm.alloc_copy(&own(comm.rank(), 20_000)).unwrap();
+                let mut recv = comm.alloc::<u64>(20_000).unwrap();
+                let rank = comm.rank();
+                let times = std::cell::Cell::new(0);
+                let operator = User::commutative(|left: &mut [u64], right: &[u64]| {
+                    times.set(times.get() + 1);
+                    assert!(rank != 1 || times.get() < 5, "an operator that fails");
+                    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+                });
+                let error = comm.all_reduce_into(&send, &mut recv, operator).unwrap_err();
+                assert_eq!(error, Error::RankFailed { rank: 1 });
+            })
+        });
+        assert!(outcome.is_err());
     }
 }

@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::Thread;
 
 use shm_core::Result;
-use shm_core::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
+use shm_core::protocol::{Board, Edge, Location, Place, RingName, Stamp, Until, Word};
 
 use super::mutant::Mutant;
 use super::rank::Rank;
@@ -28,6 +28,12 @@ pub struct ModelWord {
     waiting: Untracked<Vec<Thread>>,
     mutant: Mutant,
 }
+
+/// The buffer with what a rank contributes.
+pub const SEND: Place = Place::Heap(0);
+
+/// The buffer with what a rank gets.
+pub const RECEIVE: Place = Place::Heap(1);
 
 /// No word ever holds it.
 const NEVER: u64 = u64::MAX;
@@ -103,13 +109,15 @@ pub struct World {
     size: usize,
     /// By ring, by rank.
     areas: [Vec<Area>; 3],
+    /// Each rank's own buffers, which the others can reach: what it contributes, and what it gets.
+    buffers: Vec<[Vec<Watched>; 2]>,
     mutant: Mutant,
 }
 
 impl World {
     /// A world of `size` ranks, whose rings have no slots and no words yet.
     pub fn new(mutant: Mutant, size: usize) -> Self {
-        Self { size, areas: [const { Vec::new() }; 3], mutant }
+        Self { size, areas: [const { Vec::new() }; 3], buffers: Vec::new(), mutant }
     }
 
     /// With so many lines a rank.
@@ -125,6 +133,13 @@ impl World {
     /// With so many down cells a rank.
     pub fn down(self, slots: usize) -> Self {
         self.with(RingName::Down, slots)
+    }
+
+    /// With two buffers a rank, of so many units each, that others can reach.
+    pub fn buffers(mut self, units: usize) -> Self {
+        let buffer = || (0..units).map(|_| Watched::new(0)).collect();
+        self.buffers = (0..self.size).map(|_| [buffer(), buffer()]).collect();
+        self
     }
 
     /// A ring of at most `slots` slots, of a unit of payload each. Cut into fewer, each has more units.
@@ -193,6 +208,32 @@ impl ModelBoard {
         let first = values.next().expect("a slot has a unit");
         assert!(values.all(|value| value == first), "wrong value: a slot that was half overwritten");
         first
+    }
+
+    /// A rank's buffer of this place.
+    pub fn buffer(&self, rank: usize, place: Place) -> &[Watched] {
+        match place {
+            Place::Heap(which) => &self.world.buffers[rank][which as usize],
+            _ => panic!("{place:?} of rank {rank} is no buffer"),
+        }
+    }
+
+    /// Reads payload: a slot, or a unit of the buffer that it names.
+    pub fn read_at(&self, ring: RingName, from: usize, slot: usize, place: Place, unit: usize) -> u64 {
+        match place {
+            Place::Cell => self.read(ring, from, slot),
+            place => self.buffer(from, place)[unit].read(),
+        }
+    }
+
+    /// Writes both own buffers, as their owner does between calls: the first units of what it contributes as given.
+    pub fn rewrite(&self, sends: impl Iterator<Item = u64>) {
+        for place in [SEND, RECEIVE] {
+            self.buffer(self.rank, place).iter().for_each(|unit| unit.write(0));
+        }
+        for (unit, value) in self.buffer(self.rank, SEND).iter().zip(sends) {
+            unit.write(value);
+        }
     }
 
     /// What is broken.
