@@ -24,6 +24,7 @@ use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
 use crate::select::{Choice, Tuning};
+use crate::shared_result::ResultMemory;
 
 use lend::{Operands, Source, Thresholds};
 
@@ -65,6 +66,8 @@ pub(crate) struct Engine {
     sources: Vec<Source>,
     results: Vec<Option<*mut u8>>,
     thresholds: Thresholds,
+    /// Memory of shared results; rank 0 provides it.
+    pub shared: ResultMemory,
     /// The ranks of the leaders, for the number of leaders that was used last.
     leaders: Vec<usize>,
     trees: Trees,
@@ -87,6 +90,7 @@ impl Engine {
             sources: Vec::new(),
             results: Vec::new(),
             thresholds: Thresholds::new(tuning),
+            shared: ResultMemory::default(),
             leaders: Vec::new(),
             trees: Trees { plan, cache: Vec::new() },
         }

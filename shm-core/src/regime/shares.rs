@@ -67,17 +67,29 @@ fn gcd(a: usize, b: usize) -> usize {
 impl Engine {
     /// An allreduce: all ranks take all shares.
     pub fn shares_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.reduce_shares(choice, Takers::All, reduction, tag, None)
+        self.reduce_shares(choice, Takers::All, reduction, tag, false)
+    }
+
+    /// An allreduce whose result all ranks look at where rank 0 has it, at `reduction.recv` (null elsewhere); returns where that is.
+    pub fn shares_allreduce_shared(
+        &mut self,
+        choice: &Choice,
+        reduction: Reduction<'_>,
+        tag: u32,
+    ) -> Result<*mut u8> {
+        debug_assert_eq!(choice.leaders, self.board.size(), "every rank hears of rank 0 where the result lies");
+        self.reduce_shares(choice, Takers::All, reduction, tag, true)?;
+        Ok(self.results[0].unwrap_or(reduction.recv))
     }
 
     /// A reduction: the root takes all shares.
     pub fn shares_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.reduce_shares(choice, Takers::Root(root), reduction, tag, None)
+        self.reduce_shares(choice, Takers::Root(root), reduction, tag, false)
     }
 
     /// A reduce-scatter: each leader keeps its share, at its place in `reduction.recv`.
     pub fn shares_to_leaders(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.reduce_shares(choice, Takers::Owners, reduction, tag, None)
+        self.reduce_shares(choice, Takers::Owners, reduction, tag, false)
     }
 
     /// An allgather: all ranks take all shares, each from its leader, who has it at its place in `buffer`.
@@ -122,7 +134,7 @@ impl Engine {
         takers: Takers,
         reduction: Reduction<'_>,
         tag: u32,
-        wanted: Option<u64>,
+        shared: bool,
     ) -> Result<()> {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
@@ -130,17 +142,24 @@ impl Engine {
         let Self { board, up, down, operands, sources, results, leaders, thresholds, .. } = self;
         let (rounds, rank) = (division.rounds(), board.rank());
         let (keeps, what) = match takers {
-            Takers::All => (true, Collective::Allreduce),
+            // A shared result is stored where rank 0 has it.
+            Takers::All => (!shared || rank == 0, Collective::Allreduce),
             Takers::Owners => (true, Collective::Reduce),
             Takers::Root(root) => (root == rank, Collective::Reduce),
         };
         let Reduction { send, recv, bytes, .. } = reduction;
         let place = thresholds.place(board, what, send, bytes);
         let wants = keeps && takers != Takers::Owners && board.size() > 1;
-        let wanted = wanted.or_else(|| if wants { thresholds.heap_offset(board, recv, bytes) } else { None });
+        let wanted = if !wants {
+            None
+        } else if shared {
+            board.seat().mapping().heap_offset(recv, bytes).filter(|_| bytes > 0)
+        } else {
+            thresholds.heap_offset(board, recv, bytes)
+        };
         let contribution = Location { place, whole: place != Place::Cell, result: wanted };
         let result = match takers {
-            Takers::All => Location::slice_at(thresholds.place(board, what, recv, bytes)),
+            Takers::All if !shared => Location::slice_at(thresholds.place(board, what, recv, bytes)),
             _ => Location::CELL,
         };
         sources.clear();
@@ -159,6 +178,7 @@ impl Engine {
             sources,
             results,
             keeps,
+            shared,
             contribution,
             result,
             trouble: None,
@@ -182,6 +202,8 @@ struct Slicing<'a> {
     results: &'a mut [Option<*mut u8>],
     /// Whether this rank takes results.
     keeps: bool,
+    /// Whether all look at one result, that of rank 0.
+    shared: bool,
     contribution: Location,
     result: Location,
     /// What was wrong with a place that another rank told.
@@ -217,10 +239,15 @@ impl Work for Slicing<'_> {
 
     fn serves(&self, takers: Takers) -> bool {
         match takers {
+            Takers::All if self.shared => self.keeps || self.results[0].is_some(),
             Takers::All => (0..self.results.len()).all(|rank| rank == self.board.rank() || self.results[rank].is_some()),
             Takers::Root(root) => self.results[root].is_some(),
             Takers::Owners => true,
         }
+    }
+
+    fn is_served(&self) -> bool {
+        self.shared || self.contribution.result.is_some()
     }
 
     fn result(&self) -> Location {
