@@ -81,7 +81,7 @@ impl Communicator {
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
-            engine: RefCell::new(Engine::new(board, plan)),
+            engine: RefCell::new(Engine::new(board, plan, &tuning)),
             seat,
             offset,
             layout,
@@ -266,6 +266,7 @@ impl Communicator {
 impl Drop for Communicator {
     fn drop(&mut self) {
         let engine = self.engine.get_mut();
+        engine.shared.shrink(&self.seat, 0);
         // B3: everything this rank did with the block comes before the last one gives it back.
         if engine.board.header().users.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.seat.mapping().give_block_back(self.seat.rank(), self.offset, self.layout.total());

@@ -101,6 +101,17 @@ impl Seat {
         }
     }
 
+    /// E1: keeps what this rank stored before apart from what it loads after, against a heavy fence of another.
+    #[inline]
+    pub fn light_fence(&self) {
+        self.system.light_fence();
+    }
+
+    /// E1: the other side of [`light_fence`](Seat::light_fence).
+    pub fn heavy_fence(&self) {
+        self.system.heavy_fence();
+    }
+
     /// Says that `failed` is the rank because of which this job cannot go on; the first word stands.
     pub fn condemn(&self, failed: usize) -> Error {
         Error::RankFailed { rank: condemn(&self.mapping, failed) }

@@ -7,10 +7,11 @@
 //! algorithm         = line | cells | shares | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells
 //!                   | share_cell | share_downs | up_bytes | down_bytes | flat_ranks | line_most | shares_least | shares_square
+//!                   | direct_least | reach_least
 //! ```
 //!
 //! `cell` and `cells` set the up and the down ring alike. What they mean is said at [`Tuning`]'s fields. Values take
-//! the suffixes K and M.
+//! the suffixes K and M; `never` is more than any.
 
 use super::choice::{Collective, Regime};
 use super::tuning::Tuning;
@@ -47,8 +48,10 @@ impl Tuning {
             for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
                 match part.split_once('=') {
                     Some((name, value)) => {
-                        let number =
-                            number_of_bytes(value.trim()).ok_or_else(|| wrong(format!("{value:?} is no number")))?;
+                        let number = match value.trim() {
+                            "never" => u64::MAX,
+                            value => number_of_bytes(value).ok_or_else(|| wrong(format!("{value:?} is no number")))?,
+                        };
                         self.set(name.trim(), number, &targets).map_err(wrong)?;
                     }
                     None if part == "auto" => targets.iter().for_each(|&what| self.forced[what as usize] = 0),
@@ -80,6 +83,8 @@ impl Tuning {
                 .filter(|&&what| Regime::Shares.serves(what))
                 .for_each(|&what| self.shares_least[what as usize] = value),
             "shares_square" => targets.iter().for_each(|&what| self.shares_square[what as usize] = value),
+            "direct_least" => self.direct_least = value,
+            "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
             "leaders" => self.leaders = narrow?,
             "cell" => (self.up_cell, self.down_cell) = (narrow.clone()?, narrow?),
             "cells" => (self.up_cells, self.down_cells) = (narrow.clone()?, narrow?),
@@ -95,7 +100,8 @@ impl Tuning {
             _ => {
                 return Err(format!(
                     "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, share_cell, \
-                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least, shares_square"
+                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least, shares_square, \
+                     direct_least, reach_least"
                 ));
             }
         }

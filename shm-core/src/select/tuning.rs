@@ -19,6 +19,11 @@ pub struct Tuning {
     /// The same for each pair of ranks (bytes by the square of their number): a share must be long enough for the p
     /// contributions that are folded to it, and there are p shares.
     pub shares_square: [u64; 4],
+    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
+    pub direct_least: u64,
+    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
+    /// for never.
+    pub reach_least: [u64; 4],
     /// The regime that is forced on a collective, by [`Collective`]: 0 for none, else the [`Regime`]'s number.
     pub forced: [u32; 4],
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
@@ -53,6 +58,8 @@ impl Default for Tuning {
             line_most: [0, 504, 504, 504],
             shares_least: [u64::MAX, u64::MAX, 6 * 1024, 2 * 1024],
             shares_square: [0, 0, 0, 512],
+            direct_least: 1,
+            reach_least: [u64::MAX; 4],
             forced: [0; 4],
             flat_ranks: 32,
             leaders: 0,
