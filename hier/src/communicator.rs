@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shm_core::job::{Invitation, JobSpec};
 use shm_core::operator::{BitOr, Operator};
-use shm_core::{Collective, Counters, Element, Explanation, Plan, Process, Result};
+use shm_core::{Buffer, Collective, Counters, Element, Explanation, Plan, Process, Result, Zeroable};
 use topo::{Machine, binding_of};
 
 use crate::note::Note;
@@ -109,6 +109,23 @@ impl Communicator {
     #[must_use]
     pub fn size(&self) -> usize {
         self.node.size()
+    }
+
+    /// Makes a vector of `len` elements in shared memory, all zero, which collectives work on where it lies:
+    /// [`shm_core::Communicator::alloc`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc<T: Element + Zeroable>(&self, len: usize) -> Result<Buffer<T>> {
+        self.node.alloc(len)
+    }
+
+    /// Makes a copy of a vector in shared memory: [`shm_core::Communicator::alloc_copy`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
+        self.node.alloc_copy(values)
     }
 
     /// Waits until every rank has called it: [`shm_core::Communicator::barrier`].

@@ -127,6 +127,20 @@ pub enum Error {
         arena: u64,
     },
 
+    /// The heap has no piece left for another buffer.
+    #[error(
+        "no room for another buffer in shared memory: it needs {needed} bytes, {free} of the heap's {heap} are free; \
+         drop buffers that are no longer used, or start the job with a larger heap (PHALANX_HEAP=BYTES)"
+    )]
+    HeapExhausted {
+        /// Bytes of the buffer, in whole extents.
+        needed: u64,
+        /// Bytes free in all (perhaps not in one piece).
+        free: u64,
+        /// Bytes of the heap.
+        heap: u64,
+    },
+
     /// A descriptor or mapping that is not a segment of this build.
     #[error("the shared segment is not usable: {why}; {advice}")]
     Segment {

@@ -16,6 +16,7 @@
 //! Trees come from outside, as plain [`Links`], through a [`Plan`]. The crate knows no machine topology and no MPI.
 
 mod board;
+mod buffer;
 mod collective;
 mod communicator;
 mod cost;
@@ -36,6 +37,9 @@ pub mod wait;
 mod world;
 
 pub use board::IdleHook;
+pub use buffer::Buffer;
+/// What elements of [`Communicator::alloc`] are besides: all zero is a value of them.
+pub use bytemuck::Zeroable;
 pub use collective::Process;
 pub use communicator::Communicator;
 pub use counters::Counters;

@@ -9,6 +9,7 @@ use rustix::thread::futex;
 use crate::error::{Error, Result};
 use crate::segment::header::{RankWords, Standing};
 use crate::segment::mapping::Mapping;
+use crate::segment::pool::RankHeap;
 use crate::wait::Patience;
 use crate::wait::bell::{self, Bell, BellWord, Sleepers};
 
@@ -23,6 +24,7 @@ pub(crate) struct Seat {
     own: *const RankWords,
     /// J1's word within the mapping: every call looks at it.
     fault: *const AtomicU64,
+    heap: Arc<RankHeap>,
     pub patience: Patience,
     system: System,
 }
@@ -40,7 +42,8 @@ impl Seat {
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
         let own = std::ptr::from_ref(mapping.rank(rank));
         let fault = std::ptr::from_ref(&mapping.header().shared.fault);
-        Ok(Self { mapping, rank, own, fault, patience, system: System { fences } })
+        let heap = RankHeap::new(Arc::clone(&mapping), rank);
+        Ok(Self { mapping, rank, own, fault, heap, patience, system: System { fences } })
     }
 
     #[inline]
@@ -56,6 +59,11 @@ impl Seat {
 
     pub fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
+    }
+
+    /// The rank's part of the heap.
+    pub fn heap(&self) -> &Arc<RankHeap> {
+        &self.heap
     }
 
     /// After a publication: wakes who sleeps on this rank. Returns whether somebody was.

@@ -104,7 +104,7 @@ model! {
 
 /// A1: two ranks take a chunk each under the arena's lock.
 ///
-/// `Mapping::lock_arena` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes, so that
+/// `Mapping::lock_maps` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes, so that
 /// even a broken lock would be no undefined behaviour, only a chunk that is given out twice).
 fn two_ranks_lock_the_arena(mutant: Mutant) {
     let shared = Arc::new((AtomicU64::new(0), Watched::new(0)));

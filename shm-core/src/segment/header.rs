@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::segment::layout::{self, MOST_RANKS};
+use crate::segment::layout::{self, JobLayout, MOST_RANKS};
 use crate::select::Tuning;
 
 /// "phalanx" and a zero, read as a little-endian number.
@@ -20,6 +20,7 @@ pub(crate) struct Header {
     pub cookie: u64,
     pub note_bytes: u64,
     pub arena_bytes: u64,
+    pub heap_bytes: u64,
     /// Cores that the job may use, all ranks together.
     pub cores: u32,
     /// 1 when ranks that want to sleep can make the others pass a barrier; 0 when every publication must fence.
@@ -33,8 +34,8 @@ pub(crate) struct Header {
 pub(crate) struct SharedWords {
     /// J1: 0, or the failed rank plus one. Written once.
     pub fault: AtomicU64,
-    /// A1: 0, or one plus the rank that works on the arena's map.
-    pub arena_lock: AtomicU32,
+    /// A1: 0, or one plus the rank that works on the map of the arena or of the heap.
+    pub map_lock: AtomicU32,
     /// The offset of the world's block.
     pub world: AtomicU64,
 }
@@ -125,13 +126,20 @@ impl Header {
             cookie: value.cookie,
             note_bytes: value.note_bytes,
             arena_bytes: value.arena_bytes,
+            heap_bytes: value.heap_bytes,
             cores: value.cores,
             membarrier: u32::from(value.membarrier),
             tuning: value.tuning,
-            shared: SharedWords { fault: AtomicU64::new(0), arena_lock: AtomicU32::new(0), world: AtomicU64::new(0) },
+            shared: SharedWords { fault: AtomicU64::new(0), map_lock: AtomicU32::new(0), world: AtomicU64::new(0) },
         };
         // SAFETY: by contract the place is mapped, large enough, aligned to a page and unshared.
         unsafe { at.write(header) };
+    }
+
+    /// The layout that this header describes.
+    pub fn layout(&self) -> JobLayout {
+        let [note, arena, heap] = [self.note_bytes, self.arena_bytes, self.heap_bytes].map(|bytes| bytes as usize);
+        JobLayout::new(self.ranks as usize, note, arena, heap)
     }
 
     /// Checks a segment of `bytes` bytes that somebody else made.
@@ -158,10 +166,9 @@ impl Header {
         let sane = (1..=MOST_RANKS).contains(&(self.ranks as usize))
             && self.note_bytes <= bytes
             && self.arena_bytes <= bytes
+            && self.heap_bytes <= bytes
             && self.total == bytes
-            && layout::JobLayout::new(self.ranks as usize, self.note_bytes as usize, self.arena_bytes as usize).total()
-                as u64
-                == bytes;
+            && self.layout().total() as u64 == bytes;
         if !sane {
             return refuse(
                 format!(
@@ -177,7 +184,7 @@ impl Header {
 
 /// A number that differs between builds that lay the segment out differently.
 const fn layout_hash() -> u64 {
-    const PARTS: [usize; 13] = [
+    const PARTS: [usize; 14] = [
         layout::VERSION as usize,
         MOST_RANKS,
         layout::APART,
@@ -187,6 +194,7 @@ const fn layout_hash() -> u64 {
         layout::CALLS,
         layout::MOST_DOWN_SLOTS,
         layout::CHUNK,
+        layout::EXTENT,
         size_of::<Header>(),
         size_of::<Tuning>(),
         size_of::<usize>(),
@@ -208,6 +216,7 @@ pub(crate) struct HeaderValues {
     pub cookie: u64,
     pub note_bytes: u64,
     pub arena_bytes: u64,
+    pub heap_bytes: u64,
     pub cores: u32,
     pub membarrier: bool,
     pub tuning: Tuning,

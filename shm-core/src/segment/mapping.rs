@@ -3,10 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU8;
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
+use nix::errno::Errno;
 
 use super::header::{Header, RankWords};
-use super::layout::{APART, JobLayout};
+use super::layout::{APART, EXTENT, JobLayout};
 use super::memory_file::{self, MEMORY_ADVICE};
 use crate::error::{Error, Result};
 
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 ///
 /// Invariants:
 /// * M1: `map` covers `layout.total()` bytes of a sealed memory file, so that every offset below it stays backed.
-/// * M2: the header, bells, note and map of the arena are reserved; so is every block from its allocation on.
+/// * M2: the header, bells, note and maps are reserved; so is every block, and every extent of the heap, while it is taken.
 pub(crate) struct Mapping {
     map: MmapRaw,
     file: OwnedFd,
@@ -25,7 +26,7 @@ impl Mapping {
     /// Maps a segment that this process has just made.
     pub fn of_own(file: OwnedFd, layout: JobLayout) -> Result<Self> {
         let map = map(&file, layout.total())?;
-        Ok(Self { map, file, layout })
+        Ok(Self { map, file, layout }.advised())
     }
 
     /// Maps a segment that somebody else made, once everything about it is found to be right.
@@ -42,8 +43,14 @@ impl Mapping {
         // that are not atomic do not change once the descriptor has left its creator.
         let header = unsafe { &*map.as_mut_ptr().cast::<Header>() };
         header.check(bytes)?;
-        let layout = JobLayout::new(header.ranks as usize, header.note_bytes as usize, header.arena_bytes as usize);
-        Ok(Self { map, file, layout })
+        let layout = header.layout();
+        Ok(Self { map, file, layout }.advised())
+    }
+
+    /// Has the heap take huge pages where the system gives them to those who ask. Without them it works as well.
+    fn advised(self) -> Self {
+        let _ = self.map.advise_range(Advice::HugePage, self.layout.heap, self.layout.extents * EXTENT);
+        self
     }
 
     pub fn file(&self) -> &OwnedFd {
@@ -89,6 +96,21 @@ impl Mapping {
         let at = unsafe { self.base().add(self.layout.note) };
         // SAFETY: by contract.
         unsafe { std::ptr::copy_nonoverlapping(note.as_ptr(), at, note.len()) };
+    }
+
+    /// Has the system back `bytes` bytes at `at` of the heap with memory.
+    pub(super) fn populate_heap(&self, at: usize, bytes: usize) -> std::result::Result<(), Errno> {
+        self.map
+            .advise_range(Advice::PopulateWrite, self.layout.heap + at, bytes)
+            .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
+    }
+
+    /// The heap's map: a byte for each extent, not 0 when it is taken.
+    pub(super) fn extent_map(&self) -> &[AtomicU8] {
+        // SAFETY: the layout has the map within the mapping (M1).
+        let at = unsafe { self.base().add(self.layout.heap_map) };
+        // SAFETY: M2; atomic bytes.
+        unsafe { std::slice::from_raw_parts(at.cast::<AtomicU8>(), self.layout.extents) }
     }
 
     /// The arena's map: a byte for each chunk.
