@@ -1,15 +1,48 @@
 //! The buffers of one case on one rank: one of each, or many that take turns.
 
+use std::ops::{Deref, DerefMut};
+
+use hier::{Buffer, Communicator};
+
 use super::answer;
 use super::value::Value;
+use crate::error::Result;
 use crate::plan::{BufferMode, Case};
 
 const LINE: usize = 64;
 
+/// A vector in a rank's own memory, or in the job's.
+enum Memory<T> {
+    Own(Vec<T>),
+    Shared(Buffer<T>),
+}
+
+impl<T> Deref for Memory<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Memory::Own(vector) => vector,
+            Memory::Shared(buffer) => buffer,
+        }
+    }
+}
+
+impl<T> DerefMut for Memory<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Memory::Own(vector) => vector,
+            Memory::Shared(buffer) => buffer,
+        }
+    }
+}
+
 /// Send and receive slots of equal length, each slot on cache lines of its own.
 pub struct Buffers<T> {
-    send: Vec<T>,
-    receive: Vec<T>,
+    send: Memory<T>,
+    receive: Memory<T>,
     /// Elements to skip so that the first slot begins on a cache line.
     send_start: usize,
     receive_start: usize,
@@ -23,21 +56,32 @@ pub struct Buffers<T> {
 
 impl<T: Value> Buffers<T> {
     /// The buffers of `case`, written once so that their pages are there.
-    pub fn new(case: &Case, cold_bytes: u64) -> Buffers<T> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Collective`](crate::error::Error::Collective) when the job has no shared memory left for them.
+    pub fn new(comm: &Communicator, case: &Case, cold_bytes: u64) -> Result<Buffers<T>> {
         let element = size_of::<T>();
         let length = case.bytes as usize / element;
         let stride_bytes = (length * element).next_multiple_of(LINE).max(LINE);
         let slots = match case.buffers {
-            BufferMode::Warm | BufferMode::Rewritten => 1,
+            BufferMode::Warm | BufferMode::Rewritten | BufferMode::Shared => 1,
             BufferMode::Cold => slot_count(cold_bytes as usize, stride_bytes),
         };
         let stride = stride_bytes / element;
         let elements = slots * stride + LINE / element;
-        let send = vec![T::whole(1); elements];
-        let receive = vec![T::whole(0); elements];
-        let start = |buffer: &Vec<T>| buffer.as_ptr().align_offset(LINE);
+        let vector = |value: u32| -> Result<Memory<T>> {
+            if case.buffers == BufferMode::Shared {
+                let mut buffer = comm.alloc(elements)?;
+                buffer.fill(T::whole(value));
+                return Ok(Memory::Shared(buffer));
+            }
+            Ok(Memory::Own(vec![T::whole(value); elements]))
+        };
+        let (send, receive) = (vector(1)?, vector(0)?);
+        let start = |buffer: &[T]| buffer.as_ptr().align_offset(LINE);
         let (send_start, receive_start) = (start(&send), start(&receive));
-        Buffers { send, receive, send_start, receive_start, length, stride, slots }
+        Ok(Buffers { send, receive, send_start, receive_start, length, stride, slots })
     }
 
     /// The slot that call `call` uses: an odd multiple modulo a power of two visits all slots,
@@ -82,6 +126,12 @@ mod tests {
     use super::*;
     use crate::plan::{ElementType, Operation, Timing};
 
+    /// The buffers of a world of one rank.
+    fn buffers(case: &Case, cold_bytes: u64) -> Buffers<f64> {
+        let made = Communicator::threads(1, |comm| Buffers::<f64>::new(&comm, case, cold_bytes).unwrap());
+        made.unwrap().remove(0)
+    }
+
     fn case(bytes: u64, buffers: BufferMode) -> Case {
         Case {
             operation: Operation::Allreduce,
@@ -97,7 +147,7 @@ mod tests {
 
     #[test]
     fn warm_calls_share_one_slot_on_its_own_lines() {
-        let mut buffers = Buffers::<f64>::new(&case(24, BufferMode::Warm), 1 << 20);
+        let mut buffers = buffers(&case(24, BufferMode::Warm), 1 << 20);
         let first = buffers.pair(0).0.as_ptr();
         assert_eq!(first as usize % LINE, 0);
         assert_eq!(buffers.pair(7).0.as_ptr(), first);
@@ -105,8 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn shared_buffers_hold_their_values_on_lines_of_their_own() {
+        let mut buffers = buffers(&case(24, BufferMode::Shared), 1 << 20);
+        buffers.fill(0, 0, true);
+        let (send, receive) = buffers.pair(3);
+        assert_eq!(send, receive);
+        assert_eq!((send.len(), send.as_ptr() as usize % LINE), (3, 0));
+    }
+
+    #[test]
     fn cold_calls_visit_every_slot_once_in_a_turn() {
-        let mut buffers = Buffers::<f64>::new(&case(8, BufferMode::Cold), 1 << 16);
+        let mut buffers = buffers(&case(8, BufferMode::Cold), 1 << 16);
         let mut seen: Vec<usize> = (0..1024).map(|call| buffers.pair(call).1.as_ptr() as usize).collect();
         seen.sort_unstable();
         seen.dedup();
@@ -118,7 +177,7 @@ mod tests {
     fn slots_never_run_out_and_empty_messages_have_them_too() {
         assert_eq!(slot_count(1 << 25, 8 << 20), 4);
         assert_eq!(slot_count(1, 8 << 20), 2);
-        let mut buffers = Buffers::<f64>::new(&case(0, BufferMode::Cold), 1 << 16);
+        let mut buffers = buffers(&case(0, BufferMode::Cold), 1 << 16);
         assert!(buffers.pair(3).0.is_empty());
         buffers.fill(0, 0, false);
     }
