@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::against::{self, Against};
 use crate::command::{Collectives, TimingWish};
+use crate::compare::{self, Comparison, comparisons};
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
 use crate::machine::{last_level_cache, usable_cores};
@@ -14,7 +15,8 @@ use crate::plot;
 use crate::progress::Progress;
 use crate::record::{csv, host::Host};
 use crate::rows::{Ratio, Row, slowest_by_turn};
-use crate::runs::baseline::{self, Baseline};
+use crate::runs::baseline::{self, ALL, Baseline, Places, Series, Wanted};
+use crate::runs::peers::{PEERS, settings};
 use crate::runs::{Order, mpi, ours};
 use crate::samples::CaseSamples;
 use crate::scratch::Scratch;
@@ -28,12 +30,18 @@ const FLOOR_BLOCK: Duration = Duration::from_millis(10);
 /// The cold buffers of all ranks together take no more than this.
 const MOST_COLD_BYTES: u64 = 1 << 30;
 
+/// The title of the last table.
+const SUMMARY: &str =
+    "the best peer's time over ours, where that is smallest: with its best settings, and as it comes (stock)";
+
 /// All results of a run, as they are written to `results.json`.
 #[derive(Debug, Serialize)]
 struct Results<'a> {
     host: &'a Host,
     against_floor: &'a [Against],
     rows: &'a [Row],
+    /// Our rows with every peer beside them, the quickest first.
+    comparisons: &'a [Comparison],
 }
 
 /// Runs the command.
@@ -61,7 +69,7 @@ pub fn run(options: &Collectives) -> Result<()> {
     let mut session = Session {
         options,
         scratch: &scratch,
-        progress: Progress::new(steps(options, &ranks, baselines.len())),
+        progress: Progress::new(steps(options, &ranks, &baselines)),
         baselines,
         rows: Vec::new(),
         against: Vec::new(),
@@ -77,15 +85,24 @@ pub fn run(options: &Collectives) -> Result<()> {
     }
     session.progress.finish();
     let Session { rows, against, lost, .. } = session;
-    let names: Vec<String> = options.baseline.iter().map(|wanted| wanted.name.clone()).collect();
+    let comparisons = comparisons(&rows);
 
     keeper.write("host.txt", &host.render());
     keeper.write("results.csv", &csv::render(&rows));
-    keeper.write_json("results.json", &Results { host: &host, against_floor: &against, rows: &rows });
-    keeper.write("tables.txt", &all_tables(options, &ranks, &rows, &against, &names, Width::Full));
+    let results = Results { host: &host, against_floor: &against, rows: &rows, comparisons: &comparisons };
+    keeper.write_json("results.json", &results);
+    let mut text = all_tables(options, &ranks, &rows, &against, Width::Full);
+    if options.compares() {
+        let summary = compare::summary(&comparisons);
+        println!("{SUMMARY}\n{summary}");
+        text += &format!("{SUMMARY}\n{summary}");
+    }
+    keeper.write("tables.txt", &text);
+    let plotted = compare::by_peer(&rows);
     for &ranks in &ranks {
-        if rows.iter().any(|row| row.ranks == ranks && row.bytes > 0) {
-            let picture = plot::results(&rows, ranks, options.bind.resolve(ranks).words(), &names);
+        if plotted.iter().any(|row| row.ranks == ranks && row.bytes > 0) {
+            let names = baselines_in(&plotted);
+            let picture = plot::results(&plotted, ranks, options.bind.resolve(ranks).words(), &names);
             keeper.write_plot(&format!("collectives-{ranks}-ranks.svg"), &picture);
         }
     }
@@ -118,27 +135,77 @@ fn check_ranks(options: &Collectives, ranks: usize) -> Result<()> {
     }
 }
 
+/// The names of the baselines' series in `rows`, in their order.
+fn baselines_in(rows: &[Row]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for row in rows.iter().filter(|row| row.series != ours::NAME) {
+        if !names.contains(&row.series) {
+            names.push(row.series.clone());
+        }
+    }
+    names
+}
+
+/// Finds and compiles all baselines. One that was asked for by name must be here; of `all`, those that are not are told.
 fn prepare_baselines(options: &Collectives, scratch: &Scratch) -> Result<Vec<Baseline>> {
-    if options.baseline.len() > 1 && (options.mpicc.is_some() || options.mpirun.is_some()) {
+    if options.compares() && (options.mpicc.is_some() || options.mpirun.is_some()) {
         return Err(Error::Usage(
             "--mpicc and --mpirun belong to one --baseline; for several write NAME=FOLDER".into(),
         ));
     }
-    let (compiler, launcher) = (options.mpicc.as_deref(), options.mpirun.as_deref());
-    options
-        .baseline
-        .iter()
-        .map(|wanted| baseline::prepare(wanted, compiler, launcher, &options.mpirun_option, scratch))
-        .collect()
+    let places =
+        Places { compiler: options.mpicc.as_deref(), launcher: options.mpirun.as_deref(), peers: &options.peers };
+    let prepare = |wanted: &Wanted| baseline::prepare(wanted, &places, &options.mpirun_option, scratch);
+    let named: Vec<&Wanted> = options.baseline.iter().filter(|wanted| wanted.name != ALL).collect();
+    let mut found = Vec::new();
+    for &wanted in &named {
+        if found.iter().all(|other: &Baseline| other.name != wanted.name) {
+            found.push(prepare(wanted)?);
+        }
+    }
+    if named.len() < options.baseline.len() {
+        for peer in PEERS.iter().filter(|peer| named.iter().all(|wanted| wanted.name != peer.name)) {
+            match prepare(&Wanted { name: peer.name.into(), folder: None }) {
+                Ok(baseline) => found.push(baseline),
+                Err(error) => eprintln!("left out: {error}\n"),
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::BaselineMissing("no MPI is on this machine: see above for how to get one".into()));
+        }
+    }
+    Ok(found)
 }
 
-/// The cases of a run, the same for every rank count.
-fn cases(options: &Collectives) -> Vec<Case> {
+/// The series of `baselines` for `ranks` ranks.
+fn series(options: &Collectives, ranks: usize, baselines: &[Baseline]) -> Vec<Series> {
+    let crowded = ranks > usable_cores().len();
+    let all = baselines.iter().flat_map(|baseline| {
+        let settings = settings(&baseline.name, baseline.family, crowded, options.settings);
+        settings.into_iter().map(|setting| Series { baseline: baseline.clone(), setting })
+    });
+    all.collect()
+}
+
+/// The message sizes of a run with `ranks` ranks.
+fn sizes(options: &Collectives, ranks: usize) -> Vec<u64> {
+    let crowded = ranks > usable_cores().len();
+    match options {
+        _ if !options.sizes.is_empty() => options.sizes.clone(),
+        _ if options.quick || (options.compares() && crowded) => short_ladder(options.min, options.max),
+        _ if options.compares() => ladder(options.min.max(8).min(options.max), options.max),
+        _ => ladder(options.min, options.max),
+    }
+}
+
+/// The cases of a run with `ranks` ranks. A barrier has no buffers: it is one case, measured as with warm ones.
+fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
     let asked = |operation: &Operation| options.collectives.is_empty() || options.collectives.contains(operation);
-    let sizes = if options.quick { short_ladder(options.min, options.max) } else { ladder(options.min, options.max) };
+    let sizes = sizes(options, ranks);
     let mut cases = Vec::new();
     for operation in Operation::ALL.iter().copied().filter(asked) {
-        for mode in options.buffer_modes() {
+        let modes = if operation == Operation::Barrier { vec![BufferMode::Warm] } else { options.buffer_modes() };
+        for mode in modes {
             let case = |bytes: u64| {
                 let element = options.element.fitting(bytes);
                 Case {
@@ -153,8 +220,7 @@ fn cases(options: &Collectives) -> Vec<Case> {
                 }
             };
             match operation {
-                Operation::Barrier if cases.is_empty() => cases.push(case(0)),
-                Operation::Barrier => {}
+                Operation::Barrier => cases.push(case(0)),
                 _ => cases.extend(sizes.iter().map(|&bytes| case(bytes))),
             }
         }
@@ -173,7 +239,7 @@ fn timing(options: &Collectives, mode: BufferMode) -> Timing {
 
 fn plan(options: &Collectives, ranks: usize) -> Plan {
     let cold = (2 * last_level_cache()).min(MOST_COLD_BYTES / 2) / ranks as u64;
-    Plan { cold_bytes: cold, late: options.late.clone(), cases: cases(options) }
+    Plan { cold_bytes: cold, late: options.late.clone(), cases: cases(options, ranks) }
 }
 
 fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
@@ -187,9 +253,28 @@ fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
     })
 }
 
-fn steps(options: &Collectives, ranks: &[usize], baselines: usize) -> usize {
-    let cases = cases(options).len() * options.turns as usize * (1 + baselines);
-    ranks.iter().map(|&ranks| cases + floor_wish(options, ranks).map_or(0, |wish| against::steps(&wish))).sum()
+fn steps(options: &Collectives, ranks: &[usize], baselines: &[Baseline]) -> usize {
+    let of = |&ranks: &usize| {
+        let plan = plan(options, ranks);
+        let theirs = series(options, ranks, baselines)
+            .iter()
+            .map(|one| plan.beside(|case| one.takes(case)).1.len())
+            .sum::<usize>();
+        (plan.cases.len() + theirs) * options.turns() as usize
+            + floor_wish(options, ranks).map_or(0, |wish| against::steps(&wish))
+    };
+    ranks.iter().map(of).sum()
+}
+
+/// A series of a baseline while it is measured.
+struct Theirs {
+    series: Series,
+    plan: Plan,
+    /// The place of each of its cases in our plan.
+    places: Vec<usize>,
+    /// By case, by turn.
+    samples: Vec<Vec<CaseSamples>>,
+    failed: bool,
 }
 
 /// What is gathered over the rank counts of one command.
@@ -197,7 +282,6 @@ struct Session<'a> {
     options: &'a Collectives,
     scratch: &'a Scratch,
     progress: Progress,
-    /// Those that have not failed.
     baselines: Vec<Baseline>,
     rows: Vec<Row>,
     against: Vec<Against>,
@@ -219,43 +303,52 @@ impl Session<'_> {
         self.against.extend(compared);
 
         let mut mine: Vec<Vec<CaseSamples>> = vec![Vec::new(); plan.cases.len()];
-        let mut theirs: Vec<(String, Vec<Vec<CaseSamples>>)> =
-            self.baselines.iter().map(|b| (b.name.clone(), vec![Vec::new(); plan.cases.len()])).collect();
-        for turn in 1..=options.turns {
+        let mut theirs: Vec<Theirs> = series(options, ranks, &self.baselines)
+            .into_iter()
+            .map(|series| {
+                let (plan, places) = plan.beside(|case| series.takes(case));
+                let samples = vec![Vec::new(); plan.cases.len()];
+                Theirs { series, plan, places, samples, failed: false }
+            })
+            .collect();
+        for turn in 1..=options.turns() {
             self.progress.stage(format!("{} with {ranks} ranks, turn {turn}", ours::NAME));
             let run = ours::run(&order, options.algorithm.as_deref(), self.scratch, &self.progress)?;
             collect(&mut mine, run.cases.into_values());
-            for baseline in self.baselines.clone() {
-                self.progress.stage(format!("{} with {ranks} ranks, turn {turn}", baseline.name));
-                match mpi::run(&baseline, &order, self.scratch, &self.progress) {
-                    Ok(run) => {
-                        let samples = theirs.iter_mut().find(|(name, _)| *name == baseline.name);
-                        collect(&mut samples.expect("made from the same list").1, run.cases.into_values());
-                    }
+            for one in theirs.iter_mut().filter(|one| !one.failed) {
+                self.progress.stage(format!("{} with {ranks} ranks, turn {turn}", one.series.name()));
+                let order = Order { plan: &one.plan, ..order };
+                match mpi::run(&one.series, &order, self.scratch, &self.progress) {
+                    Ok(run) => collect(&mut one.samples, run.cases.into_values()),
                     Err(error @ Error::Wrong { .. }) => return Err(error),
                     Err(error) => {
-                        self.progress.note(&format!("{error}\n{} is left out from here on", baseline.name));
-                        self.baselines.retain(|other| other.name != baseline.name);
+                        self.progress.note(&format!("{error}\n{} is left out from here on", one.series.name()));
+                        one.failed = true;
                         self.lost.get_or_insert(error);
                     }
                 }
             }
         }
+        let first = self.rows.len();
         for (index, case) in plan.cases.iter().enumerate() {
             let mut row = Row::of(ours::NAME, ranks, case, &mine[index]);
             row.to_floor = self.to_floor(&row);
             self.rows.push(row);
-            for (name, samples) in &theirs {
-                if !samples[index].is_empty() {
-                    let mut row = Row::of(name, ranks, case, &samples[index]);
-                    row.ratio = Ratio::of_turns(&slowest_by_turn(&samples[index]), &slowest_by_turn(&mine[index]));
+            for one in &theirs {
+                let Some(at) = one.places.iter().position(|&place| place == index) else { continue };
+                let samples = &one.samples[at];
+                if !samples.is_empty() {
+                    let case = &one.plan.cases[at];
+                    let mut row = Row::of(&one.series.name(), ranks, case, samples);
+                    if plan.cases[index].buffers == case.buffers {
+                        row.ratio = Ratio::of_turns(&slowest_by_turn(samples), &slowest_by_turn(&mine[index]));
+                    }
                     self.rows.push(row);
                 }
             }
         }
-        let names: Vec<String> = theirs.into_iter().map(|(name, _)| name).collect();
         let width = if options.quick { Width::Short } else { Width::Full };
-        let text = all_tables(options, &[ranks], &self.rows, &self.against, &names, width);
+        let text = all_tables(options, &[ranks], &self.rows[first..], &self.against, width);
         self.progress.aside(|| print!("{text}"));
         Ok(())
     }
@@ -276,14 +369,7 @@ fn collect(into: &mut [Vec<CaseSamples>], run: impl Iterator<Item = CaseSamples>
 }
 
 /// Every table of the given rank counts.
-fn all_tables(
-    options: &Collectives,
-    ranks: &[usize],
-    rows: &[Row],
-    against: &[Against],
-    baselines: &[String],
-    width: Width,
-) -> String {
+fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[Against], width: Width) -> String {
     let mut text = String::new();
     for &ranks in ranks {
         let binding = options.bind.resolve(ranks).words();
@@ -293,17 +379,32 @@ fn all_tables(
             text += &against::render(&compared);
             text.push('\n');
         }
+        let comparisons = comparisons(rows);
         for &operation in Operation::ALL {
             for &mode in BufferMode::ALL {
-                let wanted = |row: &&Row| row.ranks == ranks && row.operation == operation && row.buffers == mode;
-                let rows: Vec<&Row> = rows.iter().filter(wanted).collect();
-                if let Some(first) = rows.first() {
-                    text += &format!("{}\n{}\n", table::title(first, binding), table::results(&rows, baselines, width));
+                let here = |row: &&Row| row.ranks == ranks && row.operation == operation;
+                let ours = |row: &&Row| here(row) && row.series == ours::NAME && row.buffers == mode;
+                let Some(first) = rows.iter().find(ours) else { continue };
+                // One baseline stands in the table of ours, several have one of their own.
+                let shown: Vec<&Row> =
+                    rows.iter().filter(|row| ours(row) || (here(row) && row.series != ours::NAME)).collect();
+                let beside = if options.compares() { Vec::new() } else { baselines_in(rows) };
+                text += &format!("{}\n{}", table::title(first, binding), table::results(&shown, &beside, width));
+                let wanted = |c: &&Comparison| (c.ranks, c.operation, c.buffers) == (ranks, operation, mode);
+                let compared: Vec<&Comparison> = comparisons.iter().filter(wanted).collect();
+                if options.compares() && !compared.is_empty() {
+                    text += &format!("  beside the peers{}\n{}", beside_words(mode), compare::render(&compared));
                 }
+                text.push('\n');
             }
         }
     }
     text
+}
+
+/// What has to be said of the peers' buffers.
+fn beside_words(mode: BufferMode) -> &'static str {
+    if mode.beside() == mode { "" } else { ", whose buffers are private and rewritten" }
 }
 
 #[cfg(test)]
@@ -323,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_barrier_is_one_case_and_the_others_one_a_size_and_mode() {
-        let cases = cases(&options(&["--max", "16"]));
+        let cases = cases(&options(&["--max", "16"]), 2);
         assert_eq!(cases.iter().filter(|case| case.operation == Operation::Barrier).count(), 1);
         assert_eq!(cases.len(), 1 + 3 * 3 * 4);
         let four = cases.iter().find(|case| case.bytes == 4).unwrap();
@@ -342,7 +443,7 @@ mod tests {
 
     #[test]
     fn sizes_that_the_element_does_not_divide_are_rounded_down() {
-        assert!(cases(&options(&["--max", "1001"])).iter().all(|case| case.bytes % case.element.bytes() == 0));
+        assert!(cases(&options(&["--max", "1001"]), 2).iter().all(|case| case.bytes % case.element.bytes() == 0));
     }
 
     #[test]

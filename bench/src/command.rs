@@ -12,7 +12,8 @@ use crate::kernels::Kernels;
 use crate::plan::{BufferMode, ElementType, Late, Operation};
 use crate::rank;
 use crate::runs::Binding;
-use crate::runs::baseline::Wanted;
+use crate::runs::baseline::{ALL, Wanted};
+use crate::runs::peers::SettingsWish;
 use crate::sizes::{parse_ranks, parse_size};
 
 /// Times the collectives between the processes of this machine, beside the machine's floor and
@@ -76,9 +77,14 @@ pub struct Collectives {
     /// Largest message
     #[arg(long, default_value = "8M", value_parser = parse_size)]
     pub max: u64,
+    /// Exactly these sizes, for example 8,4K,1M [default: 0 and powers of two; with --quick, or with more ranks than cores
+    /// beside several baselines, steps of eight; two ranks or more beside several baselines, powers of two from 8 on]
+    #[arg(long, value_delimiter = ',', value_parser = parse_size, conflicts_with_all = ["min", "max"])]
+    pub sizes: Vec<u64>,
     /// Buffers: warm (the same, untouched), rewritten (input written anew before each call), cold
-    /// (a set larger than the last-level cache takes turns), or all [default: all; with --quick
-    /// warm,rewritten]
+    /// (a set larger than the last-level cache takes turns), shared (rewritten, in the job's shared memory; beside an MPI's
+    /// rewritten ones), or all [default: warm,rewritten,cold; with --quick warm,rewritten; beside several
+    /// baselines rewritten,shared]
     #[arg(long, value_delimiter = ',', value_parser = parse_buffers)]
     pub buffers: Vec<Buffers>,
     /// Element type; sums below its size use the half type
@@ -101,18 +107,26 @@ pub struct Collectives {
     #[arg(long, visible_alias = "short")]
     pub quick: bool,
     /// Milliseconds of timed calls for each size and collective, over all turns [default: 400;
-    /// with --quick 250]
+    /// with --quick 250, beside several baselines 240]
     #[arg(long, value_name = "MS")]
     pub time_per_size: Option<u64>,
-    /// How often the runs of ours and of each baseline take turns
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub turns: u32,
+    /// How often the runs of ours and of each baseline take turns [default: 2; beside several baselines 3]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub turns: Option<u32>,
     /// Repetitions (blocks of calls) in each turn
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    /// An MPI to run beside ours: openmpi, mpich, or NAME=FOLDER of its mpicc and mpirun
+    /// An MPI to run beside ours: openmpi, mpich (of the system), openmpi5, mpich5, impi (of scripts/peers), NAME=FOLDER of
+    /// its mpicc and mpirun, or all: every known one that is here
     #[arg(long, value_delimiter = ',')]
     pub baseline: Vec<Wanted>,
+    /// The settings of baselines: best (several series where several are best somewhere), stock (as they come), both; auto: best, and stock
+    /// too where ranks outnumber cores
+    #[arg(long, value_enum, default_value = "auto")]
+    pub settings: SettingsWish,
+    /// The folder that scripts/peers has filled
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    pub peers: PathBuf,
     /// The compiler wrapper of the baseline, where it is not in the path
     #[arg(long, requires = "baseline")]
     pub mpicc: Option<PathBuf>,
@@ -220,18 +234,37 @@ impl Collectives {
     pub fn buffer_modes(&self) -> Vec<BufferMode> {
         let asked = |mode: &BufferMode| {
             if self.buffers.is_empty() {
-                return matches!(mode, BufferMode::Warm | BufferMode::Rewritten)
-                    || (*mode == BufferMode::Cold && !self.quick);
+                return match mode {
+                    BufferMode::Rewritten => true,
+                    BufferMode::Warm => !self.compares(),
+                    BufferMode::Cold => !self.quick && !self.compares(),
+                    BufferMode::Shared => self.compares(),
+                };
             }
             self.buffers.iter().any(|word| *word == Buffers::All || *word == Buffers::One(*mode))
         };
         BufferMode::ALL.iter().copied().filter(asked).collect()
     }
 
+    /// Whether several MPIs stand beside ours.
+    pub fn compares(&self) -> bool {
+        self.baseline.len() > 1 || self.baseline.iter().any(|wanted| wanted.name == ALL)
+    }
+
+    /// How often ours and each baseline take turns.
+    pub fn turns(&self) -> u32 {
+        self.turns.unwrap_or(if self.compares() { 3 } else { 2 })
+    }
+
     /// How long one block lasts.
     pub fn block(&self) -> Duration {
-        let all = Duration::from_millis(self.time_per_size.unwrap_or(if self.quick { 250 } else { 400 }).max(1));
-        all / (self.turns * self.repetitions).max(1)
+        let usual = match (self.compares(), self.quick) {
+            (true, _) => 240,
+            (false, true) => 250,
+            (false, false) => 400,
+        };
+        let all = Duration::from_millis(self.time_per_size.unwrap_or(usual).max(1));
+        all / (self.turns() * self.repetitions).max(1)
     }
 }
 
@@ -279,6 +312,14 @@ mod tests {
         assert_eq!(collectives(&["--short"]).buffer_modes(), [BufferMode::Warm, BufferMode::Rewritten]);
         assert_eq!(collectives(&[]).buffer_modes().len(), 3);
         assert_eq!(collectives(&["--quick", "--buffers", "all"]).buffer_modes().len(), 4);
+    }
+
+    #[test]
+    fn beside_several_mpis_the_input_is_rewritten() {
+        for words in [["--baseline", "all"], ["--baseline", "openmpi,impi"]] {
+            assert_eq!(collectives(&words).buffer_modes(), [BufferMode::Rewritten, BufferMode::Shared]);
+        }
+        assert!(!collectives(&["--baseline", "openmpi"]).compares());
     }
 
     #[test]

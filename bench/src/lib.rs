@@ -15,6 +15,7 @@ pub mod bytes;
 pub mod clock;
 pub mod collectives;
 pub mod command;
+pub mod compare;
 pub mod error;
 pub mod floor;
 pub mod keep;

@@ -76,7 +76,8 @@ pub enum BufferMode {
     Rewritten,
     /// A set of buffers larger than the last-level cache takes turns.
     Cold,
-    /// As rewritten, in buffers that were allocated in shared memory.
+    /// Rewritten, and in shared memory (`Communicator::alloc`). An MPI has no such buffers: beside it stand its
+    /// rewritten ones.
     Shared,
 }
 named!(BufferMode, "buffer mode", { Warm = "warm", Rewritten = "rewritten", Cold = "cold", Shared = "shared" });
@@ -85,6 +86,14 @@ impl BufferMode {
     /// Whether the input is written anew before each call.
     pub const fn is_rewritten(self) -> bool {
         matches!(self, BufferMode::Rewritten | BufferMode::Shared)
+    }
+
+    /// The buffers of an MPI that stand beside ours.
+    pub const fn beside(self) -> BufferMode {
+        match self {
+            BufferMode::Shared => BufferMode::Rewritten,
+            other => other,
+        }
     }
 }
 
@@ -195,6 +204,21 @@ impl Plan {
         std::fs::write(path, self.to_string()).map_err(Error::file("cannot write the plan", path))
     }
 
+    /// What a peer measures beside this plan, which may leave cases out: its plan, and for each of its cases the place here of
+    /// the first of ours that it stands beside.
+    pub fn beside(&self, takes: impl Fn(&Case) -> bool) -> (Plan, Vec<usize>) {
+        let mut plan = Plan { cases: Vec::new(), ..self.clone() };
+        let mut places = Vec::new();
+        for (place, case) in self.cases.iter().enumerate() {
+            let case = Case { buffers: case.buffers.beside(), ..*case };
+            if takes(&case) && !plan.cases.contains(&case) {
+                plan.cases.push(case);
+                places.push(place);
+            }
+        }
+        (plan, places)
+    }
+
     /// About how long the timed blocks last.
     pub fn duration(&self) -> Duration {
         self.cases.iter().map(|case| case.block * case.blocks as u32).sum()
@@ -293,6 +317,23 @@ mod tests {
     fn a_plan_reads_back_what_it_wrote() {
         assert_eq!(plan().to_string().parse(), Ok(plan()));
         assert_eq!(plan().duration(), Duration::from_millis(400));
+    }
+
+    #[test]
+    fn a_peer_measures_each_case_once() {
+        let mut ours = plan();
+        let case = ours.cases[0];
+        let with = |buffers, bytes| Case { buffers, bytes, ..case };
+        ours.cases = vec![
+            with(BufferMode::Rewritten, 8),
+            with(BufferMode::Rewritten, 16),
+            with(BufferMode::Shared, 8),
+            with(BufferMode::Shared, 32),
+        ];
+        let (theirs, places) = ours.beside(|case| case.bytes != 16);
+        assert_eq!(theirs.cases, [with(BufferMode::Rewritten, 8), with(BufferMode::Rewritten, 32)]);
+        assert_eq!(places, [0, 3]);
+        assert_eq!((theirs.cold_bytes, theirs.late.len()), (1 << 25, 1));
     }
 
     #[test]

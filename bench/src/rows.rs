@@ -132,10 +132,22 @@ impl Row {
         }
     }
 
-    /// Whether `other` measured the same thing.
-    pub fn same_case(&self, other: &Row) -> bool {
+    /// Whether `other` measured the same thing, in whatever series.
+    pub fn is_same_case(&self, other: &Row) -> bool {
         (self.ranks, self.operation, self.buffers, self.timing, self.bytes)
             == (other.ranks, other.operation, other.buffers, other.timing, other.bytes)
+    }
+
+    /// Whether the baseline's row `theirs` stands beside this row of ours: the same thing with the buffers that an MPI has for it.
+    pub fn is_beside(&self, theirs: &Row) -> bool {
+        (self.ranks, self.operation, self.buffers.beside(), self.timing, self.bytes)
+            == (theirs.ranks, theirs.operation, theirs.buffers, theirs.timing, theirs.bytes)
+    }
+
+    /// The time of `theirs` over this row's, turn by turn.
+    pub fn ratio_to(&self, theirs: &Row) -> Option<Ratio> {
+        let each = |row: &Row| row.turns.iter().map(|&us| vec![us]).collect::<Vec<_>>();
+        Ratio::of_turns(&each(theirs), &each(self))
     }
 }
 
@@ -201,6 +213,18 @@ pub(crate) mod tests {
         let counted = row.counted.unwrap();
         assert_eq!((counted.loaded, counted.stored, counted.multiple), (48.0, 16.0, 8.0));
         assert_eq!((counted.sleeps, counted.critical_lines), (0.5, 3));
+    }
+
+    #[test]
+    fn an_mpi_stands_beside_shared_buffers_with_rewritten_ones() {
+        let of = |buffers, ns| {
+            let case = Case { buffers, timing: Timing::Each, ..case(Operation::Reduce, 8) };
+            Row::of("x", 2, &case, &[samples(ns), samples(ns)])
+        };
+        let theirs = of(BufferMode::Rewritten, 3000.0);
+        assert!(of(BufferMode::Shared, 1.0).is_beside(&theirs) && of(BufferMode::Rewritten, 1.0).is_beside(&theirs));
+        assert!(!of(BufferMode::Cold, 1.0).is_beside(&theirs));
+        assert_eq!(of(BufferMode::Shared, 1000.0).ratio_to(&theirs).unwrap().value, 3.0);
     }
 
     #[test]

@@ -131,10 +131,12 @@ pub fn results(rows: &[&Row], baselines: &[String], width: Width) -> String {
             cells.push(row.to_floor.map_or_else(String::new, |ratio| format!("{:.2}", ratio.value)));
         }
         for name in baselines {
-            let theirs = rows.iter().find(|other| other.series == *name && other.same_case(row));
+            let theirs = rows.iter().find(|other| other.series == *name && row.is_beside(other));
             cells.push(theirs.map_or_else(|| "-".into(), |other| microseconds(other.time.median)));
             cells.push(
-                theirs.and_then(|other| other.ratio).map_or_else(|| "-".into(), |ratio| three_digits(ratio.value)),
+                theirs
+                    .and_then(|other| row.ratio_to(other))
+                    .map_or_else(|| "-".into(), |ratio| three_digits(ratio.value)),
             );
         }
         cells.push(row.algorithm.clone().unwrap_or_default());
@@ -187,7 +189,7 @@ mod tests {
         let mut ours = Row::of("phalanx", 2, &case(Operation::Allreduce, 8), &[samples(1000.0)]);
         ours.to_floor = Some(Ratio { value: 1.25, low: 1.2, high: 1.3 });
         let mut theirs = Row::of("openmpi", 2, &case(Operation::Allreduce, 8), &[samples(3000.0)]);
-        theirs.ratio = Some(Ratio { value: 3.0, low: 2.9, high: 3.1 });
+        theirs.ratio = ours.ratio_to(&theirs);
         for width in [Width::Short, Width::Full] {
             let text = results(&[&ours, &theirs], &["openmpi".into()], width);
             assert_eq!(text.lines().count(), 2);

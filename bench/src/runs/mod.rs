@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod mpi;
 pub mod ours;
+pub mod peers;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::baseline::{Baseline, Family};
-use super::{Binding, Files, Order, conclude, watched};
+use super::baseline::Series;
+use super::peers::{launcher_environment, launcher_options};
+use super::{Files, Order, conclude, watched};
 use crate::error::{Error, Result};
 use crate::machine::usable_cores;
 use crate::progress::Progress;
@@ -21,8 +22,10 @@ use crate::scratch::Scratch;
 /// How long a launcher has to end its ranks before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs `order` through the collectives of `baseline`.
-pub fn run(baseline: &Baseline, order: &Order<'_>, scratch: &Scratch, progress: &Progress) -> Result<Run> {
+/// Runs `order` through the collectives of `series`.
+pub fn run(series: &Series, order: &Order<'_>, scratch: &Scratch, progress: &Progress) -> Result<Run> {
+    let Series { baseline, setting } = series;
+    let name = series.name();
     let files = Files::prepare(order, scratch, &baseline.name)?;
     let said = files.results.join("launcher.txt");
     let out = File::create(&said).map_err(Error::file("cannot make", &said))?;
@@ -32,10 +35,14 @@ pub fn run(baseline: &Baseline, order: &Order<'_>, scratch: &Scratch, progress: 
     command.args(["tethered", &std::process::id().to_string(), "--"]);
     command.arg(&baseline.launcher);
     command.args(launcher_options(baseline.family, order, usable_cores().len()));
-    command.args(&baseline.options);
+    command.args(setting.options).args(&baseline.options);
     command.arg(&baseline.program).arg(&files.plan).arg(&files.results);
     command.args([order.ranks.to_string(), order.limit.as_secs().max(1).to_string()]);
-    command.envs(launcher_environment(baseline.family, order, &usable_cores()));
+    let bound = launcher_environment(baseline.family, order, &usable_cores());
+    let wanted = setting.environment.iter().map(|&(name, value)| (name, value.to_string()));
+    // What the user has set stays as it is, except where the tools look for themselves.
+    command.envs(bound.into_iter().chain(wanted).filter(|(name, _)| env::var_os(name).is_none()));
+    command.envs(baseline.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(out).stderr(both).process_group(0);
 
     let ended = watched(progress, &files.results, order, || {
@@ -48,69 +55,13 @@ pub fn run(baseline: &Baseline, order: &Order<'_>, scratch: &Scratch, progress: 
         lines.join("\n  ")
     };
     match ended {
-        None => Err(Error::Timeout { series: baseline.name.clone(), ranks: order.ranks, limit: order.limit }),
-        Some(status) if status.success() => conclude(&baseline.name, order, &files.results, None),
+        None => Err(Error::Timeout { series: name, ranks: order.ranks, limit: order.limit }),
+        Some(status) if status.success() => conclude(&name, order, &files.results, None),
         Some(status) => {
             let detail = format!("its launcher ended with {status} and said:\n  {}", last_words());
-            conclude(&baseline.name, order, &files.results, Some(detail))
+            conclude(&name, order, &files.results, Some(detail))
         }
     }
-}
-
-/// Options of the launcher: rank count, binding like ours, and what makes it yield when ranks
-/// outnumber cores.
-fn launcher_options(family: Family, order: &Order<'_>, cores: usize) -> Vec<String> {
-    let more_than_cores = order.ranks > cores;
-    let mut options: Vec<String> = Vec::new();
-    let mut add = |words: &[&str]| options.extend(words.iter().map(|word| word.to_string()));
-    match family {
-        Family::OpenMpi => {
-            add(match order.binding {
-                Binding::Core if more_than_cores => &["--bind-to", "core:overload-allowed"],
-                Binding::Core => &["--bind-to", "core"],
-                Binding::Numa => &["--bind-to", "numa"],
-                Binding::Auto | Binding::None => &["--bind-to", "none"],
-            });
-            if more_than_cores {
-                add(&["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
-            }
-        }
-        Family::Mpich => add(match order.binding {
-            Binding::Core => &["-bind-to", "core"],
-            Binding::Numa => &["-bind-to", "numa"],
-            Binding::Auto | Binding::None => &["-bind-to", "none"],
-        }),
-        Family::Intel => {}
-    }
-    add(&["-n", &order.ranks.to_string()]);
-    options
-}
-
-/// Environment of the launcher. What the user has set stays as it is.
-fn launcher_environment(family: Family, order: &Order<'_>, cores: &[usize]) -> Vec<(&'static str, String)> {
-    let mut wanted: Vec<(&'static str, String)> = Vec::new();
-    match family {
-        Family::OpenMpi => {
-            wanted.push(("OMPI_ALLOW_RUN_AS_ROOT", "1".into()));
-            wanted.push(("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1".into()));
-        }
-        Family::Mpich => {}
-        Family::Intel => {
-            wanted.push(("I_MPI_FABRICS", "shm".into()));
-            match order.binding {
-                Binding::Core => {
-                    let list: Vec<String> = cores.iter().map(usize::to_string).collect();
-                    wanted.push(("I_MPI_PIN_PROCESSOR_LIST", list.join(",")));
-                }
-                _ => wanted.push(("I_MPI_PIN", "0".into())),
-            }
-            if order.ranks > cores.len() {
-                wanted.push(("I_MPI_THREAD_YIELD", "3".into()));
-            }
-        }
-    }
-    wanted.retain(|(name, _)| env::var_os(name).is_none());
-    wanted
 }
 
 /// A running launcher in a process group of its own, ended when this is dropped.
@@ -154,30 +105,6 @@ impl Drop for Launcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Plan;
-
-    fn options(family: Family, ranks: usize, binding: Binding) -> String {
-        let plan = Plan::default();
-        let order = Order { plan: &plan, ranks, binding, limit: Duration::from_secs(1) };
-        launcher_options(family, &order, 2).join(" ")
-    }
-
-    #[test]
-    fn two_ranks_are_bound_alike() {
-        assert_eq!(options(Family::OpenMpi, 2, Binding::Core), "--bind-to core -n 2");
-        assert_eq!(options(Family::Mpich, 2, Binding::Core), "-bind-to core -n 2");
-        assert_eq!(options(Family::Intel, 2, Binding::Core), "-n 2");
-    }
-
-    #[test]
-    fn more_ranks_than_cores_get_what_makes_them_best() {
-        let open = options(Family::OpenMpi, 8, Binding::None);
-        assert_eq!(open, "--bind-to none --oversubscribe --mca mpi_yield_when_idle 1 -n 8");
-        let plan = Plan::default();
-        let order = Order { plan: &plan, ranks: 8, binding: Binding::None, limit: Duration::ZERO };
-        let intel = launcher_environment(Family::Intel, &order, &[0, 1]);
-        assert!(intel.contains(&("I_MPI_THREAD_YIELD", "3".into())));
-    }
 
     #[test]
     fn a_launcher_that_hangs_is_ended() {

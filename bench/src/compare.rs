@@ -1,0 +1,292 @@
+//! Ours beside every peer: for each collective and size the best of them, who that is, and by how much.
+
+use serde::Serialize;
+
+use crate::plan::{BufferMode, Operation};
+use crate::rows::{Ratio, Row};
+use crate::runs::ours;
+use crate::runs::peers::STOCK;
+use crate::sizes::show_size;
+use crate::statistics::Summary;
+use crate::table::{Table, microseconds, three_digits};
+
+/// One series of a peer beside ours.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// The peer and, behind a colon, its setting.
+    pub series: String,
+    /// Microseconds a call.
+    pub time: Summary,
+    /// Its time over ours. Above 1, ours is faster.
+    pub ratio: Ratio,
+}
+
+impl Beside {
+    /// Whose series it is.
+    pub fn peer(&self) -> &str {
+        peer_of(&self.series)
+    }
+
+    /// Whether the peer runs as it comes.
+    pub fn is_stock(&self) -> bool {
+        is_stock(&self.series)
+    }
+}
+
+/// One of our rows with all that stands beside it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// How many ranks.
+    pub ranks: usize,
+    /// The collective.
+    pub operation: Operation,
+    /// The state of our buffers.
+    pub buffers: BufferMode,
+    /// Message bytes.
+    pub bytes: u64,
+    /// Microseconds a call, ours.
+    pub ours: Summary,
+    /// The series of all peers, the quickest first.
+    pub beside: Vec<Beside>,
+}
+
+fn peer_of(series: &str) -> &str {
+    series.split(':').next().unwrap_or(series)
+}
+
+fn is_stock(series: &str) -> bool {
+    series.split_once(':').is_some_and(|(_, setting)| setting == STOCK)
+}
+
+impl Comparison {
+    /// The quickest of all peers and settings.
+    pub fn best(&self) -> Option<&Beside> {
+        self.beside.first()
+    }
+
+    /// The quickest of all peers as they come.
+    pub fn best_stock(&self) -> Option<&Beside> {
+        self.beside.iter().find(|beside| beside.is_stock())
+    }
+
+    /// What `peer` does at its best, or as it comes.
+    fn of(&self, peer: &str, stock: bool) -> Option<&Beside> {
+        self.beside.iter().find(|beside| beside.peer() == peer && beside.is_stock() == stock)
+    }
+}
+
+/// Every row of ours that has a peer beside it, in the order of `rows`.
+pub fn comparisons(rows: &[Row]) -> Vec<Comparison> {
+    let ours = rows.iter().filter(|row| row.series == ours::NAME);
+    let all = ours.map(|row| {
+        let theirs = rows.iter().filter(|other| other.series != ours::NAME && row.is_beside(other));
+        let mut beside: Vec<Beside> = theirs
+            .filter_map(|other| {
+                Some(Beside { series: other.series.clone(), time: other.time, ratio: row.ratio_to(other)? })
+            })
+            .collect();
+        // By the ratio, which is taken turn by turn: what slowed a whole turn down slowed both.
+        beside.sort_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
+        let Row { ranks, operation, buffers, bytes, time, .. } = *row;
+        Comparison { ranks, operation, buffers, bytes, ours: time, beside }
+    });
+    all.filter(|comparison| !comparison.beside.is_empty()).collect()
+}
+
+/// For each peer and case its quickest setting, under the peer's name; ours unchanged. For plots, where every series of
+/// every peer would be a thicket. What peers do as they come is left out where they were run with other settings too.
+pub fn by_peer(rows: &[Row]) -> Vec<Row> {
+    let mut kept: Vec<Row> = Vec::new();
+    for row in rows.iter().filter(|row| !is_stock(&row.series)) {
+        let row = Row { series: peer_of(&row.series).into(), ..row.clone() };
+        match kept.iter_mut().find(|other| other.series == row.series && other.is_same_case(&row)) {
+            Some(other) if row.time.median < other.time.median => *other = row,
+            Some(_) => {}
+            None => kept.push(row),
+        }
+    }
+    kept
+}
+
+/// The comparisons of one rank count, collective and buffer mode as a table with a line below that says where ours is worst.
+pub fn render(all: &[&Comparison]) -> String {
+    let series = || all.iter().flat_map(|comparison| &comparison.beside);
+    let stock = series().any(Beside::is_stock);
+    let mut peers: Vec<(&str, bool)> = Vec::new();
+    for wanted in [false, true] {
+        for beside in series().filter(|beside| beside.is_stock() == wanted) {
+            if !peers.contains(&(beside.peer(), wanted)) {
+                peers.push((beside.peer(), wanted));
+            }
+        }
+    }
+    peers.sort_by_key(|&(peer, stock)| (stock, known_place(peer)));
+    let mut heads: Vec<String> =
+        ["bytes", "ours", "spread", "best", "of<", "best/ours", "range<"].map(Into::into).into();
+    if stock {
+        heads.extend(["stock best", "of<", "stock/ours"].map(Into::into));
+    }
+    for &(peer, stock) in &peers {
+        heads.push(if stock { format!("{peer}:{STOCK}") } else { peer.into() });
+        heads.push("spread".into());
+    }
+    let mut table = Table::new(&heads);
+    let spread = |time: &Summary| format!("{:.0}%", 100.0 * time.spread());
+    for comparison in all {
+        let barrier = comparison.operation == Operation::Barrier;
+        let mut cells = vec![if barrier { "-".into() } else { show_size(comparison.bytes) }];
+        cells.extend([microseconds(comparison.ours.median), spread(&comparison.ours)]);
+        let cells_of = |beside: Option<&Beside>| match beside {
+            None => vec!["-".into(); 3],
+            Some(Beside { series, time, ratio }) => {
+                vec![microseconds(time.median), series.clone(), three_digits(ratio.value)]
+            }
+        };
+        cells.extend(cells_of(comparison.best()));
+        cells.push(comparison.best().map_or_else(String::new, |b| format!("{:.2}..{:.2}", b.ratio.low, b.ratio.high)));
+        if stock {
+            cells.extend(cells_of(comparison.best_stock()));
+        }
+        for &(peer, stock) in &peers {
+            let time = comparison.of(peer, stock).map(|beside| &beside.time);
+            cells.push(time.map_or_else(|| "-".into(), |time| microseconds(time.median)));
+            cells.push(time.map_or_else(String::new, spread));
+        }
+        table.row(cells);
+    }
+    let mut text = table.render();
+    for (words, of) in
+        [("best", Comparison::best as fn(&Comparison) -> Option<&Beside>), (STOCK, Comparison::best_stock)]
+    {
+        if let Some(worst) = Worst::of(all, of) {
+            text += &format!("  smallest {words}/ours: {}\n", worst.words());
+        }
+    }
+    text
+}
+
+/// The place of a peer among the known ones; unknown ones come last.
+fn known_place(peer: &str) -> usize {
+    let peers = &crate::runs::peers::PEERS;
+    peers.iter().position(|known| known.name == peer).unwrap_or(peers.len())
+}
+
+/// Where ours looks worst.
+struct Worst<'a> {
+    at: &'a Comparison,
+    beside: &'a Beside,
+    /// Cases in which ours is slower, and all.
+    slower: (usize, usize),
+}
+
+impl<'a> Worst<'a> {
+    fn of(all: &[&'a Comparison], of: fn(&Comparison) -> Option<&Beside>) -> Option<Worst<'a>> {
+        let ratios: Vec<_> = all.iter().filter_map(|&comparison| Some((comparison, of(comparison)?))).collect();
+        let slower = ratios.iter().filter(|(_, beside)| beside.ratio.value < 1.0).count();
+        let least = ratios.iter().min_by(|a, b| a.1.ratio.value.total_cmp(&b.1.ratio.value))?;
+        Some(Worst { at: least.0, beside: least.1, slower: (slower, ratios.len()) })
+    }
+
+    fn place(&self) -> String {
+        if self.at.operation == Operation::Barrier { "-".into() } else { show_size(self.at.bytes) }
+    }
+
+    fn words(&self) -> String {
+        let ratio = three_digits(self.beside.ratio.value);
+        let (slower, all) = self.slower;
+        let at = if self.at.operation == Operation::Barrier { String::new() } else { format!(" at {}", self.place()) };
+        format!("{ratio}{at}, {}; ours is slower at {slower} of {all}", self.beside.series)
+    }
+}
+
+/// One line for each rank count, collective and buffer mode: the smallest ratio and where it is.
+pub fn summary(all: &[Comparison]) -> String {
+    let mut table = Table::new(&[
+        "ranks",
+        "collective<",
+        "buffers<",
+        "best/ours",
+        "at",
+        "of<",
+        "slower at",
+        "stock/ours",
+        "at",
+        "of<",
+        "slower at",
+    ]);
+    let mut groups: Vec<(usize, Operation, BufferMode)> = Vec::new();
+    for c in all {
+        if !groups.contains(&(c.ranks, c.operation, c.buffers)) {
+            groups.push((c.ranks, c.operation, c.buffers));
+        }
+    }
+    for (ranks, operation, buffers) in groups {
+        let of_group = |c: &&Comparison| (c.ranks, c.operation, c.buffers) == (ranks, operation, buffers);
+        let group: Vec<&Comparison> = all.iter().filter(of_group).collect();
+        let barrier = operation == Operation::Barrier;
+        let mut cells = vec![ranks.to_string(), operation.to_string()];
+        cells.push(if barrier { "-".into() } else { buffers.to_string() });
+        for of in [Comparison::best as fn(&Comparison) -> Option<&Beside>, Comparison::best_stock] {
+            cells.extend(Worst::of(&group, of).map_or_else(
+                || vec!["-".into(), String::new(), String::new(), String::new()],
+                |worst| {
+                    let (slower, all) = worst.slower;
+                    let ratio = three_digits(worst.beside.ratio.value);
+                    vec![ratio, worst.place(), worst.beside.series.clone(), format!("{slower} of {all}")]
+                },
+            ));
+        }
+        table.row(cells);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::{case, samples};
+
+    fn rows() -> Vec<Row> {
+        let row = |series: &str, bytes, ns| Row::of(series, 2, &case(Operation::Allreduce, bytes), &[samples(ns)]);
+        vec![
+            row("phalanx", 8, 1000.0),
+            row("openmpi", 8, 4000.0),
+            row("openmpi:sm", 8, 3000.0),
+            row("impi:stock", 8, 2000.0),
+            row("phalanx", 4096, 8000.0),
+            row("openmpi", 4096, 4000.0),
+            row("phalanx", 1 << 20, 1.0),
+        ]
+    }
+
+    #[test]
+    fn the_best_is_the_quickest_series_of_all() {
+        let all = comparisons(&rows());
+        assert_eq!(all.len(), 2, "a row with nobody beside it is no comparison");
+        assert_eq!(all[0].best().unwrap().series, "impi:stock");
+        assert_eq!(all[0].best_stock().unwrap().ratio.value, 2.0);
+        assert_eq!(all[0].of("openmpi", false).unwrap().series, "openmpi:sm");
+        assert_eq!(all[1].best().unwrap().ratio.value, 0.5);
+        assert_eq!(all[1].best_stock(), None);
+    }
+
+    #[test]
+    fn the_table_says_where_ours_is_worst() {
+        let all = comparisons(&rows());
+        let text = render(&all.iter().collect::<Vec<_>>());
+        assert!(text.contains("smallest best/ours: 0.50 at 4K, openmpi; ours is slower at 1 of 2"), "{text}");
+        assert!(text.contains("smallest stock/ours: 2.00 at 8, impi:stock; ours is slower at 0 of 1"), "{text}");
+        assert_eq!(text.lines().count(), 5);
+        let summary = summary(&all);
+        assert_eq!(summary.lines().count(), 2);
+        assert!(summary.contains("1 of 2"), "{summary}");
+    }
+
+    #[test]
+    fn a_plot_has_one_curve_for_each_peer() {
+        let kept = by_peer(&rows());
+        let series: Vec<&str> = kept.iter().filter(|row| row.bytes == 8).map(|row| row.series.as_str()).collect();
+        assert_eq!(series, ["phalanx", "openmpi"]);
+        assert_eq!(kept[1].time.median, 4.5);
+    }
+}
