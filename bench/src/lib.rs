@@ -20,6 +20,7 @@ pub mod floor;
 pub mod keep;
 pub mod machine;
 pub mod mapping;
+pub mod node_simulation;
 pub mod plan;
 pub mod plot;
 pub mod progress;

@@ -43,4 +43,5 @@ pub use element::{Element, Pair};
 pub use error::{Error, Result};
 pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
+pub use regime::shares::{Division, leader_of};
 pub use select::{Collective, Explanation, Regime, Tuning};
