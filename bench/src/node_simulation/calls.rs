@@ -218,7 +218,7 @@ impl<'a, 'y> Rank<'a, 'y> {
         let division = Division::new(call.bytes, ELEMENT, leaders.len(), call.choice.up_cell);
         let shares = Shares { leaders, rounds: division.rounds(), takers };
         let keeps = !matches!(takers, Takers::Root(root) if root != seat.rank());
-        let mut work = Slicing { seat, level: call.level, leaders, division, keeps, reading: false };
+        let mut work = Slicing { seat, level: call.level, leaders, division, keeps };
         shares::run(*seat, up, down, shares, TAG, &mut work)
     }
 }
@@ -234,7 +234,7 @@ fn fold_lines(seat: &Seat<'_>, operands: usize, len: usize, level: Level) {
 fn pass(seat: &Seat<'_>, level: Level, passage: Passage, len: usize) {
     if let Some(from) = passage.from {
         seat.compute(|costs| costs.operation);
-        seat.read(RingName::Down, from, passage.slot, len, true);
+        seat.read(RingName::Down, from, passage.slot, len);
         seat.private(len, level);
     }
     if passage.forward {
@@ -248,9 +248,7 @@ fn pass(seat: &Seat<'_>, level: Level, passage: Passage, len: usize) {
 fn combine(seat: &Seat<'_>, level: Level, links: &Links, slot: usize, own: Option<usize>, len: usize) {
     let children = links.children();
     seat.compute(|costs| costs.operation + costs.operand * (children.len() as u64 + 1));
-    for (i, &child) in children.iter().enumerate() {
-        seat.read(RingName::Up, child, slot, len, i == 0);
-    }
+    children.iter().for_each(|&child| seat.read(RingName::Up, child, slot, len));
     seat.private(len, level);
     match own {
         Some(own) => seat.write(RingName::Up, own, len),
@@ -291,8 +289,6 @@ struct Slicing<'a, 'y> {
     division: Division,
     /// Whether this rank takes results.
     keeps: bool,
-    /// Whether loads are under way, so that the next one's first line need not be waited for.
-    reading: bool,
 }
 
 impl Work for Slicing<'_, '_> {
@@ -301,16 +297,14 @@ impl Work for Slicing<'_, '_> {
         self.seat.compute(|costs| costs.operation);
         self.seat.private(len, self.level);
         self.seat.write(RingName::Up, slot, len);
-        self.reading = false;
     }
 
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
         let (_, len) = self.division.range(leader, round);
         let (seat, size) = (self.seat, self.seat.size());
         seat.compute(|costs| costs.operation + costs.operand * size as u64);
-        for (i, from) in (0..size).filter(|&from| from != seat.rank()).enumerate() {
-            seat.read(RingName::Up, from, up, len, i == 0);
-        }
+        let others = (0..size).filter(|&from| from != seat.rank());
+        others.for_each(|from| seat.read(RingName::Up, from, up, len));
         seat.private(len, self.level);
         if self.keeps {
             seat.private(len, self.level);
@@ -320,14 +314,12 @@ impl Work for Slicing<'_, '_> {
             seat.private(if self.keeps { len } else { 0 }, Level::Own);
             seat.write(RingName::Down, down, len);
         }
-        self.reading = false;
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize) {
         let (_, len) = self.division.range(leader, round);
         self.seat.compute(|costs| costs.operation);
-        self.seat.read(RingName::Down, self.leaders[leader], slot, len, !self.reading);
+        self.seat.read(RingName::Down, self.leaders[leader], slot, len);
         self.seat.private(len, self.level);
-        self.reading = true;
     }
 }

@@ -59,8 +59,10 @@ pub fn of(what: Collective, bytes: usize, places: &[Place]) -> Result<Vec<Algori
     let aware = aware(levels(places));
     let below = |trees: &str| trees.replace("release: flat", &format!("release: kary:4:{}", levels(places)));
     let mut all = Vec::new();
-    if bytes <= 4096 {
+    if bytes * places.len() <= 64 * 1024 {
         all.push(algorithm("line flat", &force("line,flat_ranks=256"), "")?);
+    }
+    if bytes <= 4096 {
         all.push(algorithm("line tree", &force("line,flat_ranks=1"), UNAWARE)?);
         all.push(algorithm("line aware", &force("line,flat_ranks=1"), &below(&aware))?);
     }

@@ -93,6 +93,8 @@ struct State {
     /// Ranks that can go on, by clock and number.
     ready: BinaryHeap<Reverse<(Time, usize)>>,
     streaks: Vec<Streak>,
+    /// Ranks whose last wait was for something that had yet to come: nothing that comes after it was begun before.
+    waited: Vec<bool>,
     memory: Memory,
     /// By word.
     waiting: Vec<Vec<Waiting>>,
@@ -127,6 +129,7 @@ impl World {
             clocks: vec![0; size],
             ready: BinaryHeap::new(),
             streaks: vec![Streak::default(); size],
+            waited: vec![true; size],
             // A cell for each stamp, by the stamp's number.
             memory: machine(words, words),
             waiting: vec![Vec::new(); words],
@@ -244,10 +247,12 @@ impl Seat<'_> {
         self.spend(|memory, now| memory.private(self.rank, bytes, level, now));
     }
 
-    /// Loading from a cell that `from` has published; `first` when nothing else is under way.
-    pub fn read(&self, ring: RingName, from: usize, slot: usize, bytes: usize, first: bool) {
+    /// Loading from a cell that `from` has published. Its first line is waited for if the stamp was: else the core has begun
+    /// to load it beside the stamp.
+    pub fn read(&self, ring: RingName, from: usize, slot: usize, bytes: usize) {
         self.turn();
         let cell = self.world.slots.stamp(ring, from, slot, self.world.size);
+        let first = std::mem::take(&mut self.world.state.borrow_mut().waited[self.rank]);
         self.spend(|memory, now| memory.read(self.rank, cell, bytes, now, first));
     }
 
@@ -317,10 +322,11 @@ impl Board for Seat<'_> {
     }
 
     fn wait(&self, writer: usize, word: &SimWord, until: Until, edge: Edge) -> shm_core::Result<u64> {
+        let mut waited = false;
         loop {
             self.turn();
             let mut state = self.world.state.borrow_mut();
-            let State { clocks, streaks, memory, waiting, stuck, .. } = &mut *state;
+            let State { clocks, streaks, memory, waiting, stuck, waited: marks, .. } = &mut *state;
             if stuck.is_some() {
                 return Err(shm_core::Error::RankFailed { rank: writer });
             }
@@ -328,17 +334,20 @@ impl Board for Seat<'_> {
             match memory.visible(word.number, |value| until.holds(value)) {
                 Some((value, visible)) if visible <= *clock => {
                     *clock = memory.load(self.rank, word.number, *clock, streak);
+                    marks[self.rank] = waited;
                     return Ok(value);
                 }
                 // Published, but not to be seen yet: it polls until then.
                 Some((_, visible)) => {
                     *clock = visible;
                     streak.end();
+                    waited = true;
                 }
                 // Not published: the look has brought in a copy of the old line, which its writer must get rid of.
                 None => {
                     *clock = memory.load(self.rank, word.number, *clock, streak);
                     streak.end();
+                    waited = true;
                     waiting[word.number].push(Waiting { rank: self.rank, writer, until, edge });
                     drop(state);
                     self.yielder.suspend(());

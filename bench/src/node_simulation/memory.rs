@@ -156,11 +156,13 @@ impl Memory {
         };
         streak.since.get_or_insert(now);
         let shelf = &mut copies.shelves[from];
-        let served = issued.max(if shelf.busy == NEVER { 0 } else { shelf.busy });
+        let (since, busy) = if shelf.since == NEVER { (0, 0) } else { (shelf.since, shelf.busy) };
+        let served = issued.max(busy);
         shelf.busy = served + costs.serve[d];
-        // A neighbour may be fetching it from afar at this moment.
-        let there = if shelf.since == NEVER { 0 } else { shelf.since };
-        let done = (served + costs.fetch[d]).max(earliest).max(there + costs.gap[d]);
+        // A neighbour may be fetching it from afar at this moment: then it is handed on when it comes.
+        let handed =
+            if issued < since { (served + costs.gap[d]).max(issued + costs.fetch[d]) } else { served + costs.fetch[d] };
+        let done = handed.max(earliest);
         if copies.shelves[own].since == NEVER {
             copies.shelves[own] = Shelf { since: done, busy: done };
         }
