@@ -1,6 +1,7 @@
 //! The simulation of a node: small cases by hand, and properties of all.
 
 use std::cell::RefCell;
+use std::process::Command;
 use std::rc::Rc;
 
 use bench::node_simulation::candidates::algorithm;
@@ -270,6 +271,30 @@ fn shipped_machines_are_whole_and_name_their_sources() {
     }
     let sizes = SHIPPED.map(|(name, _)| MachineFile::find(name).unwrap().places().unwrap().len());
     assert_eq!(sizes, [2, 40, 128]);
+}
+
+#[test]
+fn every_output_says_that_it_is_simulated() {
+    let folder = std::env::temp_dir().join(format!("node-simulation-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let svg = folder.join("plot.svg");
+    let plot = svg.to_str().unwrap();
+    for (words, tables) in [
+        (vec!["--machines", "vm-2", "--sizes", "8,4K", "--svg", plot], 4),
+        (vec!["--machines", "xeon-2x20", "-n", "4", "--aware", "--sizes", "8", "--svg", plot], 2),
+        (vec!["--machines", "xeon-2x20", "-n", "4", "--aware", "--sizes", "8", "--vary", "2"], 2),
+    ] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_bench")).arg("simulate-node").args(&words).output().expect("it starts");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.starts_with("SIMULATION, not measured: "), "{text}");
+        assert_eq!(text.matches("\nSIMULATED ").count(), tables, "{text}");
+        if words.contains(&"--svg") {
+            assert!(std::fs::read_to_string(&svg).unwrap().contains("SIMULATION, not measured"));
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

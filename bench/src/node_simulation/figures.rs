@@ -24,6 +24,13 @@ pub struct Figure {
     pub source: String,
 }
 
+impl Figure {
+    /// How it came about: the first word of its source.
+    pub fn kind(&self) -> &str {
+        self.source.split(':').next().unwrap_or_default()
+    }
+}
+
 /// How far the other core is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
@@ -196,8 +203,7 @@ impl MachineFile {
     pub fn parse(text: &str) -> Result<MachineFile> {
         let file: MachineFile = toml::from_str(text).map_err(|error| Error::Usage(error.to_string()))?;
         for (name, figure) in file.figures() {
-            let kind = figure.source.split(':').next().unwrap_or_default();
-            if !KINDS.contains(&kind) {
+            if !KINDS.contains(&figure.kind()) {
                 let wrong = format!("{name}: its source must begin with one of {}, and a colon", KINDS.join(", "));
                 return Err(Error::Usage(wrong));
             }
@@ -210,36 +216,49 @@ impl MachineFile {
     }
 
     /// Every figure, with its name.
-    pub fn figures(&self) -> Vec<(String, &Figure)> {
-        let mut all: Vec<(String, &Figure)> = Vec::new();
+    pub fn figures(&self) -> Vec<(String, Figure)> {
+        self.clone().figures_mut().into_iter().map(|(name, figure)| (name, figure.clone())).collect()
+    }
+
+    /// The same machine, one of whose figures is `factor` times what it is.
+    pub fn varied(&self, name: &str, factor: f64) -> MachineFile {
+        let mut varied = self.clone();
+        for (_, figure) in varied.figures_mut().into_iter().filter(|(other, _)| other == name) {
+            figure.value *= factor;
+        }
+        varied
+    }
+
+    fn figures_mut(&mut self) -> Vec<(String, &mut Figure)> {
+        let mut all: Vec<(String, &mut Figure)> = Vec::new();
         let by_distance = [
-            ("fetch_ns", &self.fetch_ns),
-            ("own_ns", &self.own_ns),
-            ("gap_ns", &self.gap_ns),
-            ("serve_ns", &self.serve_ns),
-            ("read_gbs", &self.read_gbs),
-            ("write_gbs", &self.write_gbs),
+            ("fetch_ns", &mut self.fetch_ns),
+            ("own_ns", &mut self.own_ns),
+            ("gap_ns", &mut self.gap_ns),
+            ("serve_ns", &mut self.serve_ns),
+            ("read_gbs", &mut self.read_gbs),
+            ("write_gbs", &mut self.write_gbs),
         ];
         for (name, figures) in by_distance {
-            all.push((format!("{name}.l3"), &figures.l3));
-            all.extend(figures.socket.iter().map(|figure| (format!("{name}.socket"), figure)));
-            all.extend(figures.other.iter().map(|figure| (format!("{name}.other"), figure)));
+            all.push((format!("{name}.l3"), &mut figures.l3));
+            all.extend(figures.socket.iter_mut().map(|figure| (format!("{name}.socket"), figure)));
+            all.extend(figures.other.iter_mut().map(|figure| (format!("{name}.other"), figure)));
         }
-        let (cache, rates, software) = (&self.cache, &self.rates, &self.software);
+        let (cache, rates, software) = (&mut self.cache, &mut self.rates, &mut self.software);
         let plain = [
-            ("cache.own_bytes", &cache.own_bytes),
-            ("cache.l3_bytes", &cache.l3_bytes),
-            ("rates.own", &rates.own),
-            ("rates.l3", &rates.l3),
-            ("rates.memory_core", &rates.memory_core),
-            ("rates.memory_socket", &rates.memory_socket),
-            ("rates.serve", &rates.serve),
-            ("rates.link", &rates.link),
-            ("software.call", &software.call),
-            ("software.publish", &software.publish),
-            ("software.look", &software.look),
-            ("software.operation", &software.operation),
-            ("software.operand", &software.operand),
+            ("cache.own_bytes", &mut cache.own_bytes),
+            ("cache.l3_bytes", &mut cache.l3_bytes),
+            ("rates.own", &mut rates.own),
+            ("rates.l3", &mut rates.l3),
+            ("rates.memory_core", &mut rates.memory_core),
+            ("rates.memory_socket", &mut rates.memory_socket),
+            ("rates.serve", &mut rates.serve),
+            ("rates.link", &mut rates.link),
+            ("software.call", &mut software.call),
+            ("software.publish", &mut software.publish),
+            ("software.look", &mut software.look),
+            ("software.operation", &mut software.operation),
+            ("software.operand", &mut software.operand),
         ];
         all.extend(plain.map(|(name, figure)| (name.to_owned(), figure)));
         all

@@ -1,7 +1,7 @@
 //! `bench simulate-node`: the collectives of one node on machines that are not here. Simulated, not measured.
 //!
 //! The production protocols of shm-core run on a board whose words have a time: each rank is a coroutine with a clock, and a line
-//! that another core has written costs what a machine file says. `SIMULATION.md` beside this file tells the whole.
+//! that another core has written costs what a machine file says. `docs/NODE_SIMULATION.md` in this crate's folder tells the whole.
 //!
 //! | file | what |
 //! |---|---|
@@ -78,10 +78,9 @@ pub fn run(options: &SimulateNode) -> Result<()> {
 fn sources(machine: &MachineFile) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for (_, figure) in machine.figures() {
-        let kind = figure.source.split(':').next().unwrap_or_default();
-        match counts.iter_mut().find(|(other, _)| other == kind) {
+        match counts.iter_mut().find(|(kind, _)| kind == figure.kind()) {
             Some((_, count)) => *count += 1,
-            None => counts.push((kind.to_owned(), 1)),
+            None => counts.push((figure.kind().to_owned(), 1)),
         }
     }
     let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
@@ -92,7 +91,7 @@ fn sources(machine: &MachineFile) -> String {
 fn list(machine: &MachineFile) -> String {
     let mut table = Table::new(&["figure<", "value", "source<"]);
     for (name, figure) in machine.figures() {
-        table.row(vec![name, format!("{}", figure.value), figure.source.clone()]);
+        table.row(vec![name, format!("{}", figure.value), figure.source]);
     }
     table.render()
 }

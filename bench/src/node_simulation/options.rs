@@ -36,6 +36,9 @@ pub struct SimulateNode {
     /// Compares trees that know sockets with trees that do not, as in the study of Jain et al. (SC18), instead of algorithms
     #[arg(long)]
     pub aware: bool,
+    /// With --aware: how far the paper's gain moves when each assumed or derived figure is so many times more, or less
+    #[arg(long, value_name = "FACTOR", requires = "aware")]
+    pub vary: Option<f64>,
     /// The results.json of a record of `bench collectives`: simulates its rows, and shows simulated / measured
     #[arg(long, value_name = "FILE", conflicts_with = "aware")]
     pub against: Option<PathBuf>,

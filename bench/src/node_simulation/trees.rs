@@ -13,12 +13,22 @@ use super::picture::Series;
 use super::places::{Place, Placement};
 use super::simulate::{Case, Pace, Simulated};
 use super::winners::{asked, note};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sizes::show_size;
 use crate::table::{Table, microseconds};
 
 /// Shapes among which the best is looked for.
 const SHAPES: [&str; 8] = ["flat", "kary:2", "kary:3", "kary:4", "kary:8", "knomial:2", "knomial:4", "knomial:8"];
+
+/// The paper's shape for a message.
+fn papers_shape(bytes: usize, aware: bool) -> &'static str {
+    match (aware, bytes) {
+        (true, 0..=4096) => "kary:3",
+        (true, _) => "kary:2",
+        (false, 0..=16384) => "knomial:8",
+        (false, _) => "knomial:2",
+    }
+}
 
 /// One machine, one placement, one collective.
 struct Comparison<'a> {
@@ -51,6 +61,13 @@ impl Comparison<'_> {
         Case { costs, places, what, bytes, algorithm: &algorithm, pace: Pace::Each }.simulate()
     }
 
+    /// The time of the paper's unaware tree over that of its aware one.
+    fn papers_gain(&self, bytes: usize) -> Result<f64> {
+        let aware = self.time(&self.spelled(papers_shape(bytes, true), true), bytes)?;
+        let unaware = self.time(&self.spelled(papers_shape(bytes, false), false), bytes)?;
+        Ok(unaware.microseconds / aware.microseconds)
+    }
+
     fn best(&self, aware: bool, bytes: usize) -> Result<(f64, &'static str)> {
         let mut best = (f64::INFINITY, "");
         for shape in SHAPES {
@@ -79,6 +96,14 @@ pub fn run(machine: &MachineFile, options: &SimulateNode, series: &mut Vec<Serie
         }
         for (&ranks, &placement) in counts.iter().flat_map(|ranks| placements.iter().map(move |place| (ranks, place))) {
             let places = placement.places(&cores, ranks)?;
+            if let Some(factor) = options.vary {
+                let table = varied(machine, &places, what, options, factor)?;
+                text += &format!(
+                    "SIMULATED {what}, {ranks} ranks, {placement}: the gain of the paper's trees when one figure that is not \
+                     published or measured is {factor} times more or less\n{table}\n"
+                );
+                continue;
+            }
             let comparison = Comparison { costs: &costs, places: &places, what, levels: levels(&places) };
             let title = format!("{what}, {ranks} ranks, {placement}");
             text += &format!(
@@ -106,8 +131,7 @@ fn table(comparison: &Comparison<'_>, options: &SimulateNode, title: &str, serie
     ]);
     for &bytes in &options.sizes {
         let bytes = bytes as usize;
-        let shape = if bytes <= 4096 { "kary:3" } else { "kary:2" };
-        let paper = if bytes <= 16384 { "knomial:8" } else { "knomial:2" };
+        let (shape, paper) = (papers_shape(bytes, true), papers_shape(bytes, false));
         let aware = comparison.time(&comparison.spelled(shape, true), bytes)?;
         let unaware = comparison.time(&comparison.spelled(shape, false), bytes)?;
         let paper = comparison.time(&comparison.spelled(paper, false), bytes)?;
@@ -128,6 +152,51 @@ fn table(comparison: &Comparison<'_>, options: &SimulateNode, title: &str, serie
             format!("{} {}", near.1, microseconds(near.0)),
             format!("{} {}", far.1, microseconds(far.0)),
             format!("{:.2}", far.0 / near.0),
+        ]);
+    }
+    Ok(table.render())
+}
+
+/// The range of the paper's gain, and which figure moves it most.
+fn varied(
+    machine: &MachineFile,
+    places: &[Place],
+    what: Collective,
+    options: &SimulateNode,
+    factor: f64,
+) -> Result<String> {
+    if !(factor > 1.0 && factor <= 100.0) {
+        return Err(Error::Usage(format!("--vary {factor}: a factor above 1, such as 2")));
+    }
+    let mut table = Table::new(&["bytes", "gain", "least", "by<", "most", "by<"]);
+    for &bytes in &options.sizes {
+        let gain = |machine: &MachineFile| {
+            let costs = machine.costs();
+            Comparison { costs: &costs, places, what, levels: levels(places) }.papers_gain(bytes as usize)
+        };
+        let plain = gain(machine)?;
+        let (mut least, mut most) = ((plain, "-".to_owned()), (plain, "-".to_owned()));
+        for (name, figure) in machine.figures() {
+            if !["assumed", "derived"].contains(&figure.kind()) {
+                continue;
+            }
+            for (factor, sign) in [(factor, "x"), (1.0 / factor, "/")] {
+                let found = gain(&machine.varied(&name, factor))?;
+                if found < least.0 {
+                    least = (found, format!("{name} {sign}"));
+                }
+                if found > most.0 {
+                    most = (found, format!("{name} {sign}"));
+                }
+            }
+        }
+        table.row(vec![
+            show_size(bytes),
+            format!("{plain:.2}"),
+            format!("{:.2}", least.0),
+            least.1,
+            format!("{:.2}", most.0),
+            most.1,
         ]);
     }
     Ok(table.render())

@@ -50,10 +50,9 @@ pub fn run(machine: &MachineFile, options: &SimulateNode, series: &mut Vec<Serie
                         let panel = format!("{what}, {ranks} ranks, {placement}: time [us]");
                         note(series, panel, name, bytes, *time, false);
                     }
-                    let mut rest = found.split_off(1);
-                    rest.sort_by(|a, b| a.0.total_cmp(&b.0));
-                    let best = rest.first().map_or(own, |(time, _)| *time);
-                    let (near, far): (Vec<_>, Vec<_>) = rest.iter().partition(|(time, _)| *time <= TIE * best);
+                    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    let best = found[0].0;
+                    let (near, far): (Vec<_>, Vec<_>) = found.iter().partition(|(time, _)| *time <= TIE * best);
                     let names: Vec<&str> = near.iter().map(|(_, name)| name.as_str()).collect();
                     let others = far.iter().map(|(time, name)| format!("{name} {}", microseconds(*time)));
                     table.row(vec![
