@@ -9,6 +9,7 @@ use crate::across::options::{Across, AcrossRank};
 use crate::across::simulate::Simulate;
 use crate::floor::process;
 use crate::kernels::Kernels;
+use crate::node_simulation::options::SimulateNode;
 use crate::plan::{BufferMode, ElementType, Late, Operation};
 use crate::rank;
 use crate::runs::Binding;
@@ -42,6 +43,8 @@ pub enum Command {
     Across(Box<Across>),
     /// Schedules of allreduce on described clusters, simulated
     Simulate(Simulate),
+    /// The collectives of one node on machines that are not here: protocols under a cost model
+    SimulateNode(SimulateNode),
     /// One rank of a job that mpirun started (a build with the feature `mpi`)
     #[command(hide = true)]
     AcrossRank(Box<AcrossRank>),

@@ -22,6 +22,7 @@ pub mod keep;
 pub mod kernels;
 pub mod machine;
 pub mod mapping;
+pub mod node_simulation;
 pub mod plan;
 pub mod plot;
 pub mod progress;

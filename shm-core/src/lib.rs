@@ -51,4 +51,5 @@ pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
 pub use reach::Reaching;
 pub use shared_result::SharedResult;
+pub use regime::shares::{Division, leader_of};
 pub use select::{Collective, Explanation, Regime, Tuning};

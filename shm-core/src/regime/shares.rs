@@ -17,7 +17,7 @@ use crate::select::{Choice, Collective};
 
 /// How a vector is divided: shares of whole units, a unit being the elements of a cache line or more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Division {
+pub struct Division {
     bytes: usize,
     unit: usize,
     leaders: usize,
@@ -48,12 +48,13 @@ impl Division {
         self.bytes.div_ceil(self.unit).div_ceil(self.leaders) * self.unit
     }
 
-    fn rounds(&self) -> u64 {
+    /// Slices of the longest share: rounds of the protocol.
+    pub fn rounds(&self) -> u64 {
         self.longest().div_ceil(self.slice).max(1) as u64
     }
 
     /// Offset and length of a slice; empty where a share has no such slice.
-    fn range(&self, share: usize, round: u64) -> (usize, usize) {
+    pub fn range(&self, share: usize, round: u64) -> (usize, usize) {
         let end = self.start(share + 1);
         let at = (self.start(share) + round as usize * self.slice).min(end);
         (at, self.slice.min(end - at))
@@ -348,7 +349,7 @@ impl Parts for Handing<'_> {
 }
 
 /// The rank of the leader of a share: spread evenly over `size` ranks.
-pub(crate) fn leader_of(share: usize, leaders: usize, size: usize) -> usize {
+pub fn leader_of(share: usize, leaders: usize, size: usize) -> usize {
     share * size / leaders
 }
 

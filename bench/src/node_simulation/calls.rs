@@ -1,0 +1,325 @@
+//! The collectives of one rank: production protocols over a simulated board, with payload that is charged, not moved.
+//!
+//! What the regimes of shm-core do with memory is done here with time: the same slices, the same trees, the same protocol
+//! functions ([`shm_core::protocol`]), and closures that say how many bytes are loaded from where and stored to where.
+
+use shm_core::protocol::exchange::{Pieces, exchange, exchange_pieces};
+use shm_core::protocol::shares::{self, Shares, Takers, Work};
+use shm_core::protocol::step::{self, Passage};
+use shm_core::protocol::{Board, Ring, RingName};
+use shm_core::segment::layout::{LINE, LINE_SLOTS, SLOT_PAYLOAD};
+use shm_core::select::Choice;
+use shm_core::{Collective, Division, Links, Regime, Result, leader_of};
+
+use super::engine::{Seat, Slots};
+use super::memory::Level;
+
+/// Bytes of an element: sums of f64.
+pub const ELEMENT: usize = 8;
+
+/// The tag of every call: they are all alike.
+const TAG: u32 = 1;
+
+/// What every rank calls.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The collective.
+    pub what: Collective,
+    /// Bytes of the vector.
+    pub bytes: usize,
+    /// The algorithm.
+    pub choice: Choice,
+    /// The place of each rank in the tree of gather steps; rank 0 is the root.
+    pub gather: Vec<Links>,
+    /// The same for release steps.
+    pub release: Vec<Links>,
+    /// Where private buffers lie.
+    pub level: Level,
+}
+
+impl Call {
+    /// Slots a rank of each ring.
+    pub fn slots(&self) -> Slots {
+        Slots { of: [LINE_SLOTS, self.choice.up_slots.max(1), self.choice.down_slots.max(1)] }
+    }
+
+    /// Bytes that a rank touches: its buffers and the cells that it fills.
+    pub fn touched(what: Collective, bytes: usize, choice: &Choice) -> usize {
+        let buffers = match what {
+            Collective::Barrier => 0,
+            Collective::Broadcast | Collective::Reduce => bytes,
+            Collective::Allreduce => 2 * bytes,
+        };
+        let up = (choice.up_cell * choice.up_slots).min(bytes);
+        buffers + up + (choice.down_cell * choice.down_slots).min(bytes)
+    }
+
+    /// Slices that fill a cell each: offset and length. An empty message is one empty slice.
+    fn slices(&self, cell: usize) -> Vec<usize> {
+        let slice = (cell / ELEMENT).max(1) * ELEMENT;
+        let count = self.bytes.div_ceil(slice).max(1);
+        (0..count).map(|i| slice.min(self.bytes - i * slice)).collect()
+    }
+
+    /// Pieces that fill a line slot each.
+    fn pieces(&self) -> Vec<usize> {
+        self.slices(SLOT_PAYLOAD)
+    }
+}
+
+/// Lines of a slot's payload beyond the one that the stamp lies in.
+fn lines_beside(bytes: usize) -> usize {
+    (bytes + 8).div_ceil(LINE).max(1) - 1
+}
+
+/// A rank, and its rings.
+pub struct Rank<'a, 'y> {
+    seat: &'a Seat<'y>,
+    call: &'a Call,
+    lines: Ring,
+    up: Ring,
+    down: Ring,
+    leaders: Vec<usize>,
+}
+
+impl<'a, 'y> Rank<'a, 'y> {
+    /// A rank that has called nothing yet.
+    pub fn new(seat: &'a Seat<'y>, call: &'a Call) -> Self {
+        let (slots, size) = (call.slots(), seat.size());
+        let ring = |name: RingName| Ring::new(name, slots.of[name as usize], size);
+        let leaders = (0..call.choice.leaders).map(|share| leader_of(share, call.choice.leaders, size)).collect();
+        let (lines, up, down) = (ring(RingName::Line), ring(RingName::Up), ring(RingName::Down));
+        Self { seat, call, lines, up, down, leaders }
+    }
+
+    /// Makes the call.
+    pub fn make(&mut self) -> Result<()> {
+        self.seat.compute(|costs| costs.call);
+        if self.seat.size() == 1 {
+            return Ok(());
+        }
+        match (self.call.choice.regime, self.call.what) {
+            (Regime::Shares, Collective::Reduce) => self.shares(Takers::Root(0)),
+            (Regime::Shares, Collective::Allreduce) => self.shares(Takers::All),
+            (Regime::Line, Collective::Barrier) => self.line_barrier(),
+            (Regime::Line, Collective::Broadcast) => self.line_broadcast(),
+            (Regime::Line, Collective::Reduce) => self.line_reduce(),
+            (Regime::Line, Collective::Allreduce) => self.line_allreduce(),
+            (_, Collective::Reduce) => self.cells_reduce(),
+            (_, Collective::Allreduce) => self.cells_allreduce(),
+            _ => self.cells_broadcast(),
+        }
+    }
+
+    fn line_barrier(&mut self) -> Result<()> {
+        let Self { seat, call, lines, .. } = self;
+        if call.choice.flat {
+            return exchange(*seat, lines, TAG, |_| (), |_, _| ());
+        }
+        let position = lines.take(2);
+        step::gather(*seat, lines, &call.gather[seat.rank()], position, TAG, |_| ())?;
+        step::release(*seat, lines, &call.release[seat.rank()], position + 1, TAG, |_| ())
+    }
+
+    fn line_broadcast(&mut self) -> Result<()> {
+        let Self { seat, call, lines, .. } = self;
+        for len in call.pieces() {
+            let position = lines.take(1);
+            step::release(*seat, lines, &call.release[seat.rank()], position, TAG, |passage| {
+                if let Some(from) = passage.from {
+                    seat.read_beside(from, lines_beside(len));
+                }
+                seat.private(len, call.level);
+                if passage.forward {
+                    seat.fill_beside(lines_beside(len));
+                    seat.private(len, Level::Own);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn line_reduce(&mut self) -> Result<()> {
+        let Self { seat, call, lines, .. } = self;
+        let links = &call.gather[seat.rank()];
+        for len in call.pieces() {
+            let position = lines.take(1);
+            step::gather(*seat, lines, links, position, TAG, |own| {
+                links.children().iter().for_each(|&child| seat.read_beside(child, lines_beside(len)));
+                fold_lines(seat, links.children().len() + 1, len, call.level);
+                if own.is_some() {
+                    seat.fill_beside(lines_beside(len));
+                    seat.private(len, Level::Own);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn line_allreduce(&mut self) -> Result<()> {
+        if !self.call.choice.flat {
+            self.line_reduce()?;
+            return self.line_broadcast();
+        }
+        let Self { seat, call, lines, .. } = self;
+        for group in call.pieces().chunks(LINE_SLOTS / 2) {
+            let mut pieces = Group { seat, level: call.level, pieces: group };
+            exchange_pieces(*seat, lines, TAG, group.len(), &mut pieces)?;
+        }
+        Ok(())
+    }
+
+    fn cells_broadcast(&mut self) -> Result<()> {
+        let Self { seat, call, down, .. } = self;
+        let slices = call.slices(call.choice.down_cell);
+        let first = down.take(slices.len() as u64);
+        for (position, &len) in (first..).zip(&slices) {
+            step::release(*seat, down, &call.release[seat.rank()], position, TAG, |passage| {
+                pass(seat, call.level, passage, len);
+            })?;
+        }
+        Ok(())
+    }
+
+    fn cells_reduce(&mut self) -> Result<()> {
+        let Self { seat, call, up, .. } = self;
+        let links = &call.gather[seat.rank()];
+        let slices = call.slices(call.choice.up_cell);
+        let first = up.take(slices.len() as u64);
+        for (position, &len) in (first..).zip(&slices) {
+            let slot = up.slot(position);
+            step::gather(*seat, up, links, position, TAG, |own| combine(seat, call.level, links, slot, own, len))?;
+        }
+        Ok(())
+    }
+
+    fn cells_allreduce(&mut self) -> Result<()> {
+        let Self { seat, call, up, down, .. } = self;
+        let (gather, release) = (&call.gather[seat.rank()], &call.release[seat.rank()]);
+        let slices = call.slices(call.choice.up_cell.min(call.choice.down_cell));
+        let first = up.next_position();
+        let count = up.slots() as u64;
+        step::gather_release(
+            *seat,
+            (up, gather),
+            (down, release),
+            slices.len() as u64,
+            TAG,
+            |slice, own| {
+                let slot = ((first + slice) % count) as usize;
+                combine(seat, call.level, gather, slot, own, slices[slice as usize]);
+            },
+            |slice, passage| pass(seat, call.level, passage, slices[slice as usize]),
+        )
+    }
+
+    fn shares(&mut self, takers: Takers) -> Result<()> {
+        let Self { seat, call, up, down, leaders, .. } = self;
+        let division = Division::new(call.bytes, ELEMENT, leaders.len(), call.choice.up_cell);
+        let shares = Shares { leaders, rounds: division.rounds(), takers };
+        let keeps = !matches!(takers, Takers::Root(root) if root != seat.rank());
+        let mut work = Slicing { seat, level: call.level, leaders, division, keeps };
+        shares::run(*seat, up, down, shares, TAG, &mut work)
+    }
+}
+
+/// A fold of operands that lie in lines which are there already, and of the own one.
+fn fold_lines(seat: &Seat<'_>, operands: usize, len: usize, level: Level) {
+    seat.compute(|costs| costs.operation + costs.operand * operands as u64);
+    seat.private((operands - 1) * len, Level::Own);
+    seat.private(2 * len, level);
+}
+
+/// Takes a slice out of the parent's cell, and fills the own one for the children.
+fn pass(seat: &Seat<'_>, level: Level, passage: Passage, len: usize) {
+    if let Some(from) = passage.from {
+        seat.compute(|costs| costs.operation);
+        seat.read(RingName::Down, from, passage.slot, len);
+        seat.private(len, level);
+    }
+    if passage.forward {
+        seat.compute(|costs| costs.operation);
+        seat.private(len, level);
+        seat.write(RingName::Down, passage.slot, len);
+    }
+}
+
+/// Combines a slice of the own contribution with the children's cells.
+fn combine(seat: &Seat<'_>, level: Level, links: &Links, slot: usize, own: Option<usize>, len: usize) {
+    let children = links.children();
+    seat.compute(|costs| costs.operation + costs.operand * (children.len() as u64 + 1));
+    children.iter().for_each(|&child| seat.read(RingName::Up, child, slot, len));
+    seat.private(len, level);
+    match own {
+        Some(own) => seat.write(RingName::Up, own, len),
+        None => seat.private(len, level),
+    }
+}
+
+/// The payload of pieces that are exchanged.
+struct Group<'a, 'y> {
+    seat: &'a Seat<'y>,
+    level: Level,
+    pieces: &'a [usize],
+}
+
+impl Pieces for Group<'_, '_> {
+    fn write(&mut self, piece: usize, _: usize) {
+        self.seat.private(self.pieces[piece], Level::Own);
+        self.seat.fill_beside(lines_beside(self.pieces[piece]));
+    }
+
+    fn read(&mut self, piece: usize, rank: usize, _: usize) {
+        let lines = lines_beside(self.pieces[piece]);
+        if lines > 0 {
+            self.seat.read_beside(rank, lines);
+        }
+    }
+
+    fn complete(&mut self, piece: usize) {
+        fold_lines(self.seat, self.seat.size(), self.pieces[piece], self.level);
+    }
+}
+
+/// The payload of a reduction through shares.
+struct Slicing<'a, 'y> {
+    seat: &'a Seat<'y>,
+    level: Level,
+    leaders: &'a [usize],
+    division: Division,
+    /// Whether this rank takes results.
+    keeps: bool,
+}
+
+impl Work for Slicing<'_, '_> {
+    fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        let (_, len) = self.division.range(leader, round);
+        self.seat.compute(|costs| costs.operation);
+        self.seat.private(len, self.level);
+        self.seat.write(RingName::Up, slot, len);
+    }
+
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
+        let (_, len) = self.division.range(leader, round);
+        let (seat, size) = (self.seat, self.seat.size());
+        seat.compute(|costs| costs.operation + costs.operand * size as u64);
+        let others = (0..size).filter(|&from| from != seat.rank());
+        others.for_each(|from| seat.read(RingName::Up, from, up, len));
+        seat.private(len, self.level);
+        if self.keeps {
+            seat.private(len, self.level);
+        }
+        if let Some(down) = down {
+            // Who keeps the result copies it from there.
+            seat.private(if self.keeps { len } else { 0 }, Level::Own);
+            seat.write(RingName::Down, down, len);
+        }
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+        let (_, len) = self.division.range(leader, round);
+        self.seat.compute(|costs| costs.operation);
+        self.seat.read(RingName::Down, self.leaders[leader], slot, len);
+        self.seat.private(len, self.level);
+    }
+}
