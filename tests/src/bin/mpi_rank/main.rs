@@ -7,6 +7,7 @@ mod conformance;
 mod failures;
 mod isolation;
 mod progress;
+mod recovery;
 mod watch;
 
 use mpi::topology::SimpleCommunicator;
@@ -47,6 +48,8 @@ fn main() {
         "lengths" => failures::lengths(&world, number(1) as usize),
         "counts" => failures::counts(&world),
         "die" => failures::die(&world, number(1) as usize),
+        // ELEMENTS NODES [HOW:RANK ..]: ranks that fail one after another, of as they are numbered at first; the others go on.
+        "recover" => recovery::run(&world, number(1) as usize, &args[2], &args[3..]),
         other => panic!("{other:?} is nothing that this program does"),
     }
 }
