@@ -571,10 +571,17 @@ impl Drop for MpiTransport {
         if self.enter().is_err() || !start::is_running() {
             return;
         }
+        // Nobody will ask for what has come: it is received, so that its sends end. A communicator to which more may be on its way is
+        // not given back: its number could be that of a new one when it arrives, and MPICH 5 ends the job when messages are left.
+        let mut was_quiet = self.messages.get_mut().early.is_empty();
+        while let Ok(Some(arrived)) = calls::take(self.comm) {
+            was_quiet = false;
+            self.messages.get_mut().sinks.extend(sink(arrived).ok().flatten());
+        }
         Self::swallow(self.messages.get_mut());
         let Messages { requests, sinks, .. } = self.messages.get_mut();
         let (pending, sinks) = (requests.drain(), std::mem::take(sinks));
-        let mut all_ended = true;
+        let mut all_ended = was_quiet;
         for mut pending in pending {
             all_ended &= self.let_end(&mut pending, FAREWELL);
         }
@@ -584,7 +591,6 @@ impl Drop for MpiTransport {
                 all_ended = false;
             }
         }
-        // With ULFM no end waits for a rank that has failed.
         if all_ended && (!self.broken.get() || self.recovers()) {
             let _ = calls::free(&mut self.comm);
             let _ = calls::free(&mut self.groups);

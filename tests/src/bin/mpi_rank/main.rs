@@ -50,6 +50,7 @@ fn main() {
         "die" => failures::die(&world, number(1) as usize),
         // ELEMENTS NODES [HOW:RANK ..]: ranks that fail one after another, of as they are numbered at first; the others go on.
         "recover" => recovery::run(&world, number(1) as usize, &args[2], &args[3..]),
+        "no-recovery" => recovery::refused(&world),
         other => panic!("{other:?} is nothing that this program does"),
     }
 }

@@ -58,6 +58,18 @@ pub fn run(world: &SimpleCommunicator, elements: usize, nodes: &str, ends: &[Str
     let mut told = [1_usize];
     comm.all_reduce_in_place(&mut told, Min).expect("an allreduce");
     well(&comm, &format!("{} failures, told after {} ms at most", ends.len(), time[0]));
+    // Open MPI 5.0.11 may hang in MPI_Finalize after two failures. Nobody leaves before all have heard that all is well.
+    std::thread::sleep(Duration::from_millis(300));
+    std::process::exit(0);
+}
+
+/// Under an MPI that does not go on: the communicator says so, and is as it was.
+pub fn refused(world: &SimpleCommunicator) {
+    let comm = crate::collectives(world);
+    let error = comm.shrink().expect_err("an MPI that goes on");
+    println!("told {}: {error}", comm.rank());
+    Sweep::new(&comm, "after a refusal", 7, true).roots(&[1, 700]);
+    well(&comm, "refused");
 }
 
 /// Allreduces until there is an error, which must say who of `lost` has failed; and so must those of the next calls.
