@@ -142,6 +142,8 @@ impl Network {
     /// Tells the other nodes that this one cannot go on, and gives up all that is under way. Where a rank has failed and the
     /// library can, it ends the messages of all: nobody waits for a rank that has turned to what comes next.
     pub fn fail(&mut self, cause: Cause) {
+        // The alarms of others may come at any time.
+        self.transport.forsake();
         self.alarm.raise(self.transport.as_ref(), cause);
         self.give_up();
         if cause.failed.is_some() {

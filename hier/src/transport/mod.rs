@@ -134,7 +134,7 @@ pub trait Transport: Send {
     }
 
     /// Whether the library below can go on once a rank has failed: then calls that need that rank, and all receives,
-    /// return [`Error::Failed`], and the four calls that follow are of use.
+    /// return [`Error::Failed`], and `failed`, `revoke`, `agree` and `shrink` are of use.
     fn recovers(&self) -> bool {
         false
     }
@@ -149,6 +149,10 @@ pub trait Transport: Send {
     fn revoke(&self) -> bool {
         false
     }
+
+    /// Says that messages may be on their way here that nobody will receive: what the library below holds for this transport is
+    /// not given back when it is dropped, so that none of them can reach one that is made later.
+    fn forsake(&self) {}
 
     /// Whether all ranks that live say yes, and no other has failed: the same answer on all of them. Works after
     /// [`revoke`](Transport::revoke) too. Collective over the ranks that live.

@@ -121,3 +121,9 @@ fn receives_of_anything_get_nothing_of_ours() {
 fn answers_to_long_messages() {
     each(|library| well(library, Hosts::Cluster(2, 1, "block"), &[], &["long"]));
 }
+
+#[test]
+#[ignore = "takes 9 GiB and minutes"]
+fn answers_to_more_elements_than_an_int_counts() {
+    each(|library| well(library, Hosts::Cluster(2, 1, "block"), &[], &["octets"]));
+}

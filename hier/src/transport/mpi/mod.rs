@@ -515,6 +515,10 @@ impl Transport for MpiTransport {
         true
     }
 
+    fn forsake(&self) {
+        self.broken.set(true);
+    }
+
     fn agree(&self, yes: bool) -> Result<bool> {
         self.ready()?;
         let recovery = self.recovery()?;

@@ -38,6 +38,8 @@ fn main() {
         "mix" => conformance::mix(&world, number(1), number(2) as usize, number(3) as usize),
         // Messages of more than 2^31 bytes.
         "long" => conformance::long(&world),
+        // More than 2^31 elements.
+        "octets" => conformance::octets(&world),
         // TIMES: communicators that are made and dropped.
         "churn" => conformance::churn(&world, number(1) as usize),
         // BYTES: the program's own messages move on inside of collectives.
