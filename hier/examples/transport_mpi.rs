@@ -7,6 +7,7 @@ mod contract;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use hier::across::HierComm;
 use hier::nodes::{Joined, Nodes, Settings, join};
 use hier::operator::{LogicalOr, Sum};
 use hier::transport::mpi::{MpiTransport, ThreadLevel};
@@ -24,13 +25,14 @@ fn main() {
         ["long"] => long(),
         ["level", level] => level_of_threads(level),
         ["unready"] => unready(),
+        ["misuse"] => misuse(),
         ["alone"] => alone(),
         ["join", nodes] => joining(nodes),
         ["again"] => again(),
         ["leave"] => leaving(),
         ["die", how, victim] => dying(how, victim.parse().expect("a rank")),
         _ => panic!(
-            "transport_mpi contract | long | level L | unready | alone | join NODES | again | leave | die HOW RANK"
+            "transport_mpi contract | long | level L | unready | misuse | alone | join NODES | again | leave | die HOW RANK"
         ),
     }
 }
@@ -125,6 +127,69 @@ fn unready() {
     assert_eq!(MpiTransport::world().map(drop), Err(Error::Finalised));
     // A transport that outlives MPI ends quietly.
     drop(transport);
+    fine(rank, "");
+}
+
+/// Communicators that are none, or not what they should be; calls from the wrong thread, and after MPI's end.
+fn misuse() {
+    use mpi::ffi;
+    use mpi::topology::Communicator as _;
+    use mpi::traits::AsRaw as _;
+    let universe = start(Threading::Funneled);
+    let world = universe.world();
+    let (rank, size) = (world.rank() as usize, world.size() as usize);
+    // SAFETY: a constant of MPI.
+    let null = unsafe { ffi::RSMPI_COMM_NULL };
+    // SAFETY: no communicator at all is recognised.
+    assert_eq!(unsafe { MpiTransport::from_raw(null) }.map(drop), Err(Error::NoCommunicator));
+    // Between the even and the odd ranks.
+    let mut part = null;
+    // SAFETY: all ranks of the world split it.
+    let code = unsafe { ffi::MPI_Comm_split(world.as_raw(), (rank % 2) as i32, 0, &mut part) };
+    assert_eq!(code, 0);
+    let mut between = null;
+    // SAFETY: both groups name each other's first rank in the world.
+    let code = unsafe { ffi::MPI_Intercomm_create(part, 0, world.as_raw(), 1 - (rank % 2) as i32, 7, &mut between) };
+    assert_eq!(code, 0);
+    // SAFETY: it was just made.
+    assert_eq!(unsafe { MpiTransport::from_raw(between) }.map(drop), Err(Error::Intercommunicator));
+    // SAFETY: it was just made, and is freed once.
+    let code = unsafe { ffi::MPI_Comm_free(&mut between) };
+    assert_eq!(code, 0);
+    // A program's communicator may be freed, and may have errors end the job: ours are duplicates that return them.
+    // SAFETY: it was made above.
+    let own = HierComm::over(Box::new(unsafe { MpiTransport::from_raw(part) }.unwrap()), &Default::default()).unwrap();
+    // SAFETY: it was made above, and is freed once.
+    let code = unsafe { ffi::MPI_Comm_free(&mut part) };
+    assert_eq!(code, 0);
+    let mut sum = [1];
+    own.all_reduce_in_place(&mut sum, Sum).unwrap();
+    assert_eq!((sum[0], own.size()), (size.div_ceil(2) - usize::from(size % 2 == 1 && rank % 2 == 1), sum[0]));
+    // Of one rank.
+    // SAFETY: MPI's own communicator of this process.
+    let alone = unsafe { MpiTransport::from_raw(ffi::RSMPI_COMM_SELF) }.unwrap();
+    let alone = HierComm::over(Box::new(alone), &Default::default()).unwrap();
+    let mut one = [rank; 100];
+    alone.all_reduce_in_place(&mut one, Sum).unwrap();
+    alone.process_at_rank(0).broadcast_into(&mut one).unwrap();
+    alone.barrier().unwrap();
+    assert_eq!((one, alone.size()), ([rank; 100], 1));
+    // From another thread.
+    let whole = HierComm::from_mpi(&world).unwrap();
+    let whole = std::thread::spawn(move || {
+        let error = whole.barrier().unwrap_err().to_string();
+        assert!(error.contains("this thread must not use MPI"), "{error}");
+        whole
+    });
+    let whole = whole.join().unwrap();
+    whole.barrier().unwrap();
+    drop(universe);
+    for (comm, name) in [(&whole, "of all"), (&own, "of some"), (&alone, "of one")] {
+        let error = comm.barrier().unwrap_err().to_string();
+        assert!(error.contains("MPI is finalised already"), "{name}: {error}");
+    }
+    // Dropped after MPI's end, quietly.
+    drop((whole, own, alone));
     fine(rank, "");
 }
 

@@ -107,6 +107,13 @@ fn mpi_that_has_not_begun_or_is_over() {
 }
 
 #[test]
+fn communicators_and_calls_that_cannot_be() {
+    for ranks in [2, 3] {
+        everywhere(ranks, &["misuse"]);
+    }
+}
+
+#[test]
 fn nodes_found_and_given() {
     for nodes in ["found", "0,0,1,1", "0,1,0,1", "0,1,1,1", "0,1,2,3"] {
         everywhere(4, &["join", nodes]);

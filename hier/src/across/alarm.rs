@@ -13,6 +13,28 @@ pub(super) const TAG: u32 = 32_600;
 /// How long withdrawing a receive, or sending an alarm, may take.
 const FAREWELL: Duration = Duration::from_millis(500);
 
+/// What an alarm says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cause {
+    /// The rank that cannot go on.
+    pub rank: usize,
+    /// The rank whose end is the reason, if that is one.
+    pub failed: Option<usize>,
+}
+
+impl Cause {
+    /// As a word, which is not 0.
+    fn to_word(self) -> u64 {
+        let number = |rank: usize| rank as u64 + 1;
+        number(self.rank) | self.failed.map_or(0, number) << 32
+    }
+
+    fn from_word(word: u64) -> Option<Self> {
+        let rank = |number: u64| usize::try_from(number & u64::from(u32::MAX)).ok()?.checked_sub(1);
+        Some(Self { rank: rank(word)?, failed: rank(word >> 32) })
+    }
+}
+
 struct Listener {
     request: Request,
     heard: Box<u64>,
@@ -23,8 +45,8 @@ pub(super) struct Alarm {
     listeners: Vec<Listener>,
     /// The ranks that listen to this one.
     tell: Vec<usize>,
-    /// The rank that raised it.
-    raised: Option<usize>,
+    /// What was heard or told.
+    raised: Option<Cause>,
 }
 
 impl Alarm {
@@ -58,16 +80,16 @@ impl Alarm {
         self.raised.is_some()
     }
 
-    /// Looks whether somebody has raised the alarm; returns who, from then on.
-    pub fn look(&mut self, transport: &dyn Transport) -> Option<usize> {
+    /// Looks whether somebody has raised the alarm; returns what it says, from then on.
+    pub fn look(&mut self, transport: &dyn Transport) -> Option<Cause> {
         if self.raised.is_none() {
             for listener in &mut self.listeners {
                 // A neighbour that is gone shows in the calls that need it.
                 if transport.may_have_ended(&listener.request)
                     && matches!(transport.test(&mut listener.request), Ok(true))
-                    && *listener.heard > 0
+                    && let Some(cause) = Cause::from_word(*listener.heard)
                 {
-                    self.raised = Some(*listener.heard as usize - 1);
+                    self.raised = Some(cause);
                     break;
                 }
             }
@@ -75,10 +97,14 @@ impl Alarm {
         self.raised
     }
 
-    /// Tells the others, once, that `rank` cannot go on, or who else it was of whom this rank has heard.
-    pub fn raise(&mut self, transport: &dyn Transport, rank: usize) {
-        let rank = *self.raised.get_or_insert(rank);
-        let word = Box::leak(Box::new(rank as u64 + 1));
+    /// Tells the others, once, who cannot go on and why, or who else it was of whom this rank has heard.
+    pub fn raise(&mut self, transport: &dyn Transport, cause: Cause) {
+        let heard = self.raised.get_or_insert(cause);
+        heard.failed = heard.failed.or(cause.failed);
+        if self.tell.is_empty() {
+            return;
+        }
+        let word = Box::leak(Box::new(heard.to_word()));
         for to in std::mem::take(&mut self.tell) {
             // SAFETY: the word is never freed or written.
             if let Ok(mut request) = unsafe { transport.send(to, TAG, std::ptr::from_ref(word).cast(), 8) } {
@@ -97,5 +123,21 @@ impl Alarm {
                 Box::leak(listener.heard);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cause;
+
+    #[test]
+    fn causes_are_words() {
+        for rank in [0, 1, 4095] {
+            for failed in [None, Some(0), Some(77)] {
+                let cause = Cause { rank, failed };
+                assert_eq!(Cause::from_word(cause.to_word()), Some(cause));
+            }
+        }
+        assert_eq!(Cause::from_word(0), None);
     }
 }

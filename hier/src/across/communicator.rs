@@ -9,15 +9,15 @@ use shm_core::operator::{BitOr, Min};
 use shm_core::{Buffer, Collective, Counters, Element, Zeroable};
 
 use super::adapt::Search;
-use super::alarm::Alarm;
+use super::alarm::{Alarm, Cause};
 use super::error::{Error, Result, of_node};
 use super::model::NetworkModel;
 use super::network::Network;
 use super::one_sided::OneSided;
 use super::rules::{Choice, ClusterRules, Setting};
-use super::settings::ClusterSettings;
+use super::settings::{Agreed, ClusterSettings};
 use crate::communicator::{exchange_places, own_place};
-use crate::nodes::{self, Placement};
+use crate::nodes::{self, Placement, Watch};
 use crate::plan::TopologyPlan;
 use crate::schedule::{Algorithm, Goal, Program};
 use crate::transport::Transport;
@@ -28,6 +28,8 @@ use crate::transport::Transport;
 /// order, a handle may move between threads but not be used by two at once.
 ///
 /// While a rank waits in a call, messages that the program has under way through the same MPI move on.
+///
+/// When a rank has failed, [`shrink`](HierComm::shrink) makes a communicator of the others, where MPI can go on.
 ///
 /// Dropping it is not collective, unless it has made `one-sided` calls: MPI frees their windows on all ranks together.
 pub struct HierComm {
@@ -42,6 +44,12 @@ pub struct HierComm {
     pub(super) rules: ClusterRules,
     /// The ranks of this communicator that are the members of the node's whole job, by their rank there.
     world: Arc<[Option<usize>]>,
+    /// The host of each rank.
+    hosts: Arc<[String]>,
+    /// How it was made, for a communicator of the ranks that are left when some have failed.
+    pub(super) settings: Arc<ClusterSettings>,
+    /// Ends the watch over the node's processes, once the last communicator of the node's job has gone: after `node`.
+    watch: Arc<Watch>,
     /// Runs that were begun so far, counted alike on all ranks: tags are made of it.
     runs: Cell<u32>,
     programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
@@ -52,6 +60,8 @@ pub struct HierComm {
     /// What the network costs.
     pub(super) model: Cell<NetworkModel>,
     broken: Cell<bool>,
+    /// The rank whose end was the end of this communicator.
+    lost: Cell<Option<usize>>,
     pub(super) debug: bool,
     traced: Cell<[u64; 4]>,
 }
@@ -61,6 +71,19 @@ type ProgramKey = (Algorithm, Goal, u32, u32);
 
 /// Schedules use the tags below this one.
 const TAGS: u32 = 30_000;
+
+/// What [`HierComm::assemble`] puts together.
+struct Parts {
+    node: shm_core::Communicator,
+    watch: Arc<Watch>,
+    transport: Box<dyn Transport>,
+    placement: Arc<Placement>,
+    ring: Arc<[usize]>,
+    world: Arc<[Option<usize>]>,
+    hosts: Arc<[String]>,
+    rules: ClusterRules,
+    settings: Arc<ClusterSettings>,
+}
 
 impl HierComm {
     /// The communicator of the ranks of an MPI communicator: finds the nodes, and makes each node's segment. It has a
@@ -85,21 +108,16 @@ impl HierComm {
     /// # Errors
     /// [`Error::Nodes`], [`Error::Rules`], [`Error::Topology`], [`Error::Network`].
     pub fn over(transport: Box<dyn Transport>, settings: &ClusterSettings) -> Result<Self> {
-        let agreed = settings.agree(transport.as_ref())?;
-        let how = nodes::Settings { tuning: Some(agreed.tuning), ..settings.nodes.clone() };
-        let joined = nodes::join(transport.as_ref(), &how)?;
-        let placement = Arc::new(joined.placement);
-        // Only trees that know sockets need to know the machine.
-        let machine = if agreed.trees.are_aware() { topo::Machine::discover().ok() } else { None };
-        let places = exchange_places(&joined.node, own_place(machine.as_ref()))?;
-        joined.node.set_plan(Arc::new(TopologyPlan::new(agreed.trees.clone(), places)))?;
+        let found = Self::find(transport.as_ref(), settings).inspect_err(|_| {
+            // Others may wait for messages of this rank.
+            transport.revoke();
+        });
+        let (node, watch, agreed, placement, ring, hosts) = found?;
         let rank = transport.rank();
-        if rank == 0 {
-            joined.remarks.iter().for_each(|remark| eprintln!("phalanx: {remark}"));
-        }
         let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
-        let ring = agreed.ring(&placement)?;
-        let comm = Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)?;
+        let (rules, settings) = (agreed.rules, Arc::new(settings.clone()));
+        let parts = Parts { node, watch, transport, placement, ring, world, hosts, rules, settings };
+        let comm = Self::assemble(parts)?;
         match agreed.network {
             Some(model) => comm.model.set(model),
             None => comm.measure_network()?,
@@ -107,14 +125,29 @@ impl HierComm {
         Ok(comm)
     }
 
-    fn assemble(
-        node: shm_core::Communicator,
-        transport: Box<dyn Transport>,
-        placement: Arc<Placement>,
-        ring: Arc<[usize]>,
-        world: Arc<[Option<usize>]>,
-        rules: ClusterRules,
-    ) -> Result<Self> {
+    /// Finds the nodes of a transport's ranks, and settles with them on everything else.
+    #[expect(clippy::type_complexity, reason = "taken apart where it is made")]
+    fn find(
+        transport: &dyn Transport,
+        settings: &ClusterSettings,
+    ) -> Result<(shm_core::Communicator, Arc<Watch>, Agreed, Arc<Placement>, Arc<[usize]>, Arc<[String]>)> {
+        let agreed = settings.agree(transport)?;
+        let how = nodes::Settings { tuning: Some(agreed.tuning), ..settings.nodes.clone() };
+        let joined = nodes::join(transport, &how)?;
+        let placement = Arc::new(joined.placement);
+        // Only trees that know sockets need to know the machine.
+        let machine = if agreed.trees.are_aware() { topo::Machine::discover().ok() } else { None };
+        let places = exchange_places(&joined.node, own_place(machine.as_ref()))?;
+        joined.node.set_plan(Arc::new(TopologyPlan::new(agreed.trees.clone(), places)))?;
+        if transport.rank() == 0 {
+            joined.remarks.iter().for_each(|remark| eprintln!("phalanx: {remark}"));
+        }
+        let ring = agreed.ring(&placement)?;
+        Ok((joined.node, Arc::new(joined.watch), agreed, placement, ring, joined.hosts.into()))
+    }
+
+    fn assemble(parts: Parts) -> Result<Self> {
+        let Parts { node, watch, transport, placement, ring, world, hosts, rules, settings } = parts;
         let rank = transport.rank();
         let here = placement.node_of(rank);
         let alarm = if placement.local_rank(rank) == 0 {
@@ -134,7 +167,8 @@ impl HierComm {
             };
             let nap = network.step();
             if network.knows_alarm() {
-                network.fail(rank);
+                let failed = network.hear_of_failure();
+                network.fail(Cause { rank, failed });
                 return None;
             }
             Some(nap)
@@ -148,6 +182,9 @@ impl HierComm {
             here,
             rules,
             world,
+            hosts,
+            settings,
+            watch,
             runs: Cell::new(0),
             programs: RefCell::default(),
             searches: RefCell::default(),
@@ -155,6 +192,7 @@ impl HierComm {
             one_sided: RefCell::new(None),
             model: Cell::default(),
             broken: Cell::new(false),
+            lost: Cell::new(None),
             debug: std::env::var("PHALANX_DEBUG").is_ok_and(|value| !value.is_empty() && value != "0"),
             traced: Cell::new([0; 4]),
         })
@@ -258,7 +296,18 @@ impl HierComm {
             .map(|rank| placement.node_of(rank))
             .collect();
         let world = self.world.iter().map(|rank| members.iter().position(|&member| Some(member) == *rank)).collect();
-        let part = Self::assemble(node, transport, placement, ring, world, self.rules.clone())?;
+        let hosts = members.iter().map(|&member| self.hosts[member].clone()).collect();
+        let part = Self::assemble(Parts {
+            node,
+            watch: Arc::clone(&self.watch),
+            transport,
+            placement,
+            ring,
+            world,
+            hosts,
+            rules: self.rules.clone(),
+            settings: Arc::new(self.settings_for(&members)),
+        })?;
         part.model.set(self.model.get());
         Ok(Some(part))
     }
@@ -321,14 +370,17 @@ impl HierComm {
     /// communicator on all nodes.
     ///
     /// # Errors
-    /// When an earlier call has failed, or this rank is in the midst of one.
+    /// When an earlier call has failed, or this rank is in the midst of one, or may not make one.
     pub(super) fn enter(&self) -> Result<Call<'_>> {
         if self.broken.get() {
-            return Err(Error::Broken { rank: self.rank });
+            let broken = Error::Broken { rank: self.rank };
+            return Err(self.lost.get().map_or(broken, |rank| self.rank_failed(rank)));
         }
         // Only this rank uses it: who finds it locked is inside of a step of the network.
-        if matches!(self.network.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Err(shm_core::Error::Busy { rank: self.rank }.into());
+        match self.network.try_lock() {
+            Err(TryLockError::WouldBlock) => return Err(shm_core::Error::Busy { rank: self.rank }.into()),
+            Err(TryLockError::Poisoned(network)) => network.into_inner().transport.ready()?,
+            Ok(network) => network.transport.ready()?,
         }
         Ok(Call { comm: self, unwinding: std::thread::panicking() })
     }
@@ -339,20 +391,32 @@ impl HierComm {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        let elsewhere = self.break_off();
-        // What a node's ranks find out first is that their first rank went no further: that it was told to by another node
-        // says more.
-        Err(elsewhere.map_or(error, |rank| Error::Elsewhere { rank }))
-    }
-
-    /// Ends this communicator on all nodes. Returns the rank of another node that did so before, if one did.
-    fn break_off(&self) -> Option<usize> {
         self.broken.set(true);
         self.node.give_up();
-        let mut network = self.network();
-        let elsewhere = network.alarmed();
-        network.fail(self.rank);
-        elsewhere
+        let heard = self.network().alarmed();
+        let failed = error.failed_rank().or(heard.and_then(|cause| cause.failed));
+        let failed = failed.or_else(|| if error.is_second_hand() { self.network().hear_of_failure() } else { None });
+        let heard = heard.filter(|cause| cause.rank != self.rank);
+        self.break_off(failed);
+        // What a node's ranks find out first is that their first rank went no further: that a rank has failed, or that it was
+        // told to by another node, says more.
+        Err(match (failed, heard) {
+            (Some(rank), _) => self.rank_failed(rank),
+            (None, Some(cause)) => Error::Elsewhere { rank: cause.rank },
+            (None, None) => error,
+        })
+    }
+
+    /// Ends this communicator on all nodes, because of a rank that has failed or for another reason.
+    pub(super) fn break_off(&self, failed: Option<usize>) {
+        self.broken.set(true);
+        self.lost.set(self.lost.get().or(failed));
+        self.node.give_up();
+        self.network().fail(Cause { rank: self.rank, failed });
+    }
+
+    fn rank_failed(&self, rank: usize) -> Error {
+        Error::RankFailed { rank, host: self.hosts.get(rank).cloned().unwrap_or_default() }
     }
 
     /// The outcome of a call on the node, with an error in terms of this communicator's ranks, and the end of this
@@ -362,7 +426,11 @@ impl HierComm {
     }
 
     pub(super) fn translated(&self, error: shm_core::Error) -> Error {
-        of_node(error, &self.placement, self.here, &self.world)
+        let shm_core::Error::RankFailed { rank } = error else { return of_node(error, &self.placement, self.here) };
+        match self.world.get(rank).copied().flatten() {
+            Some(rank) => self.rank_failed(rank),
+            None => Error::NodeFailed { rank: self.rank, host: self.hosts[self.rank].clone() },
+        }
     }
 
     pub(super) fn network(&self) -> MutexGuard<'_, Network> {
@@ -399,7 +467,7 @@ pub(super) struct Call<'a> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.unwinding {
-            self.comm.break_off();
+            self.comm.break_off(None);
         }
     }
 }

@@ -25,6 +25,41 @@ pub enum Error {
     #[error(transparent)]
     Nodes(#[from] crate::nodes::Error),
 
+    /// A rank has ended while others still counted on it. Pending and later calls of all ranks return this, as far as they can
+    /// know of it: those of its own node and the first ranks of the others do, and under an MPI with ULFM all.
+    #[error(
+        "rank {rank} (on host {host}) has ended; this communicator cannot be used further (the launcher's report says why it \
+         ended). Where MPI can go on without it (Open MPI 5 under `mpirun --with-ft ulfm`), shrink() makes a communicator of the others"
+    )]
+    RankFailed {
+        /// The rank that has ended; of several, one.
+        rank: usize,
+        /// Where it was.
+        host: String,
+    },
+
+    /// A process of this rank's node that is not in this communicator has ended, and with it the memory that all of the node
+    /// share.
+    #[error(
+        "rank {rank}: a process of host {host} that is not in this communicator has ended, and the memory of that node's job with it; \
+         shrink() makes a new communicator, where MPI can go on"
+    )]
+    NodeFailed {
+        /// The rank that was called.
+        rank: usize,
+        /// The host.
+        host: String,
+    },
+
+    /// The ranks that live could not make a communicator.
+    #[error("rank {rank}: no communicator of the ranks that live: {why}")]
+    NotShrunk {
+        /// The rank that was called.
+        rank: usize,
+        /// What is wrong.
+        why: String,
+    },
+
     /// A rank of another node could not go on.
     #[error(
         "rank {rank}, on another node, could not do its part of this call or an earlier one; its own error says why"
@@ -78,13 +113,32 @@ impl From<shm_core::Error> for Error {
     }
 }
 
-/// A node's error in terms of the ranks of the whole communicator: `world` has the rank of each member of the node's job,
-/// where it is in this communicator.
-pub(super) fn of_node(error: shm_core::Error, placement: &Placement, node: usize, world: &[Option<usize>]) -> Error {
+impl Error {
+    /// The rank that has ended, where this says so.
+    pub(super) fn failed_rank(&self) -> Option<usize> {
+        match self {
+            Self::RankFailed { rank, .. } => Some(*rank),
+            Self::Network(transport::Error::Failed { failed, .. }) => Some(*failed),
+            _ => None,
+        }
+    }
+
+    /// Whether it only says that others could not go on.
+    pub(super) fn is_second_hand(&self) -> bool {
+        use transport::Error as T;
+        match self {
+            Self::Node(shm_core::Error::Refused { .. }) | Self::Elsewhere { .. } | Self::Broken { .. } => true,
+            Self::Network(error) => matches!(error, T::Revoked { .. } | T::Gone { .. } | T::Library { .. }),
+            _ => false,
+        }
+    }
+}
+
+/// A node's error in terms of the ranks of the whole communicator.
+pub(super) fn of_node(error: shm_core::Error, placement: &Placement, node: usize) -> Error {
     use shm_core::Error as E;
     let global = |local: usize| placement.rank_at(node, local).unwrap_or(local);
     Error::Node(match error {
-        E::RankFailed { rank } => E::RankFailed { rank: world.get(rank).copied().flatten().unwrap_or(rank) },
         E::Refused { rank } => E::Refused { rank: global(rank) },
         E::Mismatch { rank, own, own_call } => E::Mismatch { rank: global(rank), own: global(own), own_call },
         E::Busy { rank } => E::Busy { rank: global(rank) },

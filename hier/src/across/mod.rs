@@ -18,6 +18,7 @@
 //! | `adapt` | slices that find their size |
 //! | `run` | a schedule under way, executed without waiting |
 //! | `network` | all that a rank has under way |
+//! | `shrink` | going on without ranks that have failed |
 //! | `alarm` | how nodes hear of a rank that cannot go on |
 
 mod adapt;
@@ -34,6 +35,7 @@ mod rooted;
 mod rules;
 mod run;
 mod settings;
+mod shrink;
 
 pub use communicator::HierComm;
 pub use error::{Error, Result};

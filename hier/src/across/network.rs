@@ -1,8 +1,8 @@
 //! One rank's end of the network, and what it has under way there.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::alarm::Alarm;
+use super::alarm::{Alarm, Cause};
 use super::error::{Error, Result};
 use super::run::Run;
 use crate::transport::Transport;
@@ -13,6 +13,9 @@ const BUSY_NAP: Duration = Duration::from_micros(50);
 const QUIET_NAP: Duration = Duration::from_millis(1);
 /// Looks without a sleep between them.
 const EAGER_LOOKS: u32 = 400;
+
+/// How long a rank that was only told that others cannot go on waits to hear which rank has failed.
+const HEARSAY: Duration = Duration::from_secs(1);
 
 /// Looks between two questions whether waiting has a point.
 const HEALTH_ROUND: u32 = 64;
@@ -35,11 +38,13 @@ pub(super) struct Network {
     alarm: Alarm,
     entries: Vec<Entry>,
     next: u64,
+    /// The library has told, while this rank had nothing of its own under way, that a rank is lost.
+    has_loss: bool,
 }
 
 impl Network {
     pub fn new(transport: Box<dyn Transport>, alarm: Alarm) -> Self {
-        Self { transport, alarm, entries: Vec::new(), next: 0 }
+        Self { transport, alarm, entries: Vec::new(), next: 0, has_loss: false }
     }
 
     /// Takes a run, which begins with the next step.
@@ -68,18 +73,34 @@ impl Network {
         }
         // Nothing of its own: but a message that the program began before this call may need this rank's help to move on.
         // An error shows in the program's own calls.
-        let _ = self.transport.progress();
+        self.has_loss |= self.transport.progress().is_err_and(|error| error.is_loss());
         QUIET_NAP
     }
 
-    /// The rank of another node that could not go on, if that was heard already.
+    /// Whether it was heard already that another rank cannot go on.
     pub fn knows_alarm(&self) -> bool {
-        self.alarm.is_raised()
+        self.alarm.is_raised() || self.has_loss
     }
 
-    /// The rank of another node that could not go on, if one has said so.
-    pub fn alarmed(&mut self) -> Option<usize> {
+    /// The rank of another node that could not go on, if one has said so, and why.
+    pub fn alarmed(&mut self) -> Option<Cause> {
         self.alarm.look(self.transport.as_ref())
+    }
+
+    /// Which rank has failed, if that is why others cannot go on, and the library tells it: waits a while to hear of it.
+    pub fn hear_of_failure(&mut self) -> Option<usize> {
+        let begin = Instant::now();
+        loop {
+            if let Some(&failed) = self.transport.failed().first() {
+                return Some(failed);
+            }
+            // An alarm that names nobody has other reasons.
+            match self.alarmed() {
+                Some(cause) => return cause.failed,
+                None if !self.transport.recovers() || begin.elapsed() > HEARSAY => return None,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
     }
 
     /// Waits until a run has ended. `healthy` is asked now and then whether waiting has a point.
@@ -99,8 +120,8 @@ impl Network {
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(HEALTH_ROUND) {
                 healthy()?;
-                if let Some(rank) = self.alarmed() {
-                    return Err(Error::Elsewhere { rank });
+                if let Some(cause) = self.alarmed() {
+                    return Err(Error::Elsewhere { rank: cause.rank });
                 }
             }
             if looks > EAGER_LOOKS {
@@ -118,10 +139,16 @@ impl Network {
         }
     }
 
-    /// Gives up all that is under way, and tells the other nodes that this one cannot go on.
-    pub fn fail(&mut self, first: usize) {
+    /// Tells the other nodes that this one cannot go on, and gives up all that is under way. Where a rank has failed and the
+    /// library can, it ends the messages of all: nobody waits for a rank that has turned to what comes next.
+    pub fn fail(&mut self, cause: Cause) {
+        // The alarms of others may come at any time.
+        self.transport.forsake();
+        self.alarm.raise(self.transport.as_ref(), cause);
         self.give_up();
-        self.alarm.raise(self.transport.as_ref(), first);
+        if cause.failed.is_some() {
+            self.transport.revoke();
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub use error::{Error, Result};
 pub use grouping::Nodes;
 use handover::{Attempt, Hub, Invited};
 pub use placement::Placement;
+pub use watch::Watch;
 
 /// How [`join`] does its work. What it says of the segment counts on the first rank of each node.
 #[derive(Clone, Debug)]
@@ -54,6 +55,10 @@ pub struct Joined {
     pub note: Vec<u8>,
     /// What is odd about the placement, for people: ranks of one machine that cannot share memory, and why.
     pub remarks: Vec<String>,
+    /// The host of each rank.
+    pub hosts: Vec<String>,
+    /// Keeps watch over the other processes of the node; to be dropped after `node` and all that was made of it.
+    pub watch: Watch,
 }
 
 /// Finds the nodes of a transport's ranks, and makes each node's communicator.
@@ -137,9 +142,10 @@ fn finish(attempt: Attempt, placement: Placement, rank: usize, cards: &[Card], r
         .filter(|&(other, _)| cards[members[other]].process != cards[rank].process)
         .collect();
     let job = invitation.job();
-    watch::begin(invitation.job(), local, others)?;
+    let watch = watch::begin(invitation.job(), local, others)?;
+    let hosts = cards.iter().map(|card| card.host.clone()).collect();
     match invitation.accept(Arc::new(FlatPlan)) {
-        Ok(node) => Ok(Joined { placement, node, note, remarks }),
+        Ok(node) => Ok(Joined { placement, node, note, remarks, hosts, watch }),
         Err(error) => {
             job.mark_ended(local, true);
             Err(error.into())

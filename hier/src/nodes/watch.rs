@@ -19,8 +19,17 @@ use shm_core::job::{Job, Standing};
 
 use super::error::{Error, Result};
 
-/// How often the thread looks whether its own rank has left, and there is nobody to watch for.
+/// How often the thread looks whether its own rank has left, and there is nobody to watch for, when it is not told.
 const LOOK: u16 = 1000;
+
+/// Keeps watch over the other processes of a node. Dropped once the rank has left its job, it ends the watch; the watch of a rank
+/// that has not left goes on until it has.
+#[derive(Debug, Default)]
+#[must_use = "when it is dropped after the node's communicators, the watch ends at once"]
+pub struct Watch {
+    /// The thread hears when this is closed.
+    _held: Option<OwnedFd>,
+}
 
 /// A descriptor that is readable, wherever it is sent to, once this process has ended: its pidfd, or, where the system
 /// refuses that, a pipe whose other end is held until then.
@@ -45,27 +54,28 @@ fn pipe_of_life() -> Result<OwnedFd> {
 }
 
 /// Begins to watch over `others`, ranks of the job with their lives, on behalf of the rank `own`, until that has left.
-pub(super) fn begin(job: Job, own: usize, others: Vec<(usize, OwnedFd)>) -> Result<()> {
+pub(super) fn begin(job: Job, own: usize, others: Vec<(usize, OwnedFd)>) -> Result<Watch> {
     if others.is_empty() {
-        return Ok(());
+        return Ok(Watch::default());
     }
+    let (word, held) = pipe2(OFlag::O_CLOEXEC).map_err(Error::system("making a pipe"))?;
     let job = Arc::new(job);
     leave_at_exit(&job, own)?;
     // The program's signals are for the program's own threads.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map_err(Error::system("blocking signals"))?;
     let thread = std::thread::Builder::new().name("rank-watch".to_owned()).stack_size(128 << 10);
-    let started = thread.spawn(move || watch(&job, own, others));
+    let started = thread.spawn(move || watch(&job, own, others, Some(word)));
     before.thread_set_mask().map_err(Error::system("unblocking signals"))?;
     match started {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(Watch { _held: Some(held) }),
         Err(error) => Err(Error::System { what: "starting a thread", cause: error.to_string() }),
     }
 }
 
-fn watch(job: &Job, own: usize, mut others: Vec<(usize, OwnedFd)>) {
+fn watch(job: &Job, own: usize, mut others: Vec<(usize, OwnedFd)>, mut word: Option<OwnedFd>) {
     while !others.is_empty() && !has_ended(job, own) {
-        let mut lives: Vec<PollFd<'_>> =
-            others.iter().map(|(_, life)| PollFd::new(life.as_fd(), PollFlags::POLLIN)).collect();
+        let fds = others.iter().map(|(_, life)| life).chain(&word);
+        let mut lives: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
         // Interrupted or not, all are looked at; a refusal shows as no events, and is tried again later.
         if poll(&mut lives, PollTimeout::from(LOOK)).is_err() {
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -81,6 +91,10 @@ fn watch(job: &Job, own: usize, mut others: Vec<(usize, OwnedFd)>) {
             }
             !has_ended_now
         });
+        // Closed: the rank has left, or will do so untold.
+        if ended.next() == Some(true) {
+            word = None;
+        }
     }
 }
 
@@ -131,7 +145,7 @@ mod tests {
         let world = job.attach(0, Arc::new(FlatPlan)).unwrap();
         let _other = job.attach(1, Arc::new(FlatPlan)).unwrap();
         let mut process = Command::new("sleep").arg("60").spawn().unwrap();
-        begin(job, 0, vec![(1, life(&process))]).unwrap();
+        let _watch = begin(job, 0, vec![(1, life(&process))]).unwrap();
         let waits = std::thread::spawn(move || (world.barrier().unwrap_err(), Instant::now()));
         std::thread::sleep(Duration::from_millis(100));
         assert!(!waits.is_finished());
@@ -164,7 +178,28 @@ mod tests {
         let job = Arc::new(job);
         job.mark_ended(0, false);
         // Returns, although the other rank lives on.
-        watch(&job, 0, vec![(1, life().unwrap())]);
+        watch(&job, 0, vec![(1, life().unwrap())], None);
         assert_eq!(job.standing(1), Standing::Absent);
+    }
+
+    #[test]
+    fn the_watch_ends_at_once_when_it_is_dropped_after_its_rank_has_left() {
+        for rank_leaves_first in [true, false] {
+            let job = Arc::new(Job::create(&JobSpec::new(2).unwrap()).unwrap());
+            let (word, held) = pipe2(OFlag::O_CLOEXEC).unwrap();
+            let guard = Watch { _held: Some(held) };
+            let watched = Arc::clone(&job);
+            let thread = std::thread::spawn(move || watch(&watched, 0, vec![(1, life().unwrap())], Some(word)));
+            if rank_leaves_first {
+                job.mark_ended(0, false);
+                drop(guard);
+            } else {
+                drop(guard);
+                std::thread::sleep(Duration::from_millis(50));
+                assert!(!thread.is_finished(), "the watch of a rank that is there has ended");
+                job.mark_ended(0, false);
+            }
+            thread.join().unwrap();
+        }
     }
 }

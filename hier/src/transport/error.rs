@@ -51,6 +51,34 @@ pub enum Error {
         peer: usize,
     },
 
+    /// The library below has noticed that a rank's process has ended.
+    #[error("rank {rank}: rank {failed} has failed: its process has ended, or cannot be reached")]
+    Failed {
+        /// The rank that noticed.
+        rank: usize,
+        /// The lowest rank of which it is known.
+        failed: usize,
+    },
+
+    /// Another rank has ended the transport for all ([`Transport::revoke`](super::Transport::revoke)).
+    #[error("rank {rank}: another rank has ended all messages of this group (MPI_Comm_revoke); its own error says why")]
+    Revoked {
+        /// The rank that was called.
+        rank: usize,
+    },
+
+    /// The library below cannot go on once a rank has failed.
+    #[error(
+        "rank {rank}: {library} cannot go on without a rank that has failed; an MPI with ULFM can, such as Open MPI 5 \
+         under `mpirun --with-ft ulfm`"
+    )]
+    NoRecovery {
+        /// The rank that was called.
+        rank: usize,
+        /// The library.
+        library: String,
+    },
+
     /// A message of another length than its receive.
     #[error(
         "rank {rank} waits for {expected} bytes from rank {peer} (tag {tag}), but {arrived} came; \
@@ -103,6 +131,12 @@ pub enum Error {
         /// What MPI granted.
         level: &'static str,
     },
+
+    /// No communicator at all.
+    #[error(
+        "the communicator is MPI_COMM_NULL: this process is in no group; ranks that a split left out must not make one"
+    )]
+    NoCommunicator,
 
     /// A communicator between two groups.
     #[error("the communicator is an intercommunicator, between two groups; merge them first (MPI_Intercomm_merge)")]
@@ -157,4 +191,12 @@ pub enum Error {
         /// The rank that was called.
         rank: usize,
     },
+}
+
+impl Error {
+    /// Whether a rank is lost, or all messages were ended because of one: every later call fails likewise.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Revoked { .. })
+    }
 }

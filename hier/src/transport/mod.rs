@@ -37,8 +37,8 @@ pub const MOST_TAG: u32 = 32_767;
 /// (MPI 4.0, 3.5), and a send may not end before its receive was posted.
 ///
 /// # Errors
-/// After [`Error::Length`] the two ranks are out of step, and after [`Error::Gone`] or [`Error::Library`] a rank is
-/// missing: the transport is of no more use between them. After all other errors it is as it was before the call.
+/// After [`Error::Length`] the two ranks are out of step, and after [`Error::Gone`], [`Error::Failed`] or [`Error::Library`]
+/// a rank is missing: the transport is of no more use between them. After all other errors it is as it was before the call.
 ///
 /// # Ending at an error
 /// Every request ends in one of two ways: [`test`](Transport::test) returns `Ok(true)`, or the request is given to
@@ -123,6 +123,54 @@ pub trait Transport: Send {
     fn window(&self, bytes: usize) -> Result<Option<Box<dyn Window>>> {
         let _ = bytes;
         Ok(None)
+    }
+
+    /// Whether calls can be made now, by this thread: looked at once for a whole collective.
+    ///
+    /// # Errors
+    /// [`Error::Thread`], [`Error::Finalised`].
+    fn ready(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the library below can go on once a rank has failed: then calls that need that rank, and all receives,
+    /// return [`Error::Failed`], and `failed`, `revoke`, `agree` and `shrink` are of use.
+    fn recovers(&self) -> bool {
+        false
+    }
+
+    /// The ranks that are known to have failed, ascending. Not collective; another rank may know of more.
+    fn failed(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Ends all messages under way, and all later ones, on all ranks: they return [`Error::Revoked`]. Not collective: the
+    /// others need not call anything. Returns whether the library below can do it.
+    fn revoke(&self) -> bool {
+        false
+    }
+
+    /// Says that messages may be on their way here that nobody will receive: what the library below holds for this transport is
+    /// not given back when it is dropped, so that none of them can reach one that is made later.
+    fn forsake(&self) {}
+
+    /// Whether all ranks that live say yes, and no other has failed: the same answer on all of them. Works after
+    /// [`revoke`](Transport::revoke) too. Collective over the ranks that live.
+    ///
+    /// # Errors
+    /// [`Error::NoRecovery`]; [`Error::Library`].
+    fn agree(&self, yes: bool) -> Result<bool> {
+        let _ = yes;
+        Err(Error::NoRecovery { rank: self.rank(), library: self.describe() })
+    }
+
+    /// A transport between the ranks that live, in the same order, and their ranks in this one. This one is of no more use.
+    /// Collective over the ranks that live.
+    ///
+    /// # Errors
+    /// [`Error::NoRecovery`]; [`Error::Library`].
+    fn shrink(&self) -> Result<(Box<dyn Transport>, Vec<usize>)> {
+        Err(Error::NoRecovery { rank: self.rank(), library: self.describe() })
     }
 
     /// What it is, for people: the library and its version, what it grants.

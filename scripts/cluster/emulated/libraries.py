@@ -19,10 +19,24 @@ SIGNS = {"openmpi": "Open MPI", "mpich": "HYDRA"}
 EVERYTHING = 4 << 20
 # MPICH's launcher answers in lines of 1024 bytes.
 LONGEST_PATTERN = 900
+# Where the programs of a library are, of which another version than the installed one was asked for.
+FOLDERS = {}
+
+
+def choose(word):
+    """The library that `openmpi`, `mpich`, or one of them with `=FOLDER` of its commands, asks for."""
+    library, _, folder = word.partition("=")
+    if library not in NAMES:
+        raise ValueError(f"--mpi is {' or '.join(NAMES)}, with =FOLDER for another than the installed one, or both; not {word!r}")
+    if folder:
+        FOLDERS[library] = os.path.abspath(folder)
+    return library
 
 
 def find(library, program="mpirun"):
     """The path of a program of this library, or None."""
+    if library in FOLDERS:
+        return shutil.which(f"{FOLDERS[library]}/{program.removesuffix('.' + library)}")
     found = shutil.which(f"{program}.{library}")
     if found or program != "mpirun":
         return found
@@ -117,8 +131,36 @@ def _open_mpi_settings(layout, directory, eager):
     if eager:
         limits = ("eager_limit", "rndv_eager_limit", "max_send_size")
         settings |= {f"btl_tcp_{limit}": EVERYTHING for limit in limits}
+    if _is_prrte():
+        settings, prrte = _of_prrte(settings, hostfile, mapping, directory)
+    else:
+        prrte = {}
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return hostfile, lines, {f"OMPI_MCA_{name}": str(value) for name, value in settings.items()} | root
+    return hostfile, lines, {f"OMPI_MCA_{name}": str(value) for name, value in settings.items()} | prrte | root
+
+
+def _is_prrte():
+    """Whether Open MPI's launcher is that of version 5 on."""
+    said = subprocess.run([find("openmpi"), "--version"], capture_output=True, text=True).stdout
+    version = said.partition("(Open MPI) ")[2].partition(".")[0]
+    return version.isdigit() and int(version) >= 5
+
+
+def _of_prrte(settings, hostfile, mapping, directory):
+    """The same for the launcher of Open MPI 5, which has names of its own; the rest is MPI's."""
+    launcher = {
+        "plm": "ssh",
+        "plm_ssh_agent": f"{directory}/bin/rsh",
+        "plm_ssh_no_tree_spawn": 1,
+        "plm_ssh_num_concurrent": 256,
+        "prte_default_hostfile": hostfile,
+        "rmaps_default_mapping_policy": f"{mapping}:oversubscribe",
+        "hwloc_default_binding_policy": "none",
+        "prte_if_include": "eth0",
+    }
+    kept = {name: value for name, value in settings.items() if name.startswith(("btl", "pml", "mpi_"))}
+    kept["btl"] = "self,sm,tcp"
+    return kept, {f"PRTE_MCA_{name}": str(value) for name, value in launcher.items()}
 
 
 def _mpich_settings(layout, directory, eager):

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use phalanx_tests::command::{self, Ended};
 
-use crate::library::{Library, find, root, skip, target};
+use crate::library::{Family, Library, find, root, skip, target};
 
 /// Seconds after which a job is stopped: by SIGTERM, so that its launcher stops all ranks, then by SIGKILL.
 const LIMIT: u64 = 100;
@@ -98,6 +98,18 @@ pub fn run_built_for(
     variables: &[(&str, &str)],
     words: &[&str],
 ) -> Option<Done> {
+    run_with(built, library, hosts, &[], variables, words)
+}
+
+/// [`run`] with further options of mpirun.
+pub fn run_with(
+    built: Library,
+    library: Library,
+    hosts: Hosts,
+    options: &[&str],
+    variables: &[(&str, &str)],
+    words: &[&str],
+) -> Option<Done> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     // Ranks of two jobs at once would wait for each other's turns on the cores.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -121,10 +133,15 @@ pub fn run_built_for(
     let mut inner = match hosts {
         Hosts::One(ranks) => {
             let mut mpirun = library.mpirun();
+            mpirun.args(options);
             mpirun.args(["-n", &ranks.to_string()]);
             mpirun
         }
-        _ => on_cluster(library, hosts),
+        _ => {
+            let mut run = on_cluster(library, hosts);
+            run.args(options);
+            run
+        }
     };
     inner.arg(&program).args(words);
     let mut job = command::bare("timeout".as_ref());
@@ -158,11 +175,11 @@ fn on_cluster(library: Library, hosts: Hosts) -> Command {
     let count = hosts.nodes();
     let mut run = command::bare(&root().join("scripts/cluster/run"));
     run.args(["-q", "-r", "0", "-n", &count.to_string(), "-s", &count.div_ceil(2).to_string()]);
-    run.args(["--slots", &slots.to_string(), "--placement", placement, "--mpi", library.name(), "--share"]);
-    run.arg(target().join(format!("mpi-{}", library.name()))).args(["--", "sh", "-c", START, "sh"]);
+    run.args(["--slots", &slots.to_string(), "--placement", placement, "--mpi", &library.on_cluster(), "--share"]);
+    run.arg(target().join(format!("mpi-{}", library.name))).args(["--", "sh", "-c", START, "sh"]);
     if let Hosts::Uneven(ranks) = hosts {
         let list: Vec<String> = ranks.iter().enumerate().map(|(host, ranks)| format!("n{host}:{ranks}")).collect();
-        let option = if library == Library::OpenMpi { "--host" } else { "-hosts" };
+        let option = if library.family == Family::OpenMpi { "--host" } else { "-hosts" };
         run.args([option, &list.join(","), "-np", &hosts.ranks().to_string()]);
     }
     run

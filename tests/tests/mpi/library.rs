@@ -2,41 +2,87 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use phalanx_tests::command;
 
 /// The variable that makes a missing MPI a failure: `PHALANX_TEST_MPI=required`.
 const REQUIRED: &str = "PHALANX_TEST_MPI";
+/// The variable that says which MPIs are tested: `openmpi,mpich,openmpi5=/opt/openmpi5/bin`. The first two are those of Debian, whose
+/// commands end in their names; others are given with the folder of their commands.
+const CHOSEN: &str = "PHALANX_TEST_MPIS";
 
-/// An MPI, by the end of its commands' names (`mpirun.openmpi`).
+/// Whose launcher and library it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Library {
+pub enum Family {
     OpenMpi,
     Mpich,
+    Intel,
+}
+
+/// An MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// As its target folder is named.
+    pub name: &'static str,
+    pub family: Family,
+    /// Where its commands are; those of Debian have its name at the end.
+    folder: Option<&'static Path>,
 }
 
 impl Library {
-    pub const ALL: [Self; 2] = [Self::OpenMpi, Self::Mpich];
+    const DEBIAN: [Self; 2] = [
+        Self { name: "openmpi", family: Family::OpenMpi, folder: None },
+        Self { name: "mpich", family: Family::Mpich, folder: None },
+    ];
 
-    /// As its commands and its target folder are named.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OpenMpi => "openmpi",
-            Self::Mpich => "mpich",
+    /// All that are to be tested.
+    ///
+    /// # Panics
+    /// When one is given that cannot be.
+    pub fn all() -> &'static [Self] {
+        static ALL: OnceLock<Vec<Library>> = OnceLock::new();
+        ALL.get_or_init(|| match std::env::var(CHOSEN) {
+            Ok(chosen) if !chosen.is_empty() => chosen.split(',').map(Self::chosen).collect(),
+            _ => Self::DEBIAN.to_vec(),
+        })
+    }
+
+    fn chosen(word: &str) -> Self {
+        if let Some(library) = Self::DEBIAN.into_iter().find(|library| library.name == word) {
+            return library;
         }
+        let (name, folder) =
+            word.split_once('=').unwrap_or_else(|| panic!("{CHOSEN}: {word:?} is neither of Debian nor NAME=FOLDER"));
+        let mpirun = Path::new(folder).join("mpirun");
+        let said = Command::new(&mpirun).arg("--version").output();
+        let said = said.unwrap_or_else(|error| panic!("{CHOSEN}: {}: {error}", mpirun.display())).stdout;
+        let said = String::from_utf8_lossy(&said);
+        let signs = [("Open MPI", Family::OpenMpi), ("Intel", Family::Intel), ("HYDRA", Family::Mpich)];
+        let family = signs.into_iter().find(|(sign, _)| said.contains(sign));
+        let (_, family) = family.unwrap_or_else(|| panic!("{CHOSEN}: {} is of no known MPI", mpirun.display()));
+        Self { name: name.to_owned().leak(), family, folder: Some(Path::new(folder.to_owned().leak())) }
+    }
+
+    /// What `scripts/cluster/run --mpi` takes.
+    pub fn on_cluster(self) -> String {
+        let family = if self.family == Family::OpenMpi { "openmpi" } else { "mpich" };
+        self.folder.map_or(family.to_owned(), |folder| format!("{family}={}", folder.display()))
     }
 
     fn packages(self) -> &'static str {
-        match self {
-            Self::OpenMpi => "openmpi-bin libopenmpi-dev",
-            Self::Mpich => "mpich libmpich-dev",
+        match self.family {
+            Family::OpenMpi => "openmpi-bin libopenmpi-dev",
+            _ => "mpich libmpich-dev",
         }
     }
 
     /// The path of one of its commands, where it is installed.
     fn command(self, name: &str) -> Option<PathBuf> {
-        find(&format!("{name}.{}", self.name()))
+        match self.folder {
+            Some(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
+            None => find(&format!("{name}.{}", self.name)),
+        }
     }
 
     /// Whether it can be tested here; says why not.
@@ -46,9 +92,20 @@ impl Library {
     pub fn is_here(self) -> bool {
         let missing = ["mpirun", "mpicc"].into_iter().find(|name| self.command(name).is_none());
         let Some(missing) = missing else { return true };
-        let (name, packages) = (self.name(), self.packages());
+        let (name, packages) = (self.name, self.packages());
         skip(REQUIRED, &format!("{missing}.{name} is missing: apt-get install --no-install-recommends {packages}"));
         false
+    }
+
+    /// Whether it can go on without a rank that has failed: Open MPI from 5 on, unless it was built without.
+    pub fn recovers(self) -> bool {
+        if self.family != Family::OpenMpi {
+            return false;
+        }
+        // The option is one of the launcher that has it.
+        let mut mpirun = self.mpirun();
+        let tried = mpirun.args(["--with-ft", "ulfm", "-n", "1", "true"]).output();
+        tried.is_ok_and(|done| done.status.success())
     }
 
     /// The folder of the programs for this MPI, built for it once. Each MPI has a target folder of its own within the
@@ -56,40 +113,63 @@ impl Library {
     ///
     /// # Panics
     /// When they do not build.
-    pub fn programs(self) -> &'static Path {
-        static BUILT: [OnceLock<PathBuf>; 2] = [const { OnceLock::new() }; 2];
-        BUILT[self as usize].get_or_init(|| {
-            let folder = target().join(format!("mpi-{}", self.name()));
-            let built = Command::new(env!("CARGO"))
-                .args(["build", "--quiet", "--package", "phalanx", "--package", "phalanx-tests"])
-                .args(["--features", "phalanx/mpi,phalanx-tests/mpi"])
-                .args(["--bin", "mpi_rank", "--example", "digits", "--example", "cg"])
-                .arg("--target-dir")
-                .arg(&folder)
-                .env("MPICC", format!("mpicc.{}", self.name()))
-                // They are built for these tests alone; without lines for debuggers in half of the time.
-                .env("CARGO_PROFILE_DEV_DEBUG", "0")
-                .current_dir(root())
-                .output()
-                .expect("cargo starts");
-            let errors = String::from_utf8_lossy(&built.stderr);
-            let hint = match errors.contains("libclang") {
-                true => "\nrsmpi wants libclang: apt-get install --no-install-recommends libclang1-14 libclang-common-14-dev",
-                false => "",
-            };
-            assert!(built.status.success(), "the programs for {self:?} do not build:\n{errors}{hint}");
-            folder.join("debug")
-        })
+    pub fn programs(self) -> PathBuf {
+        static BUILT: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = target().join(format!("mpi-{}", self.name));
+        if !built.contains(&self.name) {
+            self.build(&folder);
+            built.push(self.name);
+        }
+        folder.join("debug")
+    }
+
+    fn build(self, folder: &Path) {
+        let mpicc = self.command("mpicc").expect("it is here");
+        let mut build = command::bare(env!("CARGO").as_ref());
+        build
+            .args(["build", "--quiet", "--package", "phalanx", "--package", "phalanx-tests"])
+            .args(["--features", "phalanx/mpi,phalanx-tests/mpi"])
+            .args(["--bin", "mpi_rank", "--example", "digits", "--example", "cg"])
+            .arg("--target-dir")
+            .arg(folder)
+            .env("MPICC", mpicc)
+            // They are built for these tests alone; without lines for debuggers in half of the time.
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .current_dir(root());
+        if let Some(commands) = self.folder {
+            // Which of several libraries of one name it loads.
+            let library = commands.parent().unwrap_or(commands).join("lib");
+            build.env("RUSTFLAGS", format!("-Clink-arg=-Wl,-rpath,{}", library.display()));
+        }
+        self.set_root(&mut build);
+        let built = build.output().expect("cargo starts");
+        let errors = String::from_utf8_lossy(&built.stderr);
+        let hint = match errors.contains("libclang") {
+            true => {
+                "\nrsmpi wants libclang: apt-get install --no-install-recommends libclang1-14 libclang-common-14-dev"
+            }
+            false => "",
+        };
+        assert!(built.status.success(), "the programs for {self:?} do not build:\n{errors}{hint}");
     }
 
     /// Its mpirun on this machine, as a test wants it: also for root, for more ranks than cores, with ranks bound nowhere.
     pub fn mpirun(self) -> Command {
         let mut mpirun = command::bare(&self.command("mpirun").expect("it is here"));
-        if self == Self::OpenMpi {
+        self.set_root(&mut mpirun);
+        if self.family == Family::OpenMpi {
             mpirun.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
             mpirun.args(["--oversubscribe", "--bind-to", "none"]);
         }
         mpirun
+    }
+
+    /// Intel's commands ask where they are.
+    fn set_root(self, command: &mut Command) {
+        if let (Family::Intel, Some(commands)) = (self.family, self.folder) {
+            command.env("I_MPI_ROOT", commands.parent().unwrap_or(commands));
+        }
     }
 }
 

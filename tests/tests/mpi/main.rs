@@ -1,7 +1,7 @@
 //! Ranks that an MPI's mpirun starts, on this machine and on the hosts of an emulated cluster: answers, the program's own
 //! messages beside the collectives, failures, and the examples.
 //!
-//! Each MPI that is installed is tested; programs are built for it once (`mpi_rank`, and the examples). What cannot be tested
+//! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names (see `library`); programs are built for it once (`mpi_rank`, and the examples). What cannot be tested
 //! here says so on stderr and passes, unless `PHALANX_TEST_MPI=required` or `PHALANX_TEST_CLUSTER=required`.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ mod examples;
 mod failures;
 mod job;
 mod library;
+mod recovery;
 
 use job::{Hosts, SWITCHES_KNOWN, run};
 use library::Library;
@@ -48,7 +49,7 @@ fn seed() -> String {
 
 /// Tests every MPI of this machine.
 fn each(test: impl Fn(Library)) {
-    Library::ALL.into_iter().filter(|library| library.is_here()).for_each(test);
+    Library::all().iter().copied().filter(|library| library.is_here()).for_each(test);
 }
 
 #[test]
@@ -119,4 +120,10 @@ fn receives_of_anything_get_nothing_of_ours() {
 #[ignore = "takes 6 GiB and minutes"]
 fn answers_to_long_messages() {
     each(|library| well(library, Hosts::Cluster(2, 1, "block"), &[], &["long"]));
+}
+
+#[test]
+#[ignore = "takes 9 GiB and minutes"]
+fn answers_to_more_elements_than_an_int_counts() {
+    each(|library| well(library, Hosts::Cluster(2, 1, "block"), &[], &["octets"]));
 }

@@ -100,6 +100,11 @@ pub(super) fn library_version() -> Result<String> {
     checked("MPI_Get_library_version", code).map(|()| as_text(&text, length))
 }
 
+pub(super) fn no_communicator() -> MPI_Comm {
+    // SAFETY: a constant that is filled before main.
+    unsafe { ffi::RSMPI_COMM_NULL }
+}
+
 pub(super) fn is_between_groups(comm: MPI_Comm) -> Result<bool> {
     let mut flag = 0;
     // SAFETY: the communicator is valid, by contract of the transport.
@@ -122,8 +127,7 @@ pub(super) fn size(comm: MPI_Comm) -> Result<usize> {
 }
 
 pub(super) fn duplicate(comm: MPI_Comm) -> Result<MPI_Comm> {
-    // SAFETY: a constant that is filled before main.
-    let mut new = unsafe { ffi::RSMPI_COMM_NULL };
+    let mut new = no_communicator();
     // SAFETY: the communicator is valid, by contract of the transport.
     let code = unsafe { ffi::PMPI_Comm_dup(comm, &mut new) };
     checked("MPI_Comm_dup", code).map(|()| new)
@@ -140,8 +144,7 @@ pub(super) fn gather_bytes(comm: MPI_Comm, own: u8, size: usize) -> Result<Vec<u
 
 /// The communicator of those ranks that share memory, ordered by `key`.
 pub(super) fn split_by_memory(comm: MPI_Comm, key: c_int) -> Result<MPI_Comm> {
-    // SAFETY: a constant that is filled before main.
-    let mut new = unsafe { ffi::RSMPI_COMM_NULL };
+    let mut new = no_communicator();
     // SAFETY: a constant that is filled before main.
     let shared = unsafe { ffi::RSMPI_COMM_TYPE_SHARED };
     // SAFETY: a constant that is filled before main.
@@ -158,8 +161,7 @@ pub(super) fn create_group(comm: MPI_Comm, members: &[c_int], tag: c_int) -> Res
     // SAFETY: the group is valid; the list has so many ranks, which were checked.
     let code = unsafe { ffi::PMPI_Group_incl(all.0, members.len() as c_int, members.as_ptr(), &mut some.0) };
     checked("MPI_Group_incl", code)?;
-    // SAFETY: a constant that is filled before main.
-    let mut new = unsafe { ffi::RSMPI_COMM_NULL };
+    let mut new = no_communicator();
     // SAFETY: communicator and group are valid.
     let code = unsafe { ffi::PMPI_Comm_create_group(comm, some.0, tag, &mut new) };
     checked("MPI_Comm_create_group", code).map(|()| new)
@@ -167,22 +169,28 @@ pub(super) fn create_group(comm: MPI_Comm, members: &[c_int], tag: c_int) -> Res
 
 /// The ranks, in `outer`, of those who are in `inner`.
 pub(super) fn ranks_in(inner: MPI_Comm, outer: MPI_Comm) -> Result<Vec<c_int>> {
-    let (from, to) = (group(inner)?, group(outer)?);
-    let count = size(inner)?;
-    let ranks: Vec<c_int> = (0..count as c_int).collect();
-    let mut translated = vec![0; count];
+    translated(&group(inner)?, &group(outer)?)
+}
+
+/// The ranks, in the group `to`, of all members of the group `from`.
+pub(super) fn translated(from: &Group, to: &Group) -> Result<Vec<c_int>> {
+    let mut count = 0;
+    // SAFETY: the group is valid.
+    let code = unsafe { ffi::PMPI_Group_size(from.0, &mut count) };
+    checked("MPI_Group_size", code)?;
+    let ranks: Vec<c_int> = (0..count).collect();
+    let mut translated = vec![0; ranks.len()];
     // SAFETY: both groups are valid, and both lists have `count` ranks.
-    let code = unsafe {
-        ffi::PMPI_Group_translate_ranks(from.0, count as c_int, ranks.as_ptr(), to.0, translated.as_mut_ptr())
-    };
+    let code = unsafe { ffi::PMPI_Group_translate_ranks(from.0, count, ranks.as_ptr(), to.0, translated.as_mut_ptr()) };
     checked("MPI_Group_translate_ranks", code).map(|()| translated)
 }
 
 /// A group, given back when it is dropped.
-struct Group(ffi::MPI_Group);
+pub(super) struct Group(pub ffi::MPI_Group);
 
 impl Group {
-    fn empty() -> Self {
+    /// None, to be filled.
+    pub fn empty() -> Self {
         // SAFETY: a constant that is filled before main.
         Self(unsafe { ffi::RSMPI_GROUP_NULL })
     }
@@ -198,7 +206,7 @@ impl Drop for Group {
     }
 }
 
-fn group(comm: MPI_Comm) -> Result<Group> {
+pub(super) fn group(comm: MPI_Comm) -> Result<Group> {
     let mut group = Group::empty();
     // SAFETY: the communicator is valid.
     let code = unsafe { ffi::PMPI_Comm_group(comm, &mut group.0) };
@@ -262,6 +270,22 @@ pub(super) fn take(comm: MPI_Comm) -> Result<Option<Arrived>> {
     let status = unsafe { status.assume_init() };
     let (from, tag) = (status.MPI_SOURCE as usize, status.MPI_TAG as u32);
     Ok(Some(Arrived { message, from, tag, bytes: usize::try_from(count).unwrap_or(usize::MAX) }))
+}
+
+/// Lets messages move, and failures be noticed, whatever has become of other communicators: a look for a message of this
+/// process to itself, which is not taken.
+pub(super) fn turn() {
+    // SAFETY: a constant that is filled before main.
+    let own = unsafe { ffi::RSMPI_COMM_SELF };
+    // SAFETY: a constant that is filled before main.
+    let any_source = unsafe { ffi::RSMPI_ANY_SOURCE };
+    // SAFETY: a constant that is filled before main.
+    let any_tag = unsafe { ffi::RSMPI_ANY_TAG };
+    // SAFETY: a constant that is filled before main.
+    let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
+    let mut flag = 0;
+    // SAFETY: MPI's own communicator of this process; MPI is running.
+    let _ = unsafe { ffi::PMPI_Iprobe(any_source, any_tag, own, &mut flag, ignore) };
 }
 
 /// Receives a message that was taken.

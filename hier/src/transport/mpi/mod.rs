@@ -1,6 +1,7 @@
 //! Messages over MPI.
 
 mod calls;
+mod recovery;
 mod start;
 mod window;
 
@@ -17,10 +18,16 @@ use super::parts::{LONGEST_WHOLE, parts};
 use super::slots::{Request, Slots};
 use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
 use calls::{Arrived, Failure};
+use recovery::{Loss, Recovery};
 pub use start::ThreadLevel;
 
 /// How long requests that were dropped may delay the end of the transport.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How long what is given up may take, before all messages of all ranks are ended so that it does.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long it may take from then on: a rank hears of it when it is next in MPI.
+const REVOKED: Duration = Duration::from_secs(60);
 
 /// The tag under which the members of a subset find each other: of calls, not of messages, and so of all tags one.
 const SUBSET_TAG: c_int = 1;
@@ -39,6 +46,9 @@ const SUBSET_TAG: c_int = 1;
 /// makes MPICH 4.0 abort the job, and has Open MPI 4.1 write beyond the buffer (by CMA and TCP). It costs one more copy of
 /// messages that are short enough to be sent eagerly.
 ///
+/// Under an MPI with ULFM (Open MPI 5, `mpirun --with-ft ulfm`) it [recovers](Transport::recovers) from ranks that fail.
+///
+/// Calls on the program's own communicator, to make the duplicate, follow the error handler that the program has set there.
 /// Drop it before `MPI_Finalize`; after that nothing is given back.
 pub struct MpiTransport {
     /// I1: a duplicate that only this object uses, freed once.
@@ -54,6 +64,9 @@ pub struct MpiTransport {
     longest_whole: usize,
     /// A call has failed: the communicator is not given back, since that may wait for a rank that is gone.
     broken: Cell<bool>,
+    /// What MPI can do once a rank has failed.
+    recovery: Option<&'static Recovery>,
+    revoked: Cell<bool>,
 }
 
 // SAFETY: below MPI_THREAD_SERIALIZED every call that reaches MPI is refused outside of the home thread (`enter`); from
@@ -92,7 +105,7 @@ impl MpiTransport {
     ///
     /// # Errors
     /// [`Error::NotInitialised`], [`Error::Finalised`]; [`Error::Thread`] from a thread that may not use MPI;
-    /// [`Error::Singletons`]; [`Error::Intercommunicator`]; [`Error::Library`].
+    /// [`Error::Singletons`]; [`Error::NoCommunicator`], [`Error::Intercommunicator`]; [`Error::Library`].
     pub fn new<C: Communicator>(communicator: &C) -> Result<Self> {
         // SAFETY: rsmpi's communicators are valid as long as they live.
         unsafe { Self::from_raw(communicator.as_raw()) }
@@ -117,6 +130,9 @@ impl MpiTransport {
     /// `communicator` is valid, or MPI is not initialised.
     pub unsafe fn from_raw(communicator: MPI_Comm) -> Result<Self> {
         let level = start::ready()?;
+        if communicator == calls::no_communicator() {
+            return Err(Error::NoCommunicator);
+        }
         let failed = |failure: Failure| failure.of(0, None);
         if calls::is_between_groups(communicator).map_err(failed)? {
             return Err(Error::Intercommunicator);
@@ -152,7 +168,8 @@ impl MpiTransport {
         let messages =
             Messages { requests: Slots::new(), posted: HashMap::new(), early: HashMap::new(), sinks: Vec::new() };
         let (messages, broken) = (RefCell::new(messages), Cell::new(false));
-        Ok(Self { comm, groups, rank, size, level, home, messages, longest_whole, broken })
+        let (recovery, revoked) = (Recovery::find(), Cell::new(false));
+        Ok(Self { comm, groups, rank, size, level, home, messages, longest_whole, broken, recovery, revoked })
     }
 
     /// Whether the calling thread may use MPI.
@@ -164,9 +181,19 @@ impl MpiTransport {
         Ok(())
     }
 
-    fn failed(&self, failure: Failure, peer: Option<usize>) -> Error {
+    fn failure(&self, failure: Failure, peer: Option<usize>) -> Error {
         self.broken.set(true);
-        failure.of(self.rank, peer)
+        let loss = self.recovery.and_then(|recovery| recovery.loss(&failure));
+        let Some(loss) = loss else { return failure.of(self.rank, peer) };
+        self.revoked.set(self.revoked.get() || loss == Loss::Revoked);
+        match self.failed().first().copied().or(peer.filter(|_| loss == Loss::Failed)) {
+            Some(failed) => Error::Failed { rank: self.rank, failed },
+            None => Error::Revoked { rank: self.rank },
+        }
+    }
+
+    fn recovery(&self) -> Result<&'static Recovery> {
+        self.recovery.ok_or_else(|| Error::NoRecovery { rank: self.rank, library: start::library() })
     }
 
     /// A message of which nothing has begun.
@@ -189,7 +216,7 @@ impl MpiTransport {
             // SAFETY: I2: the part lies within the buffer.
             let request =
                 unsafe { calls::send(self.comm, pending.peer as c_int, pending.tag as c_int, data, part as c_int) };
-            pending.begin(request.map_err(|failure| self.failed(failure, Some(pending.peer)))?, part);
+            pending.begin(request.map_err(|failure| self.failure(failure, Some(pending.peer)))?, part);
         }
         Ok(())
     }
@@ -207,7 +234,7 @@ impl MpiTransport {
     fn give_to_first(&self, messages: &mut Messages, arrived: Arrived, key: (usize, u32)) -> Result<Option<Arrived>> {
         let Messages { requests, posted, sinks, .. } = messages;
         let Some(queue) = posted.get_mut(&key) else { return Ok(Some(arrived)) };
-        let failed = |failure| self.failed(failure, Some(key.0));
+        let failed = |failure| self.failure(failure, Some(key.0));
         while let Some(first) = queue.front() {
             let part = requests.get(first).and_then(|pending| Some((self.next_part(pending)?, pending)));
             let Some((part, pending)) = part else {
@@ -242,7 +269,7 @@ impl MpiTransport {
         if !messages.sinks.is_empty() {
             messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
         }
-        let arrived = calls::take(self.comm).map_err(|failure| self.failed(failure, None))?;
+        let arrived = calls::take(self.comm).map_err(|failure| self.failure(failure, None))?;
         let Some(arrived) = arrived else { return Ok(false) };
         if let Some(arrived) = self.give(messages, arrived)? {
             messages.early.entry((arrived.from, arrived.tag)).or_default().push_back(arrived);
@@ -275,7 +302,7 @@ impl MpiTransport {
                 Ok(true) => drop(pending.under_way.remove(0)),
                 Err(failure) => {
                     pending.under_way.remove(0);
-                    let error = self.failed(failure, Some(pending.peer));
+                    let error = self.failure(failure, Some(pending.peer));
                     pending.failed = Some(error.clone());
                     return Err(error);
                 }
@@ -284,15 +311,37 @@ impl MpiTransport {
         Ok(self.next_part(pending).is_none())
     }
 
-    /// Waits for what has begun; whether nothing is left.
+    /// Waits for what has begun; whether nothing is left. Where MPI can, a message that does not end is ended with all others.
     fn let_end(&self, pending: &mut Pending, limit: Duration) -> bool {
         let begin = Instant::now();
+        let limit = if self.recovers() { limit.max(REVOKED) } else { limit };
         loop {
             pending.under_way.retain_mut(|part| matches!(calls::test(part), Ok(false)));
             if pending.under_way.is_empty() || begin.elapsed() >= limit {
                 return pending.under_way.is_empty();
             }
+            if begin.elapsed() >= PATIENCE {
+                self.revoke_all();
+            }
             std::thread::yield_now();
+        }
+    }
+
+    /// Ends all messages of all ranks, once.
+    fn revoke_all(&self) {
+        let Some(recovery) = self.recovery.filter(|_| !self.revoked.replace(true)) else { return };
+        self.broken.set(true);
+        // One that another rank has revoked is no failure.
+        let _ = recovery.revoke(self.comm);
+        let _ = recovery.revoke(self.groups);
+    }
+
+    /// Receives what has come early, and is not wanted any more: its sender waits for that, since MPI ends the sends only of
+    /// messages that were not taken.
+    fn swallow(messages: &mut Messages) {
+        let Messages { early, sinks, .. } = messages;
+        for arrived in early.drain().flat_map(|(_, queue)| queue) {
+            sinks.extend(sink(arrived).ok().flatten());
         }
     }
 }
@@ -394,10 +443,15 @@ impl Transport for MpiTransport {
         if self.enter().is_err() {
             return false;
         }
+        // After its end MPI touches no buffer.
+        let is_over = !start::is_running();
         let messages = &mut *self.messages.borrow_mut();
+        if self.revoked.get() {
+            Self::swallow(messages);
+        }
         let Some(pending) = messages.requests.get(&request) else { return false };
         let key = pending.key();
-        let free = self.let_end(pending, limit);
+        let free = is_over || self.let_end(pending, limit);
         if pending.receives
             && let Some(posted) = messages.posted.get_mut(&key)
         {
@@ -414,13 +468,13 @@ impl Transport for MpiTransport {
         place_among(self.rank, self.size, members)?;
         let members: Vec<c_int> = members.iter().map(|&member| member as c_int).collect();
         let comm =
-            calls::create_group(self.groups, &members, SUBSET_TAG).map_err(|failure| self.failed(failure, None))?;
+            calls::create_group(self.groups, &members, SUBSET_TAG).map_err(|failure| self.failure(failure, None))?;
         Ok(Box::new(Self::own(comm, self.level, self.longest_whole)?))
     }
 
     fn memory_mates(&self) -> Result<Option<Vec<usize>>> {
         self.enter()?;
-        let failed = |failure| self.failed(failure, None);
+        let failed = |failure| self.failure(failure, None);
         let mut shared = calls::split_by_memory(self.comm, self.rank as c_int).map_err(failed)?;
         let mates = calls::ranks_in(shared, self.comm).map_err(failed)?;
         calls::free(&mut shared).map_err(failed)?;
@@ -429,20 +483,89 @@ impl Transport for MpiTransport {
 
     fn window(&self, bytes: usize) -> Result<Option<Box<dyn Window>>> {
         self.enter()?;
-        let comm = calls::duplicate(self.comm).map_err(|failure| self.failed(failure, None))?;
+        let comm = calls::duplicate(self.comm).map_err(|failure| self.failure(failure, None))?;
         // Some libraries have no one-sided communication over some networks (Open MPI 4.1 over TCP, unless told to use
         // `--mca osc pt2pt`) and say so only here. The duplicate is not given back: other ranks may still be in the call.
         let window = window::MpiWindow::new(comm, self.rank, self.size, bytes).ok();
         Ok(window.map(|window| Box::new(window) as Box<dyn Window>))
     }
 
+    fn ready(&self) -> Result<()> {
+        self.enter()?;
+        if calls::is_finalised() { Err(Error::Finalised) } else { Ok(()) }
+    }
+
+    fn recovers(&self) -> bool {
+        self.recovery.is_some()
+    }
+
+    fn failed(&self) -> Vec<usize> {
+        let Some(recovery) = self.recovery.filter(|_| self.ready().is_ok()) else { return Vec::new() };
+        // A revoked communicator's own calls let nothing move.
+        calls::turn();
+        recovery.failed(self.comm).unwrap_or_default()
+    }
+
+    fn revoke(&self) -> bool {
+        if !self.recovers() || self.ready().is_err() {
+            return false;
+        }
+        self.revoke_all();
+        Self::swallow(&mut self.messages.borrow_mut());
+        true
+    }
+
+    fn forsake(&self) {
+        self.broken.set(true);
+    }
+
+    fn agree(&self, yes: bool) -> Result<bool> {
+        self.ready()?;
+        let recovery = self.recovery()?;
+        recovery.agree(self.comm, yes).map_err(|failure| self.failure(failure, None))
+    }
+
+    fn shrink(&self) -> Result<(Box<dyn Transport>, Vec<usize>)> {
+        self.ready()?;
+        let recovery = self.recovery()?;
+        let failed = |failure: Failure| self.failure(failure, None);
+        let (mut from, mut size) = (self.comm, None);
+        loop {
+            let comm = recovery.shrink(from).map_err(failed)?;
+            if from != self.comm {
+                let _ = calls::free(&mut from);
+            }
+            let now = calls::size(comm).map_err(failed)?;
+            // A rank that fails by now is noticed by some and not by others: all go on, or all try again.
+            let made = Self::own(comm, self.level, self.longest_whole);
+            if made.is_err() {
+                let _ = recovery.revoke(comm);
+            }
+            let all = recovery.agree(comm, made.is_ok()).map_err(failed)?;
+            match made {
+                Ok(transport) if all => {
+                    let ranks = calls::ranks_in(comm, self.comm).map_err(failed)?;
+                    return Ok((Box::new(transport), ranks.into_iter().map(|rank| rank as usize).collect()));
+                }
+                // Nobody has failed since the last round: all ranks stop here.
+                Err(error) if size == Some(now) => return Err(error),
+                Ok(_) if size == Some(now) => return Err(Error::Revoked { rank: self.rank }),
+                // The communicator is needed for the next round.
+                Ok(transport) => std::mem::forget(transport),
+                Err(_) => {}
+            }
+            (from, size) = (comm, Some(now));
+        }
+    }
+
     fn describe(&self) -> String {
         format!(
-            "{} ranks of {}, {}, tags up to {MOST_TAG} used, messages above {} bytes in parts",
+            "{} ranks of {}, {}, tags up to {MOST_TAG} used, messages above {} bytes in parts{}",
             self.size,
             start::library(),
             self.level.name(),
-            self.longest_whole
+            self.longest_whole,
+            if self.recovers() { ", ranks may fail (ULFM)" } else { "" }
         )
     }
 }
@@ -452,13 +575,17 @@ impl Drop for MpiTransport {
         if self.enter().is_err() || !start::is_running() {
             return;
         }
-        let Messages { requests, sinks, early, .. } = self.messages.get_mut();
-        let (pending, mut sinks) = (requests.drain(), std::mem::take(sinks));
-        // Nobody will ask for them: they are received, so that their sends end.
-        for arrived in early.drain().flat_map(|(_, queue)| queue) {
-            sinks.extend(sink(arrived).ok().flatten());
+        // Nobody will ask for what has come: it is received, so that its sends end. A communicator to which more may be on its way is
+        // not given back: its number could be that of a new one when it arrives, and MPICH 5 ends the job when messages are left.
+        let mut was_quiet = self.messages.get_mut().early.is_empty();
+        while let Ok(Some(arrived)) = calls::take(self.comm) {
+            was_quiet = false;
+            self.messages.get_mut().sinks.extend(sink(arrived).ok().flatten());
         }
-        let mut all_ended = true;
+        Self::swallow(self.messages.get_mut());
+        let Messages { requests, sinks, .. } = self.messages.get_mut();
+        let (pending, sinks) = (requests.drain(), std::mem::take(sinks));
+        let mut all_ended = was_quiet;
         for mut pending in pending {
             all_ended &= self.let_end(&mut pending, FAREWELL);
         }
@@ -468,7 +595,7 @@ impl Drop for MpiTransport {
                 all_ended = false;
             }
         }
-        if all_ended && !self.broken.get() {
+        if all_ended && (!self.broken.get() || self.recovers()) {
             let _ = calls::free(&mut self.comm);
             let _ = calls::free(&mut self.groups);
         }

@@ -41,6 +41,29 @@ pub fn mix(world: &SimpleCommunicator, seed: u64, calls: usize, most: usize) {
     well(&comm, &format!("{made} calls on rank 0"));
 }
 
+/// More than 2^31 elements, of a byte each, in place.
+pub fn octets(world: &SimpleCommunicator) {
+    const COUNT: usize = (1 << 31) + 100_003;
+    let comm = collectives(world);
+    let (rank, size) = (comm.rank(), comm.size());
+    let value = |rank: usize, i: usize| ((i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 ^ rank as u8;
+    step("a broadcast of 2^31 elements".to_owned());
+    let root = size - 1;
+    let mut buffer = vec![0_u8; COUNT];
+    if rank == root {
+        buffer.iter_mut().enumerate().for_each(|(i, x)| *x = value(root, i));
+    }
+    comm.process_at_rank(root).broadcast_into(&mut buffer).expect("a broadcast");
+    assert!(buffer.iter().enumerate().all(|(i, &x)| x == value(root, i)), "rank {rank}: a broadcast");
+    step("an allreduce of 2^31 elements".to_owned());
+    buffer.iter_mut().enumerate().for_each(|(i, x)| *x = value(rank, i));
+    comm.all_reduce_in_place(&mut buffer, Max).expect("an allreduce");
+    step("the answers".to_owned());
+    let most = |i: usize| (0..size).map(|rank| value(rank, i)).max();
+    assert!(buffer.iter().enumerate().all(|(i, &x)| Some(x) == most(i)), "rank {rank}: an allreduce");
+    well(&comm, &format!("{COUNT} elements of a byte"));
+}
+
 /// More than 2^31 bytes, in every rooted and unrooted collective that moves them.
 pub fn long(world: &SimpleCommunicator) {
     const COUNT: usize = (1 << 29) + 3;

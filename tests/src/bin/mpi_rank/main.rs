@@ -7,6 +7,7 @@ mod conformance;
 mod failures;
 mod isolation;
 mod progress;
+mod recovery;
 mod watch;
 
 use mpi::topology::SimpleCommunicator;
@@ -37,6 +38,8 @@ fn main() {
         "mix" => conformance::mix(&world, number(1), number(2) as usize, number(3) as usize),
         // Messages of more than 2^31 bytes.
         "long" => conformance::long(&world),
+        // More than 2^31 elements.
+        "octets" => conformance::octets(&world),
         // TIMES: communicators that are made and dropped.
         "churn" => conformance::churn(&world, number(1) as usize),
         // BYTES: the program's own messages move on inside of collectives.
@@ -47,6 +50,9 @@ fn main() {
         "lengths" => failures::lengths(&world, number(1) as usize),
         "counts" => failures::counts(&world),
         "die" => failures::die(&world, number(1) as usize),
+        // ELEMENTS NODES [HOW:RANK ..]: ranks that fail one after another, of as they are numbered at first; the others go on.
+        "recover" => recovery::run(&world, number(1) as usize, &args[2], &args[3..]),
+        "no-recovery" => recovery::refused(&world),
         other => panic!("{other:?} is nothing that this program does"),
     }
 }
