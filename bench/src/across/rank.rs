@@ -187,7 +187,10 @@ impl Rank<'_> {
         self.world.barrier();
         let mut last = read();
         for call in 0..calls {
-            for (place, member) in members.iter().enumerate() {
+            // What one series leaves behind (buffers that drain, ranks that are late) meets each of the others in turn.
+            for turn in 0..members.len() {
+                let place = (call + turn) % members.len();
+                let member = &members[place];
                 self.prepare(call);
                 self.world.barrier();
                 let start = Instant::now();

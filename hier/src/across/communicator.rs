@@ -132,7 +132,7 @@ impl HierComm {
                 Err(TryLockError::Poisoned(network)) => network.into_inner(),
                 Err(TryLockError::WouldBlock) => return Some(Duration::from_millis(1)),
             };
-            let nap = network.step();
+            let nap = network.step_aside();
             if network.knows_alarm() {
                 network.fail(rank);
                 return None;

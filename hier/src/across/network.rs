@@ -1,6 +1,6 @@
 //! One rank's end of the network, and what it has under way there.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::alarm::Alarm;
 use super::error::{Error, Result};
@@ -11,6 +11,13 @@ use crate::transport::Transport;
 const BUSY_NAP: Duration = Duration::from_micros(50);
 /// How long a rank sleeps at most while it only lets the messages of others move.
 const QUIET_NAP: Duration = Duration::from_millis(1);
+/// A rank that waits for its node looks after the network in a part of the time only: a look may take long (a library that
+/// yields the core, or sleeps, while nothing comes), and what its node publishes meanwhile has to wait. So it pauses for so
+/// many times as long as the look took: seldom, if it only lets the messages of others move.
+const BUSY_SHARE: u32 = 1;
+const QUIET_SHARE: u32 = 8;
+/// The longest pause in the second case.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// Looks without a sleep between them.
 const EAGER_LOOKS: u32 = 400;
 
@@ -35,11 +42,13 @@ pub(super) struct Network {
     alarm: Alarm,
     entries: Vec<Entry>,
     next: u64,
+    /// When a rank that waits for its node looks again.
+    due: Option<Instant>,
 }
 
 impl Network {
     pub fn new(transport: Box<dyn Transport>, alarm: Alarm) -> Self {
-        Self { transport, alarm, entries: Vec::new(), next: 0 }
+        Self { transport, alarm, entries: Vec::new(), next: 0, due: None }
     }
 
     /// Takes a run, which begins with the next step.
@@ -47,6 +56,7 @@ impl Network {
         let number = self.next;
         self.next += 1;
         self.entries.push(Entry { number, run, outcome: None });
+        self.due = None;
         Ticket(number)
     }
 
@@ -70,6 +80,25 @@ impl Network {
         // An error shows in the program's own calls.
         let _ = self.transport.progress();
         QUIET_NAP
+    }
+
+    /// What a rank does that waits for its node: a [`step`](Network::step), if one is due. Returns how long it may sleep.
+    pub fn step_aside(&mut self) -> Duration {
+        let begin = Instant::now();
+        let rest = self.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(begin));
+        if !rest.is_zero() {
+            return rest;
+        }
+        let nap = self.step();
+        let end = Instant::now();
+        let took = end.duration_since(begin);
+        let pause = if self.entries.iter().any(|entry| entry.outcome.is_none()) {
+            (BUSY_SHARE * took).min(QUIET_NAP)
+        } else {
+            (QUIET_SHARE * took).clamp(QUIET_NAP, LONGEST_PAUSE)
+        };
+        self.due = Some(end + pause);
+        nap.max(pause)
     }
 
     /// The rank of another node that could not go on, if that was heard already.
