@@ -263,7 +263,7 @@ impl HierComm {
             Slice::Whole => bytes.max(1),
             Slice::Bytes(slice) => slice.max(1),
             Slice::Adaptive if what == Collective::Allreduce => {
-                let new = || Search::new(self.placement.nodes());
+                let new = || Search::new(self.placement.nodes(), choice.leaders);
                 self.searches.borrow_mut().entry(adapt::class(bytes)).or_insert_with(new).slice()
             }
             Slice::Adaptive => bytes.max(1),
