@@ -45,6 +45,9 @@ pub struct HierComm {
     /// Runs that were begun so far, counted alike on all ranks: tags are made of it.
     runs: Cell<u32>,
     programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
+    lanes: RefCell<HashMap<LaneKey, Lane>>,
+    /// What the last call of each collective did, and on how many bytes with what kind of operator.
+    choices: Cell<[Option<(usize, bool, Choice)>; 4]>,
     pub(super) searches: RefCell<HashMap<u32, Search>>,
     /// Whether the network has one-sided communication, once that was asked; and what this rank has for it.
     pub(super) has_windows: Cell<Option<bool>>,
@@ -55,6 +58,16 @@ pub struct HierComm {
     pub(super) debug: bool,
     traced: Cell<[u64; 4]>,
 }
+
+/// The ranks that reduce a share with each other, one of each node, and this rank's place among them.
+#[derive(Clone)]
+pub(super) struct Lane {
+    pub peers: Arc<[usize]>,
+    pub place: usize,
+}
+
+/// Leaders a node, share, whether nodes stand in the order of their ranks.
+type LaneKey = (usize, usize, bool);
 
 /// Algorithm, goal, ranks, rank.
 type ProgramKey = (Algorithm, Goal, u32, u32);
@@ -101,7 +114,7 @@ impl HierComm {
         let ring = agreed.ring(&placement)?;
         let comm = Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)?;
         match agreed.network {
-            Some(model) => comm.model.set(model),
+            Some(model) => comm.set_model(model),
             None => comm.measure_network()?,
         }
         Ok(comm)
@@ -150,6 +163,8 @@ impl HierComm {
             world,
             runs: Cell::new(0),
             programs: RefCell::default(),
+            lanes: RefCell::default(),
+            choices: Cell::default(),
             searches: RefCell::default(),
             has_windows: Cell::new(None),
             one_sided: RefCell::new(None),
@@ -243,7 +258,7 @@ impl HierComm {
             .collect();
         let world = self.world.iter().map(|rank| members.iter().position(|&member| Some(member) == *rank)).collect();
         let part = Self::assemble(node, transport, placement, ring, world, self.rules.clone())?;
-        part.model.set(self.model.get());
+        part.set_model(self.model.get());
         Ok(Some(part))
     }
 
@@ -276,8 +291,27 @@ impl HierComm {
         format!("{} among {nodes} nodes, leaders a node: {}, {slice}", choice.algorithm, choice.leaders)
     }
 
+    /// Sets what the network costs: choices follow from it.
+    pub(super) fn set_model(&self, model: NetworkModel) {
+        self.model.set(model);
+        self.choices.take();
+    }
+
     /// The table's word on a call.
     pub(super) fn choose(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
+        let mut choices = self.choices.get();
+        match choices[what as usize] {
+            Some((of, kind, choice)) if (of, kind) == (bytes, commutative) => choice,
+            _ => {
+                let choice = self.choose_anew(what, bytes, commutative);
+                choices[what as usize] = Some((bytes, commutative, choice));
+                self.choices.set(choices);
+                choice
+            }
+        }
+    }
+
+    fn choose_anew(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
         let setting = Setting {
             nodes: self.placement.nodes(),
             ranks: self.size(),
@@ -359,6 +393,23 @@ impl HierComm {
         let run = self.runs.get();
         self.runs.set((run + 1) % TAGS);
         run
+    }
+
+    /// The leaders of a share, round the ring, or in the order of nodes where operands must stay in order.
+    pub(super) fn lane(&self, leaders: usize, share: usize, ordered: bool) -> Lane {
+        let new = || {
+            let leader = |node: usize| {
+                let members = self.placement.members(node);
+                members[share * members.len() / leaders]
+            };
+            let peers: Arc<[usize]> = match ordered {
+                false => self.ring.iter().map(|&node| leader(node)).collect(),
+                true => (0..self.placement.nodes()).map(leader).collect(),
+            };
+            let place = peers.iter().position(|&rank| rank == self.rank).unwrap_or(self.here);
+            Lane { peers, place }
+        };
+        self.lanes.borrow_mut().entry((leaders, share, ordered)).or_insert_with(new).clone()
     }
 
     /// A program, kept for the next time.

@@ -18,9 +18,11 @@ const BUSY_SHARE: u32 = 1;
 const QUIET_SHARE: u32 = 8;
 /// The longest pause in the second case.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
-/// Looks without a sleep between them.
-const EAGER_LOOKS: u32 = 400;
-
+/// A look that took so long has given the core away already (a library that yields or sleeps while nothing comes): then the
+/// next follows at once, for what has come meanwhile.
+const AWAY: Duration = Duration::from_micros(10);
+/// So long after messages last moved, a rank begins to sleep between two looks: a nap is then a small part of the wait.
+const EAGER: Duration = Duration::from_millis(1);
 /// Looks between two questions whether waiting has a point.
 const HEALTH_ROUND: u32 = 64;
 
@@ -114,6 +116,8 @@ impl Network {
     /// Waits until a run has ended. `healthy` is asked now and then whether waiting has a point.
     pub fn finish(&mut self, ticket: &Ticket, healthy: impl Fn() -> Result<()>) -> Result<()> {
         let mut looks: u32 = 0;
+        let mut now = Instant::now();
+        let (mut moved, mut moved_at) = (0, now);
         loop {
             let place = self.entries.iter().position(|entry| entry.number == ticket.0);
             // Given up meanwhile, because of an alarm.
@@ -132,9 +136,13 @@ impl Network {
                     return Err(Error::Elsewhere { rank });
                 }
             }
-            if looks > EAGER_LOOKS {
+            let begin = std::mem::replace(&mut now, Instant::now());
+            let rounds = self.entries.iter().map(|entry| entry.run.rounds_ended()).sum();
+            if std::mem::replace(&mut moved, rounds) != rounds {
+                moved_at = now;
+            } else if now.duration_since(moved_at) > EAGER {
                 std::thread::sleep(nap.min(BUSY_NAP));
-            } else {
+            } else if now.duration_since(begin) < AWAY {
                 std::thread::yield_now();
             }
         }
@@ -158,5 +166,77 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.give_up();
         self.alarm.silence(self.transport.as_ref());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::transport::{self, Request};
+
+    /// A network on which nothing comes, and that sleeps whenever it is asked to let messages move.
+    struct Sleepy {
+        asked: Arc<AtomicU32>,
+    }
+
+    const SLEEP: Duration = Duration::from_millis(1);
+
+    impl Transport for Sleepy {
+        fn rank(&self) -> usize {
+            0
+        }
+
+        fn size(&self) -> usize {
+            1
+        }
+
+        unsafe fn send(&self, _: usize, _: u32, _: *const u8, _: usize) -> transport::Result<Request> {
+            Ok(Request::ended())
+        }
+
+        unsafe fn receive(&self, _: usize, _: u32, _: *mut u8, _: usize) -> transport::Result<Request> {
+            Ok(Request::ended())
+        }
+
+        fn test(&self, _: &mut Request) -> transport::Result<bool> {
+            Ok(true)
+        }
+
+        fn progress(&self) -> transport::Result<()> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(SLEEP);
+            Ok(())
+        }
+
+        fn abandon(&self, _: Request, _: Duration) -> bool {
+            true
+        }
+
+        fn subset(&self, _: &[usize]) -> transport::Result<Box<dyn Transport>> {
+            Ok(Box::new(Self { asked: Arc::clone(&self.asked) }))
+        }
+
+        fn describe(&self) -> String {
+            "sleepy".to_owned()
+        }
+    }
+
+    #[test]
+    fn who_waits_for_its_node_lets_messages_move_in_a_part_of_the_time() {
+        let asked = Arc::new(AtomicU32::new(0));
+        let mut network = Network::new(Box::new(Sleepy { asked: Arc::clone(&asked) }), Alarm::deaf());
+        let (begin, mut turns) = (Instant::now(), 0);
+        while asked.load(Ordering::Relaxed) < 4 {
+            let nap = network.step_aside();
+            assert!(!nap.is_zero() && nap <= LONGEST_PAUSE);
+            turns += 1;
+            std::thread::sleep(nap.min(SLEEP / 4));
+        }
+        // Behind each look but the last, a pause of several times its length.
+        assert!(begin.elapsed() >= 3 * (1 + QUIET_SHARE) * SLEEP);
+        assert!(turns > 4);
     }
 }
