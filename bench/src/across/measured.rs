@@ -29,6 +29,9 @@ pub struct Measured {
     pub goodput: Option<f64>,
     /// Seconds that a message of few bytes takes from one host to another.
     pub latency: Option<f64>,
+    /// Whether ranks begin each call at one time of a clock that all of them read, and not behind a barrier.
+    #[serde(default)]
+    pub common_start: bool,
     /// One for each size and series, sizes outermost.
     pub cases: Vec<Case>,
 }
@@ -139,6 +142,7 @@ pub(super) mod tests {
             operation: "allreduce".into(),
             goodput: Some(12.0e6),
             latency: Some(1e-4),
+            common_start: true,
             cases: vec![
                 case("ours", 1 << 10, [1.0, 2.0, 3.0]),
                 case("native", 1 << 10, [2.0, 2.0, 9.0]),

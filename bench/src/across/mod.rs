@@ -6,10 +6,12 @@
 //!
 //! # What a figure means
 //!
-//! All series are measured by the same ranks in one run, in turns: A B C A B C. Before each call, the input is written anew and
-//! an `MPI_Barrier` is passed; each rank reads the clock before and after the call, and the time of the call is the longest
-//! of any rank. Ranks leave the barrier one after another, so one barrier's exit skew is part of it, for every series alike. The
-//! answers of every series are checked before anything is timed. Ratios are taken turn by turn.
+//! All series are measured by the same ranks in one run, in turns: A B C B C A. Before each call, the input is written anew. On an
+//! emulated cluster, all of whose hosts read one clock, the ranks then agree on a time some milliseconds later, sleep until
+//! then, and the time of the call is that of the last rank that ends; a call for which a rank comes too late is repeated.
+//! On a real one an `MPI_Barrier` is passed, and the time of the call is the longest of any rank; ranks leave the barrier one
+//! after another, which is part of it, for every series alike. The answers of every series are checked before anything is
+//! timed. Ratios are taken turn by turn.
 //!
 //! # The bound
 //!
@@ -22,6 +24,7 @@
 //! | `series` | what is measured beside what |
 //! | `plan` | what the ranks shall do, as the words of a command line |
 //! | `rank` | a rank: checks, times, counts |
+//! | `start` | how ranks begin a call together |
 //! | `goodput` | what a link carries, and what a message takes |
 //! | `counters` | what the emulated links carried |
 //! | `expected` | what a schedule makes them carry |
@@ -51,6 +54,8 @@ pub mod report;
 pub mod series;
 pub mod sheet;
 pub mod simulate;
+#[cfg(feature = "mpi")]
+mod start;
 
 pub use drive::run;
 

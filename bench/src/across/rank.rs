@@ -23,6 +23,7 @@ use super::measured::{Case, Measured};
 use super::plan::{ELEMENT, Plan};
 use super::report;
 use super::series::{Series, Way};
+use super::start::Start;
 use crate::error::{Error, Result};
 use crate::plan::Operation;
 use crate::rank::answer::{Answer, fill};
@@ -34,6 +35,8 @@ const FEW: u32 = 2;
 const SAME: u32 = 4;
 /// Or after so many calls.
 const MOST: u32 = 60;
+/// A call for which a rank was late is repeated, so many times at most.
+const ATTEMPTS: u32 = 5;
 /// The variables that name the file of switches, the program's own first.
 const TOPOLOGIES: [&str; 2] = ["PHALANX_TOPOLOGY", "CLUSTER_TOPOLOGY"];
 
@@ -72,6 +75,7 @@ struct Rank<'a> {
     plan: &'a Plan,
     placement: Placement,
     switches: Option<Switches>,
+    start: Start,
     send: Vec<f64>,
     recv: Vec<f64>,
 }
@@ -91,7 +95,8 @@ fn measure(world: &SimpleCommunicator, plan: &Plan) -> Result<Option<Measured>> 
     let members = plan.series.iter().map(|series| member(world, series)).collect::<Result<Vec<_>>>()?;
     let link = if plan.goodput { goodput::measure(world, &placement) } else { None };
     let switches = switches(world, &placement);
-    let mut rank = Rank { world, plan, placement, switches, send: Vec::new(), recv: Vec::new() };
+    let start = Start::of(world);
+    let mut rank = Rank { world, plan, placement, switches, start, send: Vec::new(), recv: Vec::new() };
     let mut cases = Vec::new();
     for &bytes in &plan.sizes {
         let start = Instant::now();
@@ -113,6 +118,7 @@ fn measure(world: &SimpleCommunicator, plan: &Plan) -> Result<Option<Measured>> 
         operation: plan.operation.to_string(),
         goodput: link.map(|link| link.goodput),
         latency: link.map(|link| link.latency),
+        common_start: rank.start.is_common(),
         cases,
     }))
 }
@@ -187,18 +193,24 @@ impl Rank<'_> {
         self.world.barrier();
         let mut last = read();
         for call in 0..calls {
-            for (place, member) in members.iter().enumerate() {
-                self.prepare(call);
-                self.world.barrier();
-                let start = Instant::now();
-                self.call(member)?;
-                seconds[place * calls + call] = start.elapsed().as_secs_f64();
-                self.world.barrier();
-                let reading = read();
-                if let (Some(last), Some(reading)) = (&last, &reading) {
-                    counters::add(&mut carried[place], last, reading);
+            // What one series leaves behind (buffers that drain, ranks that are late) meets each of the others in turn.
+            for turn in 0..members.len() {
+                let place = (call + turn) % members.len();
+                for attempt in 1..=ATTEMPTS {
+                    self.prepare(call);
+                    let beginning = self.start.begin(self.world);
+                    self.call(&members[place])?;
+                    seconds[place * calls + call] = beginning.seconds();
+                    let counts = self.start.end(self.world);
+                    let before = std::mem::replace(&mut last, read());
+                    if !counts && attempt < ATTEMPTS {
+                        continue;
+                    }
+                    if let (Some(before), Some(last)) = (&before, &last) {
+                        counters::add(&mut carried[place], before, last);
+                    }
+                    break;
                 }
-                last = reading;
             }
         }
         let mut longest = vec![0.0; seconds.len()];

@@ -123,10 +123,19 @@ fn titled(sent: &str, run: &Run) -> String {
     } else {
         text += &format!("bound n/B, {links_words}\n\n");
     }
-    text + &times(measured, links.as_ref()) + "\n" + &details(measured, links.as_ref()) + LEGEND
+    text + &times(measured, links.as_ref()) + "\n" + &details(measured, links.as_ref()) + start(measured) + LEGEND
 }
 
-const LEGEND: &str = "  median of the slowest rank's time over calls in turns; x NAME: own time over that of NAME, turn by turn, and its range;
+/// From when on a call is timed.
+fn start(measured: &Measured) -> &'static str {
+    if measured.common_start {
+        "  all ranks begin at one time of one clock;\n"
+    } else {
+        "  each rank's time begins where it leaves a barrier;\n"
+    }
+}
+
+const LEGEND: &str = "  median over calls in turns of the time until the last rank has ended; x NAME: own time over that of NAME, turn by turn, and its range;
   host/n and trunk/n: the most bytes over such a link in one direction for each byte of the message, headers and barriers in it,
   and what the schedule sends; before: untimed calls\n\n";
 

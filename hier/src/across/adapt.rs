@@ -1,17 +1,19 @@
 //! Slices that find their size while the program runs (Bayatpour et al., SALaR, CLUSTER 2018): small at first, twice as large
-//! from call to call until a call takes longer, then half of that, and so from there on. Before that, whole messages are
-//! timed: slices that are slower than none are given up.
+//! from call to call until a call takes longer, then half of that, and so from there on. What differs: of sizes that are as
+//! fast as each other the largest stays, since it takes the fewest messages, and so the least processor time; and
+//! before all that, whole messages are timed: slices that are slower than none are given up.
 //!
 //! Each size class of messages (a power of two of bytes) has a size of its own. What a call took is the longest time of any
 //! rank, on which all agree before the next: so all choose alike.
 
-/// The size at which slices begin: enough, and so many bytes for each node.
+/// The size at which slices begin: enough, and so many bytes for each message of a ring, of which a slice makes one for each
+/// node and leader: shorter ones cost more time of the processor than of the link.
 const SMALLEST: usize = 64 << 10;
-const SMALLEST_EACH: usize = 16 << 10;
+const SMALLEST_EACH: usize = 8 << 10;
 /// Calls that are timed at each size; the shortest counts, so that one late rank does not end the search.
 const CALLS: u32 = 2;
-/// A size is better when it saves this part of the time.
-const GAIN: f64 = 0.02;
+/// A size is slower when it takes this part of the time more.
+const LOSS: f64 = 0.02;
 /// No slices.
 const WHOLE: usize = usize::MAX;
 
@@ -31,9 +33,9 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// The search on `nodes` nodes.
-    pub fn new(nodes: usize) -> Self {
-        let smallest = SMALLEST.max((nodes * SMALLEST_EACH).next_power_of_two());
+    /// The search on `nodes` nodes of `leaders` leaders each.
+    pub fn new(nodes: usize, leaders: usize) -> Self {
+        let smallest = SMALLEST.max((nodes * leaders * SMALLEST_EACH).next_power_of_two());
         let never = f64::INFINITY;
         Self { smallest, slice: WHOLE, whole: never, best: never, here: never, calls: 0, frozen: false }
     }
@@ -64,10 +66,10 @@ impl Search {
             self.whole = here;
             self.slice = self.smallest;
             self.frozen = self.slice >= bytes;
-        } else if here > self.best * (1.0 - GAIN) {
+        } else if here > self.best * (1.0 + LOSS) {
             self.end(self.slice / 2);
         } else {
-            self.best = here;
+            self.best = self.best.min(here);
             let larger = self.slice * 2;
             if larger >= bytes { self.end(self.slice) } else { self.slice = larger }
         }
@@ -90,7 +92,7 @@ mod tests {
 
     /// Searches with calls that take `time(slice)`, and returns the size it ends with and the calls that it took.
     fn search(bytes: usize, time: impl Fn(usize) -> f64) -> (usize, usize) {
-        let mut search = Search::new(8);
+        let mut search = Search::new(8, 2);
         for calls in 0..100 {
             if search.is_frozen() {
                 return (search.slice(), calls);
@@ -114,6 +116,21 @@ mod tests {
         assert_eq!(search(100, |_| 1.0), (SMALLEST.max(128 << 10), 2));
         let (slice, calls) = search(1 << 20, |slice| slice.min(1 << 20) as f64);
         assert_eq!((slice, calls), (128 << 10, 6));
+    }
+
+    #[test]
+    fn of_sizes_that_are_as_fast_the_largest_stays() {
+        let flat_up_to = |most: usize| move |slice: usize| if slice <= most { 100.0 } else { 110.0 };
+        for most in [128 << 10, 512 << 10, 4 << 20] {
+            assert_eq!(search(16 << 20, flat_up_to(most)).0, most);
+        }
+        assert_eq!(search(16 << 20, |_| 100.0).0, WHOLE);
+    }
+
+    #[test]
+    fn slices_are_not_small_among_many_leaders() {
+        assert_eq!(Search::new(2, 1).smallest, 64 << 10);
+        assert_eq!(Search::new(32, 4).smallest, 1 << 20);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use shm_core::operator::{Max, Operator};
 use shm_core::{Collective, Element};
 
 use super::adapt::{self, Search};
-use super::communicator::HierComm;
+use super::communicator::{HierComm, Lane};
 use super::cut::{Cut, Vector, cuts_alike};
 use super::error::Result;
 use super::flight::Flight;
@@ -112,7 +112,7 @@ impl HierComm {
             return Ok(());
         }
         let leaders = if cuts_alike::<T>() { choice.leaders } else { 1 };
-        let order = if operator.is_commutative() { Some(&self.ring) } else { None };
+        let ordered = !operator.is_commutative();
         let segments = choice.algorithm.pattern(Goal::Allreduce, self.placement.nodes() as u32)?.segments();
         let cut = Cut::new(recv.len(), segments as usize, slice / size_of::<T>().max(1), leaders == 1);
         let vector = Vector::of(recv);
@@ -128,7 +128,7 @@ impl HierComm {
                     None => self.node.reduce_to_leaders_in_place(leaders, to, operator),
                 })?;
             }
-            let run = self.share_run(choice.algorithm, leaders, order, (&cut, i), &vector, operator)?;
+            let run = self.share_run(choice.algorithm, leaders, ordered, (&cut, i), &vector, operator)?;
             flight.begin(i, run);
             if flight.len() > choice.flight {
                 self.hand_out(&mut flight, leaders, &cut, &vector)?;
@@ -145,7 +145,7 @@ impl HierComm {
         &self,
         algorithm: Algorithm,
         leaders: usize,
-        order: Option<&Arc<[usize]>>,
+        ordered: bool,
         (cut, slice): (&Cut, usize),
         vector: &Vector<'_, T>,
         operator: &O,
@@ -154,18 +154,8 @@ impl HierComm {
         let Some(share) = (0..leaders).find(|&share| self.node.leader_of(share, leaders) == self.node.rank()) else {
             return Ok(None);
         };
-        // The leaders of this share, round the ring; in the order of nodes where operands must stay in order.
-        let leader = |node: usize| {
-            let members = self.placement.members(node);
-            members[share * members.len() / leaders]
-        };
-        let nodes = self.placement.nodes();
-        let peers: Arc<[usize]> = match order {
-            Some(ring) => ring.iter().map(|&node| leader(node)).collect(),
-            None => (0..nodes).map(leader).collect(),
-        };
-        let place = peers.iter().position(|&rank| rank == self.rank).unwrap_or(self.here);
-        let program = self.program(algorithm, Goal::Allreduce, nodes, place)?;
+        let Lane { peers, place } = self.lane(leaders, share, ordered);
+        let program = self.program(algorithm, Goal::Allreduce, peers.len(), place)?;
         let mut parts = Vec::with_capacity(program.segments as usize);
         for segment in 0..program.segments as usize {
             let range = cut.part(slice, segment);
@@ -263,7 +253,7 @@ impl HierComm {
             Slice::Whole => bytes.max(1),
             Slice::Bytes(slice) => slice.max(1),
             Slice::Adaptive if what == Collective::Allreduce => {
-                let new = || Search::new(self.placement.nodes());
+                let new = || Search::new(self.placement.nodes(), choice.leaders);
                 self.searches.borrow_mut().entry(adapt::class(bytes)).or_insert_with(new).slice()
             }
             Slice::Adaptive => bytes.max(1),

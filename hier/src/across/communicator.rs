@@ -53,6 +53,9 @@ pub struct HierComm {
     /// Runs that were begun so far, counted alike on all ranks: tags are made of it.
     runs: Cell<u32>,
     programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
+    lanes: RefCell<HashMap<LaneKey, Lane>>,
+    /// What the last call of each collective did, and on how many bytes with what kind of operator.
+    choices: Cell<[Option<(usize, bool, Choice)>; 4]>,
     pub(super) searches: RefCell<HashMap<u32, Search>>,
     /// Whether the network has one-sided communication, once that was asked; and what this rank has for it.
     pub(super) has_windows: Cell<Option<bool>>,
@@ -65,6 +68,16 @@ pub struct HierComm {
     pub(super) debug: bool,
     traced: Cell<[u64; 4]>,
 }
+
+/// The ranks that reduce a share with each other, one of each node, and this rank's place among them.
+#[derive(Clone)]
+pub(super) struct Lane {
+    pub peers: Arc<[usize]>,
+    pub place: usize,
+}
+
+/// Leaders a node, share, whether nodes stand in the order of their ranks.
+type LaneKey = (usize, usize, bool);
 
 /// Algorithm, goal, ranks, rank.
 type ProgramKey = (Algorithm, Goal, u32, u32);
@@ -119,7 +132,7 @@ impl HierComm {
         let parts = Parts { node, watch, transport, placement, ring, world, hosts, rules, settings };
         let comm = Self::assemble(parts)?;
         match agreed.network {
-            Some(model) => comm.model.set(model),
+            Some(model) => comm.set_model(model),
             None => comm.measure_network()?,
         }
         Ok(comm)
@@ -165,7 +178,7 @@ impl HierComm {
                 Err(TryLockError::Poisoned(network)) => network.into_inner(),
                 Err(TryLockError::WouldBlock) => return Some(Duration::from_millis(1)),
             };
-            let nap = network.step();
+            let nap = network.step_aside();
             if network.knows_alarm() {
                 let failed = network.hear_of_failure();
                 network.fail(Cause { rank, failed });
@@ -187,6 +200,8 @@ impl HierComm {
             watch,
             runs: Cell::new(0),
             programs: RefCell::default(),
+            lanes: RefCell::default(),
+            choices: Cell::default(),
             searches: RefCell::default(),
             has_windows: Cell::new(None),
             one_sided: RefCell::new(None),
@@ -308,7 +323,7 @@ impl HierComm {
             rules: self.rules.clone(),
             settings: Arc::new(self.settings_for(&members)),
         })?;
-        part.model.set(self.model.get());
+        part.set_model(self.model.get());
         Ok(Some(part))
     }
 
@@ -341,8 +356,27 @@ impl HierComm {
         format!("{} among {nodes} nodes, leaders a node: {}, {slice}", choice.algorithm, choice.leaders)
     }
 
+    /// Sets what the network costs: choices follow from it.
+    pub(super) fn set_model(&self, model: NetworkModel) {
+        self.model.set(model);
+        self.choices.take();
+    }
+
     /// The table's word on a call.
     pub(super) fn choose(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
+        let mut choices = self.choices.get();
+        match choices[what as usize] {
+            Some((of, kind, choice)) if (of, kind) == (bytes, commutative) => choice,
+            _ => {
+                let choice = self.choose_anew(what, bytes, commutative);
+                choices[what as usize] = Some((bytes, commutative, choice));
+                self.choices.set(choices);
+                choice
+            }
+        }
+    }
+
+    fn choose_anew(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
         let setting = Setting {
             nodes: self.placement.nodes(),
             ranks: self.size(),
@@ -443,6 +477,23 @@ impl HierComm {
         let run = self.runs.get();
         self.runs.set((run + 1) % TAGS);
         run
+    }
+
+    /// The leaders of a share, round the ring, or in the order of nodes where operands must stay in order.
+    pub(super) fn lane(&self, leaders: usize, share: usize, ordered: bool) -> Lane {
+        let new = || {
+            let leader = |node: usize| {
+                let members = self.placement.members(node);
+                members[share * members.len() / leaders]
+            };
+            let peers: Arc<[usize]> = match ordered {
+                false => self.ring.iter().map(|&node| leader(node)).collect(),
+                true => (0..self.placement.nodes()).map(leader).collect(),
+            };
+            let place = peers.iter().position(|&rank| rank == self.rank).unwrap_or(self.here);
+            Lane { peers, place }
+        };
+        self.lanes.borrow_mut().entry((leaders, share, ordered)).or_insert_with(new).clone()
     }
 
     /// A program, kept for the next time.

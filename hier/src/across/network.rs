@@ -11,12 +11,21 @@ use crate::transport::Transport;
 const BUSY_NAP: Duration = Duration::from_micros(50);
 /// How long a rank sleeps at most while it only lets the messages of others move.
 const QUIET_NAP: Duration = Duration::from_millis(1);
-/// Looks without a sleep between them.
-const EAGER_LOOKS: u32 = 400;
-
 /// How long a rank that was only told that others cannot go on waits to hear which rank has failed.
 const HEARSAY: Duration = Duration::from_secs(1);
 
+/// A rank that waits for its node looks after the network in a part of the time only: a look may take long (a library that
+/// yields the core, or sleeps, while nothing comes), and what its node publishes meanwhile has to wait. So it pauses for so
+/// many times as long as the look took: seldom, if it only lets the messages of others move.
+const BUSY_SHARE: u32 = 1;
+const QUIET_SHARE: u32 = 8;
+/// The longest pause in the second case.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// A look that took so long has given the core away already (a library that yields or sleeps while nothing comes): then the
+/// next follows at once, for what has come meanwhile.
+const AWAY: Duration = Duration::from_micros(10);
+/// So long after messages last moved, a rank begins to sleep between two looks: a nap is then a small part of the wait.
+const EAGER: Duration = Duration::from_millis(1);
 /// Looks between two questions whether waiting has a point.
 const HEALTH_ROUND: u32 = 64;
 
@@ -40,11 +49,13 @@ pub(super) struct Network {
     next: u64,
     /// The library has told, while this rank had nothing of its own under way, that a rank is lost.
     has_loss: bool,
+    /// When a rank that waits for its node looks again.
+    due: Option<Instant>,
 }
 
 impl Network {
     pub fn new(transport: Box<dyn Transport>, alarm: Alarm) -> Self {
-        Self { transport, alarm, entries: Vec::new(), next: 0, has_loss: false }
+        Self { transport, alarm, entries: Vec::new(), next: 0, has_loss: false, due: None }
     }
 
     /// Takes a run, which begins with the next step.
@@ -52,6 +63,7 @@ impl Network {
         let number = self.next;
         self.next += 1;
         self.entries.push(Entry { number, run, outcome: None });
+        self.due = None;
         Ticket(number)
     }
 
@@ -75,6 +87,25 @@ impl Network {
         // An error shows in the program's own calls.
         self.has_loss |= self.transport.progress().is_err_and(|error| error.is_loss());
         QUIET_NAP
+    }
+
+    /// What a rank does that waits for its node: a [`step`](Network::step), if one is due. Returns how long it may sleep.
+    pub fn step_aside(&mut self) -> Duration {
+        let begin = Instant::now();
+        let rest = self.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(begin));
+        if !rest.is_zero() {
+            return rest;
+        }
+        let nap = self.step();
+        let end = Instant::now();
+        let took = end.duration_since(begin);
+        let pause = if self.entries.iter().any(|entry| entry.outcome.is_none()) {
+            (BUSY_SHARE * took).min(QUIET_NAP)
+        } else {
+            (QUIET_SHARE * took).clamp(QUIET_NAP, LONGEST_PAUSE)
+        };
+        self.due = Some(end + pause);
+        nap.max(pause)
     }
 
     /// Whether it was heard already that another rank cannot go on.
@@ -106,6 +137,8 @@ impl Network {
     /// Waits until a run has ended. `healthy` is asked now and then whether waiting has a point.
     pub fn finish(&mut self, ticket: &Ticket, healthy: impl Fn() -> Result<()>) -> Result<()> {
         let mut looks: u32 = 0;
+        let mut now = Instant::now();
+        let (mut moved, mut moved_at) = (0, now);
         loop {
             let place = self.entries.iter().position(|entry| entry.number == ticket.0);
             // Given up meanwhile, because of an alarm.
@@ -124,9 +157,13 @@ impl Network {
                     return Err(Error::Elsewhere { rank: cause.rank });
                 }
             }
-            if looks > EAGER_LOOKS {
+            let begin = std::mem::replace(&mut now, Instant::now());
+            let rounds = self.entries.iter().map(|entry| entry.run.rounds_ended()).sum();
+            if std::mem::replace(&mut moved, rounds) != rounds {
+                moved_at = now;
+            } else if now.duration_since(moved_at) > EAGER {
                 std::thread::sleep(nap.min(BUSY_NAP));
-            } else {
+            } else if now.duration_since(begin) < AWAY {
                 std::thread::yield_now();
             }
         }
@@ -156,5 +193,77 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.give_up();
         self.alarm.silence(self.transport.as_ref());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::transport::{self, Request};
+
+    /// A network on which nothing comes, and that sleeps whenever it is asked to let messages move.
+    struct Sleepy {
+        asked: Arc<AtomicU32>,
+    }
+
+    const SLEEP: Duration = Duration::from_millis(1);
+
+    impl Transport for Sleepy {
+        fn rank(&self) -> usize {
+            0
+        }
+
+        fn size(&self) -> usize {
+            1
+        }
+
+        unsafe fn send(&self, _: usize, _: u32, _: *const u8, _: usize) -> transport::Result<Request> {
+            Ok(Request::ended())
+        }
+
+        unsafe fn receive(&self, _: usize, _: u32, _: *mut u8, _: usize) -> transport::Result<Request> {
+            Ok(Request::ended())
+        }
+
+        fn test(&self, _: &mut Request) -> transport::Result<bool> {
+            Ok(true)
+        }
+
+        fn progress(&self) -> transport::Result<()> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(SLEEP);
+            Ok(())
+        }
+
+        fn abandon(&self, _: Request, _: Duration) -> bool {
+            true
+        }
+
+        fn subset(&self, _: &[usize]) -> transport::Result<Box<dyn Transport>> {
+            Ok(Box::new(Self { asked: Arc::clone(&self.asked) }))
+        }
+
+        fn describe(&self) -> String {
+            "sleepy".to_owned()
+        }
+    }
+
+    #[test]
+    fn who_waits_for_its_node_lets_messages_move_in_a_part_of_the_time() {
+        let asked = Arc::new(AtomicU32::new(0));
+        let mut network = Network::new(Box::new(Sleepy { asked: Arc::clone(&asked) }), Alarm::deaf());
+        let (begin, mut turns) = (Instant::now(), 0);
+        while asked.load(Ordering::Relaxed) < 4 {
+            let nap = network.step_aside();
+            assert!(!nap.is_zero() && nap <= LONGEST_PAUSE);
+            turns += 1;
+            std::thread::sleep(nap.min(SLEEP / 4));
+        }
+        // Behind each look but the last, a pause of several times its length.
+        assert!(begin.elapsed() >= 3 * (1 + QUIET_SHARE) * SLEEP);
+        assert!(turns > 4);
     }
 }

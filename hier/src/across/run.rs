@@ -167,6 +167,11 @@ impl Run {
         Ok(true)
     }
 
+    /// Rounds whose messages have all ended.
+    pub fn rounds_ended(&self) -> usize {
+        self.round
+    }
+
     /// Begins all messages of the round: receives first, so that what comes has its place.
     fn begin(&mut self, transport: &dyn Transport) -> transport::Result<()> {
         let program = Arc::clone(&self.program);

@@ -15,8 +15,13 @@ impl Placement {
     pub fn new<L: PartialEq>(labels: &[L]) -> Self {
         let mut nodes: Vec<Vec<usize>> = Vec::new();
         let mut places = Vec::with_capacity(labels.len());
+        let mut last = 0;
         for (rank, label) in labels.iter().enumerate() {
-            let node = nodes.iter().position(|members| labels[members[0]] == *label).unwrap_or(nodes.len());
+            let is = |members: &Vec<usize>| labels[members[0]] == *label;
+            // Ranks mostly lie in blocks or in turn: that of the rank before, the next, or the first, without a search.
+            let near = [last, last + 1, 0].into_iter().find(|&node| nodes.get(node).is_some_and(is));
+            let node = near.or_else(|| nodes.iter().position(is)).unwrap_or(nodes.len());
+            last = node;
             if node == nodes.len() {
                 nodes.push(Vec::new());
             }
