@@ -23,8 +23,8 @@
 #![forbid(unsafe_code)]
 
 pub use hier::{
-    Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Process, Regime, Result, Zeroable,
-    operator,
+    Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Process, Reaching, Regime, Result,
+    Zeroable, operator,
 };
 pub use topo;
 

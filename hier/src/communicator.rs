@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shm_core::job::{Invitation, JobSpec};
 use shm_core::operator::{BitOr, Operator};
-use shm_core::{Buffer, Collective, Counters, Element, Explanation, Plan, Process, Result, Zeroable};
+use shm_core::{Buffer, Collective, Counters, Element, Explanation, Plan, Process, Reaching, Result, Zeroable};
 use topo::{Machine, binding_of};
 
 use crate::note::Note;
@@ -187,6 +187,12 @@ impl Communicator {
     /// Begins to count anew.
     pub fn reset_counters(&self) {
         self.node.reset_counters();
+    }
+
+    /// Whether ranks copy from each other's private memory: [`shm_core::Communicator::reaching`].
+    #[must_use]
+    pub fn reaching(&self) -> Reaching {
+        self.node.reaching()
     }
 
     /// Which algorithm a message of `bytes` bytes takes, and what it costs.

@@ -3,11 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU8;
 
-use memmap2::{Advice, MmapOptions, MmapRaw};
 use nix::errno::Errno;
+use nix::sys::mman::MmapAdvise;
 
 use super::header::{Header, RankWords};
 use super::layout::{APART, EXTENT, JobLayout};
+use super::map::Map;
 use super::memory_file::{self, MEMORY_ADVICE};
 use crate::error::{Error, Result};
 
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 /// * M1: `map` covers `layout.total()` bytes of a sealed memory file, so that every offset below it stays backed.
 /// * M2: the header, bells, note and maps are reserved; so is every block, and every extent of the heap, while it is taken.
 pub(crate) struct Mapping {
-    map: MmapRaw,
+    map: Map,
     file: OwnedFd,
     pub layout: JobLayout,
 }
@@ -41,7 +42,7 @@ impl Mapping {
         let map = map(&file, bytes as usize)?;
         // SAFETY: a page at least is mapped (checked above), aligned to a page; every bit pattern is a Header; the fields
         // that are not atomic do not change once the descriptor has left its creator.
-        let header = unsafe { &*map.as_mut_ptr().cast::<Header>() };
+        let header = unsafe { &*map.base().cast::<Header>() };
         header.check(bytes)?;
         let layout = header.layout();
         Ok(Self { map, file, layout }.advised())
@@ -49,7 +50,9 @@ impl Mapping {
 
     /// Has the heap take huge pages where the system gives them to those who ask. Without them it works as well.
     fn advised(self) -> Self {
-        let _ = self.map.advise_range(Advice::HugePage, self.layout.heap, self.layout.extents * EXTENT);
+        let heap = self.layout.extents * EXTENT;
+        // SAFETY: the wish says nothing of what memory holds.
+        let _ = unsafe { self.map.advise(self.layout.heap, heap, MmapAdvise::MADV_HUGEPAGE) };
         self
     }
 
@@ -59,7 +62,7 @@ impl Mapping {
 
     /// The first byte.
     pub fn base(&self) -> *mut u8 {
-        self.map.as_mut_ptr()
+        self.map.base()
     }
 
     pub fn header(&self) -> &Header {
@@ -98,11 +101,12 @@ impl Mapping {
         unsafe { std::ptr::copy_nonoverlapping(note.as_ptr(), at, note.len()) };
     }
 
-    /// Has the system back `bytes` bytes at `at` of the heap with memory.
+    /// Has the system back `bytes` bytes at `at` of the heap with memory, of huge pages if it can.
     pub(super) fn populate_heap(&self, at: usize, bytes: usize) -> std::result::Result<(), Errno> {
-        self.map
-            .advise_range(Advice::PopulateWrite, self.layout.heap + at, bytes)
-            .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
+        // SAFETY: pages that are there keep what they hold, others come as zeros, as they would when they were written.
+        unsafe { self.map.advise(self.layout.heap + at, bytes, MmapAdvise::MADV_POPULATE_WRITE) }?;
+        self.map.collapse(self.layout.heap + at, bytes);
+        Ok(())
     }
 
     /// The heap's map: a byte for each extent, not 0 when it is taken.
@@ -122,11 +126,11 @@ impl Mapping {
     }
 }
 
-fn map(file: &OwnedFd, bytes: usize) -> Result<MmapRaw> {
-    MmapOptions::new().len(bytes).map_raw(file).map_err(|e| Error::Memory {
+fn map(file: &OwnedFd, bytes: usize) -> Result<Map> {
+    Map::new(file, bytes).map_err(|e| Error::Memory {
         what: "address space for the segment",
         bytes: bytes as u64,
-        cause: e.to_string(),
+        cause: e.desc().to_owned(),
         advice: MEMORY_ADVICE,
     })
 }
