@@ -24,7 +24,7 @@
 
 pub use hier::{
     Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Process, Reaching, Regime, Result,
-    Zeroable, operator,
+    SharedResult, Zeroable, operator,
 };
 pub use topo;
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use shm_core::job::{Invitation, JobSpec};
 use shm_core::operator::{BitOr, Operator};
-use shm_core::{Buffer, Collective, Counters, Element, Explanation, Plan, Process, Reaching, Result, Zeroable};
+use shm_core::{
+    Buffer, Collective, Counters, Element, Explanation, Plan, Process, Reaching, Result, SharedResult, Zeroable,
+};
 use topo::{Machine, binding_of};
 
 use crate::note::Note;
@@ -153,6 +155,14 @@ impl Communicator {
     #[inline]
     pub fn all_reduce_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
         self.node.all_reduce_in_place(buffer, operator)
+    }
+
+    /// Combines everybody's `send` in one result that all look at where it lies: [`shm_core::Communicator::all_reduce_shared`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
+        self.node.all_reduce_shared(send, operator)
     }
 
     /// A rank as the root of rooted collectives: [`Process`].

@@ -9,7 +9,7 @@
 //! * [`protocol`]: who waits for which flag before touching which slot; no memory in it, and model-checked;
 //! * [`wait`]: spinning, yielding, sleeping on a shared futex without losing a wake-up; model-checked too;
 //! * [`segment`]: layout, reservation, sealing, checks;
-//! * the regimes (line, cells, shares), which join protocols to payload, and the table that chooses between
+//! * the regimes (line, cells, shares, and payload that stays where it lies), which join protocols to payload, and the table that chooses between
 //!   them ([`select`]);
 //! * the collectives of [`Communicator`], and [`job`], the launcher's side.
 //!
@@ -32,9 +32,9 @@ pub mod protocol;
 mod reach;
 mod regime;
 mod seat;
-mod shared_result;
 pub mod segment;
 pub mod select;
+mod shared_result;
 pub mod wait;
 mod world;
 
@@ -50,6 +50,6 @@ pub use error::{Error, Result};
 pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
 pub use reach::Reaching;
-pub use shared_result::SharedResult;
 pub use regime::shares::{Division, leader_of};
 pub use select::{Collective, Explanation, Regime, Tuning};
+pub use shared_result::SharedResult;

@@ -141,3 +141,74 @@ impl ResultMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::communicator::Communicator;
+    use crate::error::Error;
+    use crate::job::JobSpec;
+    use crate::operator::{Max, Sum};
+    use crate::plan::{FlatPlan, Plan};
+    use std::sync::Arc;
+
+    #[test]
+    fn several_results_at_once() {
+        for size in 1..=4 {
+            Communicator::threads(size, |comm| {
+                let rank = comm.rank() as u64;
+                let sum = (size * (size - 1) / 2) as u64;
+                let mut held = std::collections::VecDeque::new();
+                for turn in 0..40u64 {
+                    let count = [0, 1, 5, 1000, 300_000][turn as usize % 5];
+                    let mine: Vec<u64> = (0..count).map(|i| i + turn + rank).collect();
+                    let view = if turn % 2 == 0 {
+                        comm.all_reduce_shared(&mine, Sum).unwrap()
+                    } else {
+                        comm.all_reduce_shared(&comm.alloc_copy(&mine).unwrap(), Sum).unwrap()
+                    };
+                    held.push_back((turn, count, view));
+                    // Ranks hold different numbers of them.
+                    while held.len() > 3 * comm.rank() {
+                        let (turn, count, view) = held.pop_front().unwrap();
+                        assert_eq!(view.len() as u64, count);
+                        assert!((0..count).zip(view.iter()).all(|(i, &x)| x == size as u64 * (i + turn) + sum));
+                    }
+                }
+                // They outlive the communicator.
+                drop(comm);
+                assert!(held.iter().all(|(turn, count, view)| {
+                    (0..*count).zip(view.iter()).all(|(i, &x)| x == size as u64 * (i + turn) + sum)
+                }));
+            })
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn memory_comes_back() {
+        let job = crate::job::Job::create(&JobSpec::new(2).unwrap()).unwrap();
+        let worlds: Vec<_> = (0..2).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
+        std::thread::scope(|scope| {
+            for world in worlds {
+                scope.spawn(move || {
+                    let views: Vec<_> =
+                        (0..6).map(|turn| world.all_reduce_shared(&[turn + world.rank()], Max).unwrap()).collect();
+                    drop(world);
+                    assert!(views.iter().enumerate().all(|(turn, view)| **view == [turn + 1]));
+                });
+            }
+        });
+        assert_eq!(job.heap_taken(), 0);
+    }
+
+    #[test]
+    fn a_heap_that_is_full_fails_everywhere() {
+        let mut spec = JobSpec::new(2).unwrap();
+        spec.heap = Some(0);
+        let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
+        let errors =
+            Communicator::threads_of(&spec, &plan, |comm| comm.all_reduce_shared(&[1.0], Sum).unwrap_err()).unwrap();
+        assert!(matches!(errors[0], Error::HeapExhausted { .. }), "{}", errors[0]);
+        assert_eq!(errors[1], Error::Refused { rank: 0 });
+    }
+}

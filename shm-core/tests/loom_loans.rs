@@ -77,7 +77,6 @@ fn a_root_is_served(mutant: Mutant) {
 
 model! {
     served_root, Bound::Preemptions(2), a_root_is_served, [U1, U2, D1];
-    rejects_done_before_the_fold: Mutant::DoneTooEarly(Up) => [Race, WrongValue, Deadlock];
 }
 
 /// Three ranks, of which the first and the last lead; the first lends, the second is served, the last does neither.
@@ -89,7 +88,7 @@ fn three_differ(mutant: Mutant) {
 
 model! {
     three_ranks, Bound::Preemptions(2), three_differ, [U1, D1, D2];
-    rejects_a_reader_forgotten: Mutant::ReaderForgotten(1) => [Race, WrongValue];
+    rejects_a_reader_forgotten: Mutant::ReaderForgotten(0) => [Race, WrongValue];
 }
 
 /// Three ranks, rank 0 lends its contribution to leaders 1 and 2, and hears from them only that they have read it.

@@ -300,7 +300,8 @@ impl Engine {
                 board.store(board.rank, RECEIVE, slice, word);
             }
         }
-        let mut falling = Falling { board, name, words: &|slice| words[slice as usize], location, parent: Location::CELL };
+        let mut falling =
+            Falling { board, name, words: &|slice| words[slice as usize], location, parent: Location::CELL };
         let span = Span::take(ring, slices);
         step::release_all(board, ring, links, span, tag, &mut falling).unwrap();
         board.rewrite(std::iter::empty());

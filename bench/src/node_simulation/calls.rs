@@ -5,8 +5,8 @@
 
 use shm_core::protocol::exchange::{Pieces, exchange, exchange_pieces};
 use shm_core::protocol::shares::{self, Shares, Takers, Work};
-use shm_core::protocol::step::{self, Passage};
-use shm_core::protocol::{Board, Ring, RingName};
+use shm_core::protocol::step::{self, InCells, Passage};
+use shm_core::protocol::{Board, Location, Ring, RingName};
 use shm_core::segment::layout::{LINE, LINE_SLOTS, SLOT_PAYLOAD};
 use shm_core::select::Choice;
 use shm_core::{Collective, Division, Links, Regime, Result, leader_of};
@@ -205,11 +205,13 @@ impl<'a, 'y> Rank<'a, 'y> {
             (down, release),
             slices.len() as u64,
             TAG,
-            |slice, own| {
-                let slot = ((first + slice) % count) as usize;
-                combine(seat, call.level, gather, slot, own, slices[slice as usize]);
-            },
-            |slice, passage| pass(seat, call.level, passage, slices[slice as usize]),
+            (
+                &mut InCells(|slice, own| {
+                    let slot = ((first + slice) % count) as usize;
+                    combine(seat, call.level, gather, slot, own, slices[slice as usize]);
+                }),
+                &mut InCells(|slice, passage| pass(seat, call.level, passage, slices[slice as usize])),
+            ),
         )
     }
 
@@ -299,7 +301,7 @@ impl Work for Slicing<'_, '_> {
         self.seat.write(RingName::Up, slot, len);
     }
 
-    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
         let (_, len) = self.division.range(leader, round);
         let (seat, size) = (self.seat, self.seat.size());
         seat.compute(|costs| costs.operation + costs.operand * size as u64);
@@ -314,12 +316,14 @@ impl Work for Slicing<'_, '_> {
             seat.private(if self.keeps { len } else { 0 }, Level::Own);
             seat.write(RingName::Down, down, len);
         }
+        Ok(())
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+    fn take(&mut self, round: u64, leader: usize, slot: usize, _: Location) -> Result<()> {
         let (_, len) = self.division.range(leader, round);
         self.seat.compute(|costs| costs.operation);
         self.seat.read(RingName::Down, self.leaders[leader], slot, len);
         self.seat.private(len, self.level);
+        Ok(())
     }
 }

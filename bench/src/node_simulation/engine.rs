@@ -13,7 +13,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use shm_core::protocol::{Board, Edge, RingName, Until, Word};
+use shm_core::protocol::{Board, Edge, Location, RingName, Until, Word};
 
 use super::figures::Time;
 use super::memory::{Level, Memory, Streak, Traffic};
@@ -295,6 +295,15 @@ impl Board for Seat<'_> {
 
     fn done(&self, ring: RingName, rank: usize) -> &SimWord {
         &self.world.words[self.world.slots.done(ring, rank, self.world.size)]
+    }
+
+    // All payload lies in cells: nothing is said about it.
+    fn locate(&self, _: RingName, _: usize, location: Location) {
+        debug_assert_eq!(location, Location::CELL);
+    }
+
+    fn location(&self, _: RingName, _: usize, _: usize) -> Location {
+        Location::CELL
     }
 
     fn publish(&self, word: &SimWord, value: u64, edge: Edge) {

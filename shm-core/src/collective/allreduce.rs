@@ -19,9 +19,12 @@ impl Communicator {
     /// combined by every rank in rank order; longer ones are reduced to rank 0 and released by trees of cells; long ones
     /// are divided among leaders, each of which folds its share in rank order. All ranks get the same bits.
     ///
+    /// Buffers in shared memory ([`alloc`](Communicator::alloc)) are used where they lie, each by itself, whatever the others
+    /// are: a contribution is combined there, a result is stored there.
+    ///
     /// # Cost
-    /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines); (5p-1)n bytes
-    /// with p leaders or over trees (shares, cells).
+    /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines); (5p-2)n
+    /// bytes with p leaders (shares), (5p-1)n over trees (cells); 2pn with p leaders when all buffers lie in shared memory.
     ///
     /// # Errors
     /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning): refused, nothing was written; ranks that made

@@ -89,7 +89,9 @@ mod tests {
 
     #[test]
     fn words_hold_every_location() {
-        for place in [Place::Cell, Place::Heap(0), Place::Heap(1 << 45), Place::Private(64), Place::Private((1 << 57) - 1)] {
+        for place in
+            [Place::Cell, Place::Heap(0), Place::Heap(1 << 45), Place::Private(64), Place::Private((1 << 57) - 1)]
+        {
             for whole in [false, true] {
                 for result in [None, Some(0), Some(1 << 45)] {
                     let location = Location { place, whole, result };

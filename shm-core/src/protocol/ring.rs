@@ -147,14 +147,7 @@ impl Ring {
 
     /// [`publish`](Ring::publish), where slot and stamp are known already, and read for all positions up to `until`.
     #[inline(always)]
-    pub(super) fn publish_in<B: Board>(
-        &mut self,
-        board: &B,
-        slot: usize,
-        until: u64,
-        stamp: Stamp,
-        readers: Readers,
-    ) {
+    pub(super) fn publish_in<B: Board>(&mut self, board: &B, slot: usize, until: u64, stamp: Stamp, readers: Readers) {
         let word = board.stamp(self.name, board.rank(), slot);
         board.publish(word, stamp.0, self.name.publish_edge());
         // Noted after the publication: others wait for that, not for this.

@@ -193,9 +193,11 @@ impl Gathers for Combining<'_> {
         let slot = ((self.ring.0 + slice) % self.ring.1) as usize;
         let Operands { inputs, results, .. } = &mut *self.operands;
         inputs.clear();
-        inputs.extend(self.order.children.iter().zip(self.sources.iter()).map(|(&child, source)| {
-            source.input(child, self.board.up_cell(child, slot, self.cell).cast_const(), at)
-        }));
+        inputs.extend(
+            self.order.children.iter().zip(self.sources.iter()).map(|(&child, source)| {
+                source.input(child, self.board.up_cell(child, slot, self.cell).cast_const(), at)
+            }),
+        );
         inputs.insert(self.order.own, Input::Here(self.reduction.send.wrapping_add(at)));
         results.clear();
         results.push(match own {
@@ -238,7 +240,18 @@ impl<'a> Passing<'a> {
     ) -> Self {
         let leaf = links.children().is_empty();
         let location = if leaf { Location::CELL } else { location };
-        Self { board, cell, buffer, slices, leaf, location, source: Source::Cell, whole: false, taken: 0, trouble: None }
+        Self {
+            board,
+            cell,
+            buffer,
+            slices,
+            leaf,
+            location,
+            source: Source::Cell,
+            whole: false,
+            taken: 0,
+            trouble: None,
+        }
     }
 }
 
@@ -277,7 +290,9 @@ impl Releases for Passing<'_> {
         }
         if passage.forward {
             // SAFETY: the own slot is claimed, so that nobody reads it; `buffer` holds `len` bytes.
-            unsafe { copy_in(self.buffer.wrapping_add(at), board.down_cell(board.rank(), passage.slot, self.cell), len) };
+            unsafe {
+                copy_in(self.buffer.wrapping_add(at), board.down_cell(board.rank(), passage.slot, self.cell), len)
+            };
             add(&board.tally.loaded, len);
             add(&board.tally.stored, len);
         }

@@ -1,7 +1,7 @@
 //! Regime 3: every leader owns a share of the vector and folds everybody's contribution to it.
 //!
 //! A contribution is copied once, to a cell; the leader folds all p of them in one pass, its own from the private
-//! buffer, straight into its result, which the others copy out: (5p-1)n bytes loaded and stored for an allreduce of n bytes
+//! buffer, straight into its result, which the others copy out: (5p-2)n bytes loaded and stored for an allreduce of n bytes
 //! on p ranks with p leaders. Contributions are combined in rank order, for every operator.
 
 use super::lend::{Input, Lending, Operands, Source};
@@ -72,12 +72,7 @@ impl Engine {
     }
 
     /// An allreduce whose result all ranks look at where rank 0 has it, at `reduction.recv` (null elsewhere); returns where that is.
-    pub fn shares_allreduce_shared(
-        &mut self,
-        choice: &Choice,
-        reduction: Reduction<'_>,
-        tag: u32,
-    ) -> Result<*mut u8> {
+    pub fn shares_allreduce_shared(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<*mut u8> {
         debug_assert_eq!(choice.leaders, self.board.size(), "every rank hears of rank 0 where the result lies");
         self.reduce_shares(choice, Takers::All, reduction, tag, true)?;
         Ok(self.results[0].unwrap_or(reduction.recv))
@@ -241,7 +236,9 @@ impl Work for Slicing<'_> {
     fn serves(&self, takers: Takers) -> bool {
         match takers {
             Takers::All if self.shared => self.keeps || self.results[0].is_some(),
-            Takers::All => (0..self.results.len()).all(|rank| rank == self.board.rank() || self.results[rank].is_some()),
+            Takers::All => {
+                (0..self.results.len()).all(|rank| rank == self.board.rank() || self.results[rank].is_some())
+            }
             Takers::Root(root) => self.results[root].is_some(),
             Takers::Owners => true,
         }

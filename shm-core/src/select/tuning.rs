@@ -59,7 +59,7 @@ impl Default for Tuning {
             shares_least: [u64::MAX, u64::MAX, 6 * 1024, 2 * 1024],
             shares_square: [0, 0, 0, 512],
             direct_least: 1,
-            reach_least: [u64::MAX; 4],
+            reach_least: [u64::MAX, 64 * 1024, u64::MAX, u64::MAX],
             forced: [0; 4],
             flat_ranks: 32,
             leaders: 0,

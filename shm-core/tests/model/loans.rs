@@ -40,10 +40,8 @@ impl Rank {
         let count = rounds * leaders.len() as u64;
         board.rewrite((0..count).map(|at| word_of(me, first + at)));
         let takes = takers == Takers::All || takers == Takers::Root(me);
-        let contribution = Location {
-            result: (takes && lends.receive.contains(&me)).then_some(1),
-            ..whole(lends.send.contains(&me))
-        };
+        let contribution =
+            Location { result: (takes && lends.receive.contains(&me)).then_some(1), ..whole(lends.send.contains(&me)) };
         let result = slices_of(lends.result.contains(&me));
         let told = vec![Location::CELL; board.size()];
         let mut work = Slices { board, leaders, first, contribution, result, told, takes };
@@ -63,7 +61,8 @@ impl Rank {
         board.rewrite((0..rounds).map(|round| word_of(me, first + round)));
         let location = whole(lends.contains(&me));
         let told = vec![Location::CELL; leaders.len()];
-        shares::spread(board, down, leaders, rounds, TAG, &mut Handed { board, leaders, first, location, told }).unwrap();
+        shares::spread(board, down, leaders, rounds, TAG, &mut Handed { board, leaders, first, location, told })
+            .unwrap();
         board.rewrite(std::iter::empty());
     }
 
@@ -144,7 +143,9 @@ impl Work for Slices<'_> {
 
     fn serves(&self, takers: Takers) -> bool {
         match takers {
-            Takers::All => (0..self.board.size()).all(|rank| rank == self.board.rank() || self.told[rank].result.is_some()),
+            Takers::All => {
+                (0..self.board.size()).all(|rank| rank == self.board.rank() || self.told[rank].result.is_some())
+            }
             Takers::Root(root) => self.told[root].result.is_some(),
             Takers::Owners => true,
         }

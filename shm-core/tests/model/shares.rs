@@ -1,7 +1,7 @@
 //! Reductions through shares, and their two halves, with payload whose every value is known.
 
-use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
 use shm_core::Result;
+use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
 use shm_core::protocol::{Board, Location, RingName};
 
 use super::calls::{TAG, sum_of_all};
