@@ -71,7 +71,9 @@ impl Job {
             return Err(Error::Ranks { ranks: spec.ranks, most: MOST_RANKS });
         }
         spec.tuning.check()?;
-        let block = spec.tuning.block_layout(spec.ranks);
+        let cores = spec.cores.clamp(1, u32::MAX as usize);
+        let crowd = spec.ranks.div_ceil(cores) as u32;
+        let block = spec.tuning.select(spec.ranks, crowd).block_layout();
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
             None => (round_up(block.total(), CHUNK) * 64)
@@ -87,7 +89,7 @@ impl Job {
             cookie: RandomState::new().hash_one(std::process::id()),
             note_bytes: spec.note.len() as u64,
             arena_bytes: (layout.chunks * CHUNK) as u64,
-            cores: spec.cores.clamp(1, u32::MAX as usize) as u32,
+            cores: cores as u32,
             membarrier: seat::register_for_heavy_fences().is_ok(),
             tuning: spec.tuning,
         };

@@ -46,7 +46,9 @@ impl Setting {
             None => TreeRules::from_environment(),
         };
         if let Some(algorithm) = text(given, "PHALANX_ALGORITHM") {
-            spec.tuning = Tuning { debug: spec.tuning.debug, ..Tuning::default() };
+            let debug = spec.tuning.debug;
+            spec.tuning = Tuning::default();
+            spec.tuning.debug = debug;
             spec.tuning.force(&algorithm).map_err(LaunchError::Job)?;
         }
         if let Some(debug) = text(given, "PHALANX_DEBUG") {
@@ -78,6 +80,7 @@ fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shm_core::Collective;
 
     fn spec(given: &[(&str, &str)]) -> Result<JobSpec, LaunchError> {
         let given: Vec<(OsString, OsString)> = given.iter().map(|(key, value)| (key.into(), value.into())).collect();
@@ -88,7 +91,10 @@ mod tests {
     fn variables_that_are_given_to_the_ranks_count() {
         let made =
             spec(&[("PHALANX_ALGORITHM", "all:line"), ("PHALANX_ALGORITHM", "allreduce:shares,leaders=2")]).unwrap();
-        assert_eq!((made.tuning.leaders, made.cores, made.ranks), (2, 3, 2));
+        assert_eq!(
+            (made.tuning.select(2, 1).bands(Collective::Allreduce)[0].leaders, made.cores, made.ranks),
+            (2, 3, 2)
+        );
         assert_eq!(made.tuning.forced[0], 0);
         assert_eq!(spec(&[("PHALANX_ARENA", "1048576"), ("PHALANX_DEBUG", "1")]).unwrap().arena, Some(1 << 20));
         let note = spec(&[("PHALANX_TREES", "gather:kary:7")]).unwrap().note;
