@@ -12,6 +12,7 @@ mod plan;
 mod rules;
 pub mod schedule;
 pub mod simulate;
+pub mod table;
 pub mod transport;
 
 pub use across::HierComm;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use shm_core::operator::{BitOr, Min};
-use shm_core::{Collective, Counters};
+use shm_core::operator::{BitOr, Min, Operator};
+use shm_core::{Collective, Counters, Element};
 
 use super::adapt::Search;
 use super::alarm::Alarm;
@@ -14,12 +14,13 @@ use super::error::{Error, Result, of_node};
 use super::model::NetworkModel;
 use super::network::Network;
 use super::one_sided::OneSided;
-use super::rules::{Choice, ClusterRules, Setting};
-use super::settings::ClusterSettings;
+use super::rules::{Choice, ClusterRules, Rule, Setting};
+use super::settings::{ClusterSettings, Cost};
 use crate::communicator::{exchange_places, own_place};
 use crate::nodes::{self, Placement};
 use crate::plan::TopologyPlan;
 use crate::schedule::{Algorithm, Goal, Program};
+use crate::table::NetworkTable;
 use crate::transport::Transport;
 
 /// A rank's handle on a group of ranks on several nodes that call collectives together.
@@ -40,6 +41,10 @@ pub struct HierComm {
     /// This rank's node.
     pub(super) here: usize,
     pub(super) rules: ClusterRules,
+    /// What was measured across nodes, if a table says something of that.
+    table: Option<Arc<NetworkTable>>,
+    /// Whether contributions are combined in rank order always.
+    strict: bool,
     /// The ranks of this communicator that are the members of the node's whole job, by their rank there.
     world: Arc<[Option<usize>]>,
     /// Runs that were begun so far, counted alike on all ranks: tags are made of it.
@@ -99,9 +104,14 @@ impl HierComm {
         }
         let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
         let ring = agreed.ring(&placement)?;
-        let comm = Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)?;
+        let mut comm = Self::assemble(joined.node, transport, placement, ring, world, agreed.rules)?;
+        comm.strict = agreed.tuning.strict != 0;
+        comm.table = agreed.table.map(Arc::new);
         match agreed.network {
-            Some(model) => comm.model.set(model),
+            Some(model) => {
+                let measured = comm.measured().filter(|_| settings.network == Cost::Usual).map(|table| table.model);
+                comm.model.set(measured.unwrap_or(model));
+            }
             None => comm.measure_network()?,
         }
         Ok(comm)
@@ -147,6 +157,8 @@ impl HierComm {
             rank,
             here,
             rules,
+            table: None,
+            strict: false,
             world,
             runs: Cell::new(0),
             programs: RefCell::default(),
@@ -242,8 +254,9 @@ impl HierComm {
             .map(|rank| placement.node_of(rank))
             .collect();
         let world = self.world.iter().map(|rank| members.iter().position(|&member| Some(member) == *rank)).collect();
-        let part = Self::assemble(node, transport, placement, ring, world, self.rules.clone())?;
+        let mut part = Self::assemble(node, transport, placement, ring, world, self.rules.clone())?;
         part.model.set(self.model.get());
+        (part.table, part.strict) = (self.table.clone(), self.strict);
         Ok(Some(part))
     }
 
@@ -261,7 +274,7 @@ impl HierComm {
     /// What a call on `bytes` bytes with an operator that commutes does, for people.
     #[must_use]
     pub fn explain(&self, what: Collective, bytes: usize) -> String {
-        let choice = self.choose(what, bytes, true);
+        let choice = self.choose(what, bytes, !self.strict);
         let nodes = self.placement.nodes();
         if nodes == 1 {
             return "within the node".to_owned();
@@ -273,7 +286,22 @@ impl HierComm {
             slice if slice >= bytes => "whole".to_owned(),
             slice => format!("slices of {slice} bytes, {} in flight", choice.flight),
         };
-        format!("{} among {nodes} nodes, leaders a node: {}, {slice}", choice.algorithm, choice.leaders)
+        let source = match self.measured().map(|table| table.rule(what, bytes)) {
+            Some(rule) if rule != Rule::default() => ", by the table",
+            _ => "",
+        };
+        format!("{} among {nodes} nodes, leaders a node: {}, {slice}{source}", choice.algorithm, choice.leaders)
+    }
+
+    /// What was measured on such a communicator, if a table says something of it.
+    fn measured(&self) -> Option<&NetworkTable> {
+        let placement = &self.placement;
+        self.table.as_deref().filter(|table| table.fits(placement.nodes(), placement.fewest(), placement.most()))
+    }
+
+    /// Whether contributions may be combined in another order than that of ranks.
+    pub(super) fn may_reorder<T: Element, O: Operator<T>>(&self, operator: &O) -> bool {
+        operator.is_commutative() && !self.strict
     }
 
     /// The table's word on a call.
@@ -287,7 +315,8 @@ impl HierComm {
             commutative,
             network: self.model.get(),
         };
-        self.rules.choose(what, bytes, setting)
+        let measured = self.measured().map_or(Rule::default(), |table| table.rule(what, bytes));
+        self.rules.choose(what, bytes, setting, measured)
     }
 
     /// Says on stderr what a call does, once for each size class (`PHALANX_DEBUG`).

@@ -9,7 +9,7 @@ use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
 use crate::note::Note;
-use crate::rules::TreeRules;
+use crate::table::{self, Asked};
 
 /// The places of the ranks, and what the job knows of the machine.
 pub(super) struct Setting {
@@ -40,14 +40,20 @@ impl Setting {
 
     /// The job, as this process's environment and, before it, the variables given to the ranks want it.
     pub(super) fn spec(self, ranks: usize, given: &[(OsString, OsString)]) -> Result<JobSpec, LaunchError> {
-        let mut spec = JobSpec::new(ranks).map_err(LaunchError::Job)?;
+        let asked = match text(given, table::VARIABLE) {
+            Some(value) => Asked::from_value(Some(&value)),
+            None => Asked::from_environment(),
+        };
+        let (mut spec, trees) = table::job_spec(ranks, &asked).map_err(LaunchError::Job)?;
         let rules = match text(given, "PHALANX_TREES") {
             Some(rules) => rules.parse(),
-            None => TreeRules::from_environment(),
+            None => Ok(trees),
         };
         if let Some(algorithm) = text(given, "PHALANX_ALGORITHM") {
             let debug = spec.tuning.debug;
-            spec.tuning = Tuning::default();
+            // What this process's own environment says of algorithms does not count then.
+            let table = table::found(&asked).map_err(LaunchError::Job)?;
+            spec.tuning = table.map_or(Ok(Tuning::default()), |table| table.tuning()).map_err(LaunchError::Job)?;
             spec.tuning.debug = debug;
             spec.tuning.force(&algorithm).map_err(LaunchError::Job)?;
         }

@@ -71,7 +71,7 @@ impl Selection {
     }
 
     /// The same for a block of this layout, if its cells are large enough.
-    pub(crate) fn within(mut self, layout: &BlockLayout) -> Result<Self> {
+    pub(crate) fn within(self, layout: &BlockLayout) -> Result<Self> {
         if self.up_area > layout.up_bytes || self.down_area > layout.down_bytes {
             return Err(Error::Tuning {
                 why: format!(
@@ -81,7 +81,6 @@ impl Selection {
                 ),
             });
         }
-        (self.up_area, self.down_area) = (layout.up_bytes, layout.down_bytes);
         Ok(self)
     }
 
