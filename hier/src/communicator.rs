@@ -164,6 +164,14 @@ impl Communicator {
         Ok(Self { node: self.node.duplicate()? })
     }
 
+    pub(crate) fn node(&self) -> &shm_core::Communicator {
+        &self.node
+    }
+
+    pub(crate) fn node_mut(&mut self) -> &mut shm_core::Communicator {
+        &mut self.node
+    }
+
     /// What this rank has counted in this communicator.
     #[must_use]
     pub fn counters(&self) -> Counters {

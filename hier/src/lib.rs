@@ -14,6 +14,7 @@ pub mod schedule;
 pub mod simulate;
 pub mod table;
 pub mod transport;
+pub mod tune;
 
 pub use across::HierComm;
 pub use communicator::Communicator;

@@ -55,6 +55,7 @@ pub use find::{Asked, Found, VARIABLE, default_place, found};
 pub use machine::Fingerprint;
 pub use network::{NetworkBand, NetworkRule, NetworkTable};
 pub use read::Flaw;
+pub(crate) use write::bare;
 
 use shm_core::select::Rule;
 use shm_core::{Error, Tuning};
