@@ -47,14 +47,14 @@ impl Effort {
     #[must_use]
     pub fn usual() -> Self {
         let sizes = [64, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20].to_vec();
-        Self { sizes, blocks: 7, block: 3e-3, halvings: 3, strict: true }
+        Self { sizes, blocks: 11, block: 8e-3, halvings: 3, strict: true }
     }
 
     /// Under a minute.
     #[must_use]
     pub fn quick() -> Self {
         let sizes = [64, 1 << 10, 8 << 10, 64 << 10, 512 << 10].to_vec();
-        Self { sizes, blocks: 5, block: 1e-3, halvings: 2, strict: false }
+        Self { sizes, blocks: 7, block: 3e-3, halvings: 2, strict: false }
     }
 
     /// So little that the figures mean nothing: for tests.
