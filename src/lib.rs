@@ -23,7 +23,8 @@
 #![forbid(unsafe_code)]
 
 pub use hier::{
-    Collective, Communicator, Counters, Element, Error, Explanation, Pair, Process, Regime, Result, operator,
+    Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Process, Reaching, Regime, Result,
+    SharedResult, Zeroable, operator,
 };
 pub use topo;
 

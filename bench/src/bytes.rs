@@ -21,13 +21,30 @@ const LIMIT: Duration = Duration::from_secs(120);
 ///
 /// Reduce: every rank but the root publishes its operand (a load and a store), somebody reads
 /// each of them once and folds it into an operand of its own (two loads and a store), of which
-/// the fold at the root goes straight into the user's buffer. Allreduce adds the way back.
-pub fn expected(operation: Operation, ranks: u64) -> u64 {
-    match operation {
-        Operation::Barrier => 0,
-        Operation::Broadcast => 2 * ranks,
-        Operation::Reduce => 3 * ranks - 1,
-        Operation::Allreduce => 5 * ranks - 1,
+/// the fold at the root goes straight into the user's buffer. Allreduce adds the way back, on which a leader of a share
+/// stores its result twice from one register, where a root of a tree copies it.
+///
+/// Direct: operands are folded where they lie, and the result is stored where it is wanted; of a
+/// broadcast every rank but the root copies the message once.
+pub fn expected(regime: &str, operation: Operation, ranks: u64) -> u64 {
+    match (regime, operation) {
+        (_, Operation::Barrier) => 0,
+        ("direct", Operation::Broadcast) => 2 * (ranks - 1),
+        ("direct", Operation::Reduce) => ranks + 1,
+        ("direct", Operation::Allreduce) => 2 * ranks,
+        (_, Operation::Broadcast) => 2 * ranks,
+        (_, Operation::Reduce) => 3 * ranks - 1,
+        ("shares", Operation::Allreduce) => 5 * ranks - 2,
+        (_, Operation::Allreduce) => 5 * ranks - 1,
+    }
+}
+
+/// The formulas of a regime, for people.
+fn formulas(regime: &str) -> &'static str {
+    match regime {
+        "direct" => "reduce p+1, allreduce 2p, broadcast 2p-2",
+        "shares" => "reduce 3p-1, allreduce 5p-2",
+        _ => "reduce 3p-1, allreduce 5p-1, broadcast 2p",
     }
 }
 
@@ -38,7 +55,7 @@ pub fn run(options: &Bytes) -> Result<()> {
     }
     let ranks = if options.ranks.is_empty() { (2..=16).collect() } else { options.ranks.clone() };
     let scratch = Scratch::new()?;
-    let operations = if options.regime == "cells" { &OPERATIONS[..] } else { &OPERATIONS[..2] };
+    let operations = if options.regime == "shares" { &OPERATIONS[..2] } else { &OPERATIONS[..] };
     let all = ranks.len() * operations.len();
     let progress = Progress::new(all);
     let mut table = Table::new(&[
@@ -62,7 +79,7 @@ pub fn run(options: &Bytes) -> Result<()> {
                 detail: "nothing was counted".into(),
             })?;
             let n = options.size as f64;
-            let formula = expected(operation, ranks as u64);
+            let formula = expected(&options.regime, operation, ranks as u64);
             let difference = counted.loaded + counted.stored - formula as f64 * n;
             differences += usize::from(difference != 0.0);
             table.row(vec![
@@ -80,15 +97,16 @@ pub fn run(options: &Bytes) -> Result<()> {
     progress.finish();
     println!("bytes loaded and stored by all ranks in one call, n = {} of f64\n", show_size(options.size));
     print!("{}", table.render());
-    println!("\nformulas: reduce 3p-1, allreduce 5p-1, broadcast 2p; {} of {all} equal", all - differences);
+    println!("\nformulas: {}; {} of {all} equal", formulas(&options.regime), all - differences);
     if differences == 0 { Ok(()) } else { Err(Error::Counts { differences, all }) }
 }
 
 /// One run of a few calls.
 fn count(operation: Operation, ranks: usize, options: &Bytes, scratch: &Scratch, progress: &Progress) -> Result<Row> {
+    let direct = options.regime == "direct";
     let case = Case {
         operation,
-        buffers: BufferMode::Warm,
+        buffers: if direct { BufferMode::Shared } else { BufferMode::Warm },
         timing: Timing::Each,
         element: ElementType::F64,
         bytes: options.size,
@@ -98,7 +116,12 @@ fn count(operation: Operation, ranks: usize, options: &Bytes, scratch: &Scratch,
     };
     let plan = Plan { cases: vec![case], ..Plan::default() };
     let order = Order { plan: &plan, ranks, binding: Binding::Auto.resolve(ranks), limit: LIMIT };
-    let algorithm = format!("{operation}:{}", options.regime);
+    let regime = match operation {
+        Operation::Broadcast if direct => "cells",
+        _ if direct => "shares",
+        _ => &options.regime,
+    };
+    let algorithm = format!("{operation}:{regime}");
     let run = ours::run(&order, Some(&algorithm), scratch, progress)?;
     Ok(Row::of(ours::NAME, ranks, &case, &[run.into_single()?]))
 }
@@ -109,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_formulas_of_the_fold_in_row() {
-        let all = |ranks| OPERATIONS.map(|operation| expected(operation, ranks));
+        let all = |ranks| OPERATIONS.map(|operation| expected("cells", operation, ranks));
         assert_eq!(all(2), [5, 9, 4]);
         assert_eq!(all(16), [47, 79, 32]);
     }

@@ -165,7 +165,7 @@ fn cases(options: &Collectives) -> Vec<Case> {
 fn timing(options: &Collectives, mode: BufferMode) -> Timing {
     match (options.timing, mode) {
         _ if !options.late.is_empty() => Timing::Each,
-        (_, BufferMode::Rewritten) | (TimingWish::Each, _) => Timing::Each,
+        (_, BufferMode::Rewritten | BufferMode::Shared) | (TimingWish::Each, _) => Timing::Each,
         (TimingWish::Stream, _) | (TimingWish::Auto, BufferMode::Warm) => Timing::Stream,
         (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
     }

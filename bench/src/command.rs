@@ -206,8 +206,9 @@ pub struct Bytes {
     /// Message bytes
     #[arg(long, default_value = "1M", value_parser = parse_size)]
     pub size: u64,
-    /// The regime that is forced; shares has no broadcast
-    #[arg(long, default_value = "cells", value_parser = ["cells", "shares"])]
+    /// The regime that is forced; shares has no broadcast, and direct is shares (a broadcast: cells) with all buffers in
+    /// shared memory
+    #[arg(long, default_value = "cells", value_parser = ["cells", "shares", "direct"])]
     pub regime: String,
 }
 
@@ -216,7 +217,8 @@ impl Collectives {
     pub fn buffer_modes(&self) -> Vec<BufferMode> {
         let asked = |mode: &BufferMode| {
             if self.buffers.is_empty() {
-                return !self.quick || *mode != BufferMode::Cold;
+                return matches!(mode, BufferMode::Warm | BufferMode::Rewritten)
+                    || (*mode == BufferMode::Cold && !self.quick);
             }
             self.buffers.iter().any(|word| *word == Buffers::All || *word == Buffers::One(*mode))
         };
@@ -273,7 +275,7 @@ mod tests {
     fn the_short_form_leaves_cold_buffers_out() {
         assert_eq!(collectives(&["--short"]).buffer_modes(), [BufferMode::Warm, BufferMode::Rewritten]);
         assert_eq!(collectives(&[]).buffer_modes().len(), 3);
-        assert_eq!(collectives(&["--quick", "--buffers", "all"]).buffer_modes().len(), 3);
+        assert_eq!(collectives(&["--quick", "--buffers", "all"]).buffer_modes().len(), 4);
     }
 
     #[test]

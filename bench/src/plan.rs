@@ -76,8 +76,17 @@ pub enum BufferMode {
     Rewritten,
     /// A set of buffers larger than the last-level cache takes turns.
     Cold,
+    /// As rewritten, in buffers that were allocated in shared memory.
+    Shared,
 }
-named!(BufferMode, "buffer mode", { Warm = "warm", Rewritten = "rewritten", Cold = "cold" });
+named!(BufferMode, "buffer mode", { Warm = "warm", Rewritten = "rewritten", Cold = "cold", Shared = "shared" });
+
+impl BufferMode {
+    /// Whether the input is written anew before each call.
+    pub const fn is_rewritten(self) -> bool {
+        matches!(self, BufferMode::Rewritten | BufferMode::Shared)
+    }
+}
 
 /// How calls are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use shm_core::job::{Invitation, JobSpec};
 use shm_core::operator::{BitOr, Operator};
-use shm_core::{Collective, Counters, Element, Explanation, Plan, Process, Result};
+use shm_core::{
+    Buffer, Collective, Counters, Element, Explanation, Plan, Process, Reaching, Result, SharedResult, Zeroable,
+};
 use topo::{Machine, binding_of};
 
 use crate::note::Note;
@@ -114,6 +116,23 @@ impl Communicator {
         self.node.size()
     }
 
+    /// Makes a vector of `len` elements in shared memory, all zero, which collectives work on where it lies:
+    /// [`shm_core::Communicator::alloc`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc<T: Element + Zeroable>(&self, len: usize) -> Result<Buffer<T>> {
+        self.node.alloc(len)
+    }
+
+    /// Makes a copy of a vector in shared memory: [`shm_core::Communicator::alloc_copy`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
+        self.node.alloc_copy(values)
+    }
+
     /// Waits until every rank has called it: [`shm_core::Communicator::barrier`].
     ///
     /// # Errors
@@ -139,6 +158,14 @@ impl Communicator {
     #[inline]
     pub fn all_reduce_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
         self.node.all_reduce_in_place(buffer, operator)
+    }
+
+    /// Combines everybody's `send` in one result that all look at where it lies: [`shm_core::Communicator::all_reduce_shared`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
+        self.node.all_reduce_shared(send, operator)
     }
 
     /// A rank as the root of rooted collectives: [`Process`].
@@ -181,6 +208,12 @@ impl Communicator {
     /// Begins to count anew.
     pub fn reset_counters(&self) {
         self.node.reset_counters();
+    }
+
+    /// Whether ranks copy from each other's private memory: [`shm_core::Communicator::reaching`].
+    #[must_use]
+    pub fn reaching(&self) -> Reaching {
+        self.node.reaching()
     }
 
     /// Which algorithm a message of `bytes` bytes takes, and what it costs.

@@ -22,5 +22,6 @@ pub use note::Note;
 pub use plan::TopologyPlan;
 pub use rules::TreeRules;
 pub use shm_core::{
-    Collective, Counters, Element, Error, Explanation, Pair, Process, Regime, Result, Tuning, job, operator,
+    Buffer, Collective, Counters, Element, Error, Explanation, Pair, Process, Reaching, Regime, Result, SharedResult,
+    Tuning, Zeroable, job, operator,
 };

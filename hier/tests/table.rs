@@ -18,7 +18,12 @@ fn the_built_in_table_is_that_of_the_file() {
     let table = Table::from_toml(BUILT_IN).unwrap();
     assert_eq!(table.rules, Tuning::default().rules());
     assert_eq!(table.trees, TreeRules::default());
-    assert_eq!(table.flat_ranks, Tuning::default().flat_ranks);
+    assert_eq!(table.tuning().unwrap().select(7, 2), Tuning::default().select(7, 2));
+    let (own, built_in) = (table.tuning().unwrap(), Tuning::default());
+    assert_eq!(
+        (own.flat_ranks, own.direct_least, own.reach_least),
+        (built_in.flat_ranks, built_in.direct_least, built_in.reach_least)
+    );
     assert_eq!(table.network, None);
     assert_eq!(table.to_rust(), include_str!("../../shm-core/src/select/default.rs"), "run scripts/default-table");
 }
@@ -66,6 +71,8 @@ proptest! {
         table.remarks = rules.iter().map(|rule| vec!["3.1 us; \"cells\" 4.2 us # 1".to_owned(); rule.bands().len()]).collect();
         table.rules = rules;
         table.flat_ranks = flat;
+        table.direct_least = u64::MAX - u64::from(flat % 2) * 12345;
+        table.reach_least = [u64::MAX, 1 << 16, 777, u64::MAX];
         table.trees = "gather(3..4): knomial:4 < 512, kary:2; release(8): kary:3".parse().unwrap();
         if network {
             let text = "[network]\nnodes = 8\nranks_a_node = 4\nshift = { latency_us = 90.5, us_per_kib = 83.1 }\n\
@@ -105,6 +112,8 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
         (GOOD.replace("\"1M\"", "\"much\""), 7, "no number of bytes"),
         (format!("{GOOD}[node]\ntrees = \"gather: bush\""), 10, "bush"),
         (format!("{GOOD}[node]\nflat = 3"), 10, "unknown field"),
+        (format!("{GOOD}[node]\nreach_from = {{ scan = 3 }}"), 10, "no collective"),
+        (format!("{GOOD}[node]\ndirect_from = \"late\""), 10, "no number"),
         (rule("collective = \"scan\"\nladder = []"), 10, "no collective"),
         (rule("collective = \"reduce\"\nladder = []"), 9, "1 to 6"),
         (

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::counters::{Tally, add};
 use crate::error::{Error, Result};
-use crate::protocol::{Board, Edge, RingName, Stamp, Until, Word};
+use crate::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
 use crate::seat::{NAP, Seat};
 use crate::segment::header::Standing;
 use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINE_SLOTS, LINES_A_SLOT};
@@ -51,6 +51,9 @@ pub type IdleHook = Box<dyn FnMut() -> Option<Duration> + Send>;
 /// Spins between two calls of the idle hook.
 const HOOK_ROUND: u32 = 64;
 
+/// Between two looks whether others have left a call that this rank leaves by an error.
+const LEAVING: Duration = Duration::from_micros(50);
+
 /// One rank's view of a communicator's block.
 ///
 /// Invariants:
@@ -68,6 +71,8 @@ pub(crate) struct SharedBoard {
     seat: Arc<Seat>,
     /// The call that is running: its number, and what it was tagged with.
     call: Cell<(u64, u32)>,
+    /// Whether this rank lends memory of its caller's in the call that is running.
+    lends: Cell<bool>,
     idle: RefCell<Option<IdleHook>>,
     pub tally: Tally,
 }
@@ -86,6 +91,7 @@ impl SharedBoard {
             members,
             seat,
             call: Cell::new((0, 0)),
+            lends: Cell::new(false),
             idle: RefCell::new(None),
             tally: Tally::default(),
         }
@@ -164,6 +170,16 @@ impl SharedBoard {
         self.place(rank, self.area.down + slot * cell)
     }
 
+    /// The words of a location, in the line of its slot's stamp, behind it.
+    #[inline]
+    fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 2] {
+        debug_assert!(ring != RingName::Line, "a line holds payload there");
+        let stamps = if ring == RingName::Up { self.area.up_stamps } else { self.area.down_stamps };
+        let at = self.place(rank, stamps + slot * LINE + size_of::<FlagWord>());
+        // SAFETY: an up or down stamp has a line of its own (B1), whose next two words are used as atomic words only.
+        unsafe { &*at.cast::<[AtomicU64; 2]>() }
+    }
+
     fn call_word(&self, rank: usize, call: u64) -> &FlagWord {
         self.word(rank, self.area.calls + (call as usize % CALLS) * 8)
     }
@@ -176,7 +192,58 @@ impl SharedBoard {
     pub fn begin(&self, tag: u32) -> Result<()> {
         self.check()?;
         self.note(tag);
-        Ok(())
+        // E1, who may reach into buffers: noted before this look.
+        self.seat.light_fence();
+        self.check().inspect_err(|_| self.unnote())
+    }
+
+    /// Says that this rank takes no part, or no further part, in the call that it noted last.
+    fn unnote(&self) {
+        let (call, _) = self.call.get();
+        self.call_word(self.rank, call).0.store(0, Ordering::Release);
+    }
+
+    /// Leaves a call by an error, or by a panic: the others hear of it, and what this rank lent in it is its caller's again when
+    /// this returns, since all who could reach it have finished the call (`done` at these positions of the up and the down
+    /// ring), left it too, or are gone. Who has yet to begin it finds that this communicator cannot go on.
+    #[cold]
+    pub fn leave(&self, last_up: u64, last_down: u64) {
+        if std::thread::panicking() {
+            let _ = self.seat.condemn(self.seat.rank());
+        } else if self.check().is_ok() {
+            self.give_up();
+        }
+        self.unnote();
+        if !self.lends.replace(false) {
+            return;
+        }
+        // E1, who lent: what stands against the call is stored before the others' notes are looked at.
+        self.seat.heavy_fence();
+        let (call, _) = self.call.get();
+        for other in (0..self.layout.size).filter(|&other| other != self.rank) {
+            while self.is_within(other, call, last_up, last_down) {
+                std::thread::sleep(LEAVING);
+            }
+        }
+    }
+
+    /// Whether `other` is in the call of this number, and may reach into what was lent to it.
+    fn is_within(&self, other: usize, call: u64, last_up: u64, last_down: u64) -> bool {
+        let noted = Stamp(self.call_word(other, call).0.load(Ordering::Acquire));
+        let done = |ring, last| self.done(ring, other).observe(Edge::UpReuse) >= last;
+        noted.same_position(Stamp::new(call, 0))
+            && !(done(RingName::Up, last_up) && done(RingName::Down, last_down))
+            && (self.seat.mapping().rank(self.members[other]).standing() as u32) < Standing::Left as u32
+    }
+
+    /// The call that is running has ended well: nothing is lent any more.
+    #[inline]
+    pub fn keep_own(&self) {
+        self.lends.set(false);
+    }
+
+    pub fn seat(&self) -> &Seat {
+        &self.seat
     }
 
     /// Whether this communicator, and the job, can go on.
@@ -320,6 +387,23 @@ impl Board for SharedBoard {
     #[inline]
     fn done(&self, ring: RingName, rank: usize) -> &FlagWord {
         self.word(rank, self.area.done + ring as usize * 8)
+    }
+
+    #[inline]
+    fn locate(&self, ring: RingName, slot: usize, location: Location) {
+        let words = self.location_words(ring, self.rank, slot);
+        for (word, value) in words.iter().zip(location.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        if location.is_lent() || location.result.is_some() {
+            self.lends.set(true);
+        }
+    }
+
+    #[inline]
+    fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
+        let [place, result] = self.location_words(ring, rank, slot);
+        Location::of_words([place.load(Ordering::Relaxed), result.load(Ordering::Relaxed)])
     }
 
     #[inline]

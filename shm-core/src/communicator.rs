@@ -9,7 +9,8 @@ use crate::cost::{self, Chain};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
-use crate::regime::Engine;
+use crate::reach::Reaching;
+use crate::regime::{Engine, Thresholds};
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
@@ -78,10 +79,11 @@ impl Communicator {
         let selection = seat.mapping().header().select(size);
         let layout = selection.block_layout();
         let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
+        let thresholds = Thresholds::new(&seat.mapping().header().tuning);
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
-            engine: RefCell::new(Engine::new(board, plan)),
+            engine: RefCell::new(Engine::new(board, plan, thresholds)),
             seat,
             offset,
             layout,
@@ -154,6 +156,8 @@ impl Communicator {
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn set_plan(&self, plan: Arc<dyn Plan>) -> Result<()> {
         self.enter()?.trees().follow(plan);
+        // All have attached if they came here by calls: a good time to find out.
+        self.seat.reach().settle();
         Ok(())
     }
 
@@ -165,12 +169,21 @@ impl Communicator {
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn set_tuning(&mut self, tuning: &Tuning) -> Result<()> {
         tuning.check()?;
-        drop(self.enter()?);
         let crowd = self.seat.mapping().header().crowd();
-        self.selection = tuning.select(self.size, crowd).within(&self.layout)?;
+        let selection = tuning.select(self.size, crowd).within(&self.layout)?;
+        self.enter()?.set_thresholds(Thresholds::new(tuning));
+        self.selection = selection;
         self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
         self.traced = Default::default();
         Ok(())
+    }
+
+    /// Whether ranks of this job copy from each other's private memory, as far as that is settled: where the system lets them
+    /// (process_vm_readv), or where they are threads of one process. Not collective; asking is how a rank takes part in
+    /// finding out.
+    #[must_use]
+    pub fn reaching(&self) -> Reaching {
+        self.seat.reach().found()
     }
 
     /// Whether this communicator, and the job, can go on, as far as this rank can see.
@@ -272,6 +285,7 @@ impl Communicator {
 impl Drop for Communicator {
     fn drop(&mut self) {
         let engine = self.engine.get_mut();
+        engine.shared.shrink(&self.seat, 0);
         // B3: everything this rank did with the block comes before the last one gives it back.
         if engine.board.header().users.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.seat.mapping().give_block_back(self.seat.rank(), self.offset, self.layout.total());

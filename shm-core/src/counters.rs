@@ -11,6 +11,8 @@ pub struct Counters {
     pub loaded: u64,
     /// Payload bytes stored, to own buffers and to the segment.
     pub stored: u64,
+    /// Payload bytes read from other ranks' private memory, by the kernel; they are among those loaded.
+    pub reached: u64,
     /// Waits that did not find at the first look what they waited for.
     pub waits: u64,
     /// Times the core was yielded.
@@ -27,6 +29,7 @@ pub(crate) struct Tally {
     pub calls: Cell<u64>,
     pub loaded: Cell<u64>,
     pub stored: Cell<u64>,
+    pub reached: Cell<u64>,
     pub waits: Cell<u64>,
     pub yields: Cell<u64>,
     pub sleeps: Cell<u64>,
@@ -45,6 +48,7 @@ impl Tally {
             calls: self.calls.get(),
             loaded: self.loaded.get(),
             stored: self.stored.get(),
+            reached: self.reached.get(),
             waits: self.waits.get(),
             yields: self.yields.get(),
             sleeps: self.sleeps.get(),
@@ -53,7 +57,8 @@ impl Tally {
     }
 
     pub fn reset(&self) {
-        for count in [&self.calls, &self.loaded, &self.stored, &self.waits, &self.yields, &self.sleeps, &self.wakes] {
+        let Self { calls, loaded, stored, reached, waits, yields, sleeps, wakes } = self;
+        for count in [calls, loaded, stored, reached, waits, yields, sleeps, wakes] {
             count.set(0);
         }
     }

@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::hash::{Hash, Hasher};
 
-use bytemuck::NoUninit;
+use bytemuck::{NoUninit, Zeroable};
 
 /// A type whose values are moved between ranks byte by byte.
 ///
@@ -54,6 +54,9 @@ impl<V, I> Pair<V, I> {
         Self { value, index }
     }
 }
+
+// SAFETY: repr(C) of fields of which all zero is a value.
+unsafe impl<V: Zeroable, I: Zeroable> Zeroable for Pair<V, I> {}
 
 macro_rules! pairs {
     ($($value:ty, $index:ty);+ $(;)?) => {$(

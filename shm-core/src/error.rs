@@ -100,6 +100,20 @@ pub enum Error {
         rank: usize,
     },
 
+    /// Another rank's memory that the system did not let this rank read, though it did at first.
+    #[error(
+        "rank {own} of the job could not read the memory of rank {rank} ({cause}); \
+         start the job with PHALANX_CMA=never, which copies through shared memory instead"
+    )]
+    Unreachable {
+        /// The rank whose memory it is, in the job's world.
+        rank: usize,
+        /// The rank that read, in the job's world.
+        own: usize,
+        /// The system's word on it.
+        cause: String,
+    },
+
     /// Memory that could not be had.
     #[error("{what}: {bytes} bytes could not be reserved ({cause}); {advice}")]
     Memory {
@@ -125,6 +139,20 @@ pub enum Error {
         free: u64,
         /// Bytes of the arena.
         arena: u64,
+    },
+
+    /// The heap has no piece left for another buffer.
+    #[error(
+        "no room for another buffer in shared memory: it needs {needed} bytes, {free} of the heap's {heap} are free; \
+         drop buffers that are no longer used, or start the job with a larger heap (PHALANX_HEAP=BYTES)"
+    )]
+    HeapExhausted {
+        /// Bytes of the buffer, in whole extents.
+        needed: u64,
+        /// Bytes free in all (perhaps not in one piece).
+        free: u64,
+        /// Bytes of the heap.
+        heap: u64,
     },
 
     /// A descriptor or mapping that is not a segment of this build.

@@ -13,9 +13,9 @@ use crate::plan::Plan;
 use crate::seat::{self, Seat};
 pub use crate::segment::header::Standing;
 use crate::segment::header::{Header, HeaderValues};
-use crate::segment::layout::{CHUNK, JobLayout, MOST_RANKS, round_up};
+use crate::segment::layout::{CHUNK, EXTENT, JobLayout, MOST_RANKS, round_up};
 use crate::segment::mapping::Mapping;
-use crate::segment::memory_file;
+use crate::segment::{memory_file, memory_left};
 use crate::select::{Tuning, number_of_bytes};
 
 /// What a job is made of.
@@ -28,6 +28,11 @@ pub struct JobSpec {
     /// Bytes of the arena, from which all communicators take their blocks; none for a default that is ample for dozens of
     /// duplicates of the world. Only what is taken needs memory.
     pub arena: Option<u64>,
+    /// Bytes of the heap, from which all ranks take their [buffers](crate::Buffer); none for as much as the machine has memory, or
+    /// the container or the limits of this process allow. Only what is taken needs memory, the rest is address space.
+    pub heap: Option<u64>,
+    /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
+    pub cma: bool,
     /// The table by which algorithms are chosen.
     pub tuning: Tuning,
     /// Bytes that every rank can read.
@@ -36,22 +41,47 @@ pub struct JobSpec {
 
 impl JobSpec {
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
-    /// `PHALANX_ARENA`) wants it.
+    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`) wants it.
     ///
     /// # Errors
     /// `Environment` when a variable is not understood.
     pub fn new(ranks: usize) -> Result<Self> {
-        let arena = match std::env::var("PHALANX_ARENA") {
-            Err(_) => None,
-            Ok(value) => {
-                Some(number_of_bytes(&value).filter(|&bytes| bytes > 0 && bytes < 1 << 46).ok_or_else(|| {
-                    let why = "a number of bytes is expected, perhaps with a suffix K, M or G, below 64 TiB".to_owned();
-                    Error::Environment { name: "PHALANX_ARENA", value, why }
-                })?)
-            }
-        };
+        let arena = bytes_of("PHALANX_ARENA", 1)?;
+        let heap = bytes_of("PHALANX_HEAP", 0)?;
+        let cma = std::env::var("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { ranks, cores, arena, tuning: Tuning::from_environment()?, note: Vec::new() })
+        Ok(Self { ranks, cores, arena, heap, cma, tuning: Tuning::from_environment()?, note: Vec::new() })
+    }
+}
+
+/// A number of bytes, `least` or more, that a variable of the environment may hold.
+fn bytes_of(name: &'static str, least: u64) -> Result<Option<u64>> {
+    match std::env::var(name) {
+        Err(_) => Ok(None),
+        Ok(value) => read_bytes(name, &value, least).map(Some),
+    }
+}
+
+/// The number of bytes that the variable `name`, of value `value`, stands for.
+///
+/// # Errors
+/// `Environment` when it is none, below `least`, or 64 TiB and more.
+pub fn read_bytes(name: &'static str, value: &str, least: u64) -> Result<u64> {
+    number_of_bytes(value).filter(|&bytes| bytes >= least && bytes < 1 << 46).ok_or_else(|| {
+        let why = "a number of bytes is expected, perhaps with a suffix K, M or G, below 64 TiB";
+        wrong(name, value.to_owned(), why.to_owned())
+    })
+}
+
+/// Whether the value of `PHALANX_CMA` lets ranks copy from each other's private memory.
+///
+/// # Errors
+/// `Environment` when it is neither `auto` nor `never`.
+pub fn read_cma(value: &str) -> Result<bool> {
+    match value {
+        "auto" => Ok(true),
+        "never" => Ok(false),
+        _ => Err(wrong("PHALANX_CMA", value.to_owned(), "auto or never is expected".to_owned())),
     }
 }
 
@@ -79,7 +109,8 @@ impl Job {
             None => (round_up(block.total(), CHUNK) * 64)
                 .clamp(256 << 20, (4 << 30).max(round_up(block.total(), CHUNK) * 4)),
         };
-        let layout = JobLayout::new(spec.ranks, spec.note.len(), arena);
+        let heap = spec.heap.unwrap_or_else(memory_left::default_heap) as usize;
+        let layout = JobLayout::new(spec.ranks, spec.note.len(), arena, heap);
         let file = memory_file::create(layout.total() as u64)?;
         memory_file::reserve(&file, "the segment's header", 0, layout.arena as u64)?;
         let mapping = Mapping::of_own(file, layout)?;
@@ -89,8 +120,10 @@ impl Job {
             cookie: RandomState::new().hash_one(std::process::id()),
             note_bytes: spec.note.len() as u64,
             arena_bytes: (layout.chunks * CHUNK) as u64,
+            heap_bytes: (layout.extents * EXTENT) as u64,
             cores: cores as u32,
             membarrier: seat::register_for_heavy_fences().is_ok(),
+            reach: if spec.cma { 0 } else { crate::reach::FORBIDDEN },
             tuning: spec.tuning,
         };
         // SAFETY: the segment was just mapped with this layout, and nobody else has its descriptor.
@@ -157,6 +190,12 @@ impl Job {
     #[must_use]
     pub fn arena_taken(&self) -> u64 {
         self.mapping.arena_taken()
+    }
+
+    /// Bytes of the heap that ranks hold: their buffers, and what they keep for the next ones.
+    #[must_use]
+    pub fn heap_taken(&self) -> u64 {
+        self.mapping.heap_taken()
     }
 
     /// Attaches a rank that is a thread of this process, and returns its world.

@@ -9,13 +9,14 @@
 //! * [`protocol`]: who waits for which flag before touching which slot; no memory in it, and model-checked;
 //! * [`wait`]: spinning, yielding, sleeping on a shared futex without losing a wake-up; model-checked too;
 //! * [`segment`]: layout, reservation, sealing, checks;
-//! * the regimes (line, cells, shares), which join protocols to payload, and the table that chooses between
+//! * the regimes (line, cells, shares, and payload that stays where it lies), which join protocols to payload, and the table that chooses between
 //!   them ([`select`]);
 //! * the collectives of [`Communicator`], and [`job`], the launcher's side.
 //!
 //! Trees come from outside, as plain [`Links`], through a [`Plan`]. The crate knows no machine topology and no MPI.
 
 mod board;
+mod buffer;
 mod collective;
 mod communicator;
 mod cost;
@@ -28,14 +29,19 @@ pub mod operator;
 mod payload;
 mod plan;
 pub mod protocol;
+mod reach;
 mod regime;
 mod seat;
 pub mod segment;
 pub mod select;
+mod shared_result;
 pub mod wait;
 mod world;
 
 pub use board::IdleHook;
+pub use buffer::Buffer;
+/// What elements of [`Communicator::alloc`] are besides: all zero is a value of them.
+pub use bytemuck::Zeroable;
 pub use collective::Process;
 pub use communicator::Communicator;
 pub use counters::Counters;
@@ -43,4 +49,6 @@ pub use element::{Element, Pair};
 pub use error::{Error, Result};
 pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
+pub use reach::Reaching;
 pub use select::{Collective, Explanation, Regime, Tuning};
+pub use shared_result::SharedResult;

@@ -53,13 +53,24 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies `bytes` bytes between a private buffer and a cell, or between cells.
+/// Copies `bytes` bytes from a private buffer into an own cell.
 ///
 /// # Safety
-/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
+/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `cell`, which
 /// nobody else touches meanwhile, and the two do not overlap.
 #[inline]
-pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+pub(crate) unsafe fn copy_in(from: *const u8, cell: *mut u8, bytes: usize) {
     // SAFETY: by contract.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    unsafe { std::ptr::copy_nonoverlapping(from, cell, bytes) };
+}
+
+/// Copies `bytes` bytes out of another rank's cell into a private buffer.
+///
+/// # Safety
+/// `cell` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
+/// nobody else touches meanwhile, and the two do not overlap.
+#[inline]
+pub(crate) unsafe fn copy_out(cell: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: by contract.
+    unsafe { std::ptr::copy_nonoverlapping(cell, to, bytes) };
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use rustix::thread::futex;
 
 use crate::error::{Error, Result};
+use crate::reach::Reach;
 use crate::segment::header::{RankWords, Standing};
 use crate::segment::mapping::Mapping;
+use crate::segment::pool::RankHeap;
 use crate::wait::Patience;
 use crate::wait::bell::{self, Bell, BellWord, Sleepers};
 
@@ -23,6 +25,8 @@ pub(crate) struct Seat {
     own: *const RankWords,
     /// J1's word within the mapping: every call looks at it.
     fault: *const AtomicU64,
+    heap: Arc<RankHeap>,
+    reach: Reach,
     pub patience: Patience,
     system: System,
 }
@@ -40,7 +44,9 @@ impl Seat {
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
         let own = std::ptr::from_ref(mapping.rank(rank));
         let fault = std::ptr::from_ref(&mapping.header().shared.fault);
-        Ok(Self { mapping, rank, own, fault, patience, system: System { fences } })
+        let heap = RankHeap::new(Arc::clone(&mapping), rank);
+        let reach = Reach::new(Arc::clone(&mapping), rank);
+        Ok(Self { mapping, rank, own, fault, heap, reach, patience, system: System { fences } })
     }
 
     #[inline]
@@ -56,6 +62,16 @@ impl Seat {
 
     pub fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
+    }
+
+    /// The rank's part of the heap.
+    pub fn heap(&self) -> &Arc<RankHeap> {
+        &self.heap
+    }
+
+    /// The rank's way to the others' private memory.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// After a publication: wakes who sleeps on this rank. Returns whether somebody was.
@@ -83,6 +99,17 @@ impl Seat {
             0 => None,
             failed => Some(failed as usize - 1),
         }
+    }
+
+    /// E1: keeps what this rank stored before apart from what it loads after, against a heavy fence of another.
+    #[inline]
+    pub fn light_fence(&self) {
+        self.system.light_fence();
+    }
+
+    /// E1: the other side of [`light_fence`](Seat::light_fence).
+    pub fn heavy_fence(&self) {
+        self.system.heavy_fence();
     }
 
     /// Says that `failed` is the rank because of which this job cannot go on; the first word stands.

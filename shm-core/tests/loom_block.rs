@@ -104,7 +104,7 @@ model! {
 
 /// A1: two ranks take a chunk each under the arena's lock.
 ///
-/// `Mapping::lock_arena` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes, so that
+/// `Mapping::lock_maps` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes, so that
 /// even a broken lock would be no undefined behaviour, only a chunk that is given out twice).
 fn two_ranks_lock_the_arena(mutant: Mutant) {
     let shared = Arc::new((AtomicU64::new(0), Watched::new(0)));
@@ -134,4 +134,45 @@ model! {
     rejects_a_relaxed_unlock: Mutant::StoreRelaxed => [Race];
     rejects_a_relaxed_lock: Mutant::LoadRelaxed => [Race];
     rejects_a_missing_lock: Mutant::NotLookedAt => [Race];
+}
+
+/// B4: a shared result of two views is looked at by both, and its memory is used again by the rank that keeps it once it is the
+/// only user left, or given back by the last user if that has let go of it.
+///
+/// `ResultMemory::take` and `Extents::leave` written out again.
+fn the_memory_of_a_result_is_used_again(mutant: Mutant) {
+    let shared = Arc::new((AtomicU64::new(3), Watched::new(1)));
+    let leave = move |shared: &(AtomicU64, Watched)| {
+        let ordering = match mutant {
+            Mutant::StoreRelaxed => Acquire,
+            Mutant::LoadRelaxed => Release,
+            _ => AcqRel,
+        };
+        if shared.0.fetch_sub(1, ordering) == 1 {
+            shared.1.write(0);
+        }
+    };
+    let others = [(); 2].map(|()| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || {
+            expect_value(shared.1.read(), 1);
+            leave(&shared);
+        })
+    });
+    let (users, block) = &*shared;
+    if mutant == Mutant::NotLookedAt || users.load(unless(mutant == Mutant::LoadRelaxed, Acquire)) == 1 {
+        block.write(2);
+    } else {
+        leave(&shared);
+    }
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+model! {
+    shared_result, Bound::All, the_memory_of_a_result_is_used_again, [];
+    rejects_a_count_without_release: Mutant::StoreRelaxed => [Race];
+    rejects_a_count_without_acquire: Mutant::LoadRelaxed => [Race];
+    rejects_a_count_that_is_not_looked_at: Mutant::NotLookedAt => [Race, WrongValue];
 }

@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 
 use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
 use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Parts, Shares, Takers, Work, least_up_slots};
-use shm_core::protocol::step::{self, Passage};
-use shm_core::protocol::{Board, Edge, Ring, RingName, Stamp, Until, Word};
+use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span};
+use shm_core::protocol::{Board, Edge, Location, Place, Ring, RingName, Stamp, Until, Word};
 use shm_core::{Links, Result};
 
 /// The most slots of any ring here.
 const MOST_SLOTS: usize = 24;
+
+/// The most slices of a call: seven rounds of eight leaders.
+const LONGEST: usize = 56;
 
 /// Far longer than any wait here takes.
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -38,7 +41,21 @@ struct Area {
     stamps: Vec<HeapWord>,
     done: HeapWord,
     cells: Vec<AtomicU64>,
+    locations: Vec<[AtomicU64; 2]>,
 }
+
+/// Buffers of a rank that the others can reach: what it contributes, and what it gets, a word a slice (of a share).
+struct Buffers {
+    send: Vec<AtomicU64>,
+    receive: Vec<AtomicU64>,
+}
+
+/// What no rank ever has to say.
+const NOTHING: u64 = u64::MAX;
+
+/// The places of a rank's two buffers.
+const SEND: Place = Place::Heap(0);
+const RECEIVE: Place = Place::Heap(1);
 
 /// One rank's view of the words and cells of all ranks.
 struct HeapBoard {
@@ -46,6 +63,8 @@ struct HeapBoard {
     size: usize,
     /// By ring, then by rank.
     areas: Arc<Vec<Area>>,
+    /// By rank.
+    buffers: Arc<Vec<Buffers>>,
     random: RefCell<Random>,
     seed: u64,
 }
@@ -63,6 +82,40 @@ impl HeapBoard {
     fn read(&self, ring: RingName, from: usize, slot: usize) -> u64 {
         self.delay();
         self.area(ring, from).cells[slot].load(Ordering::Relaxed)
+    }
+
+    fn buffer(&self, rank: usize, place: Place) -> &[AtomicU64] {
+        let buffers = &self.buffers[rank];
+        match place {
+            SEND => &buffers.send,
+            RECEIVE => &buffers.receive,
+            _ => panic!("seed {}, rank {}: {place:?} of rank {rank} is no buffer", self.seed, self.rank),
+        }
+    }
+
+    /// Reads payload: from the slot, or from the buffer that it names.
+    fn read_at(&self, ring: RingName, from: usize, slot: usize, place: Place, index: usize) -> u64 {
+        if place == Place::Cell {
+            return self.read(ring, from, slot);
+        }
+        self.delay();
+        self.buffer(from, place)[index].load(Ordering::Relaxed)
+    }
+
+    fn store(&self, rank: usize, place: Place, index: usize, value: u64) {
+        self.delay();
+        self.buffer(rank, place)[index].store(value, Ordering::Relaxed);
+    }
+
+    /// Writes both own buffers, as their owner does outside of a call: the first words of `send` as given, all else with nothing.
+    fn rewrite(&self, send: impl Iterator<Item = u64>) {
+        let buffers = &self.buffers[self.rank];
+        for word in buffers.send.iter().chain(&buffers.receive) {
+            word.store(NOTHING, Ordering::Relaxed);
+        }
+        for (word, value) in buffers.send.iter().zip(send) {
+            word.store(value, Ordering::Relaxed);
+        }
     }
 
     /// Now and then lets the others go ahead.
@@ -97,6 +150,17 @@ impl Board for HeapBoard {
 
     fn done(&self, ring: RingName, rank: usize) -> &HeapWord {
         &self.area(ring, rank).done
+    }
+
+    fn locate(&self, ring: RingName, slot: usize, location: Location) {
+        for (word, value) in self.area(ring, self.rank).locations[slot].iter().zip(location.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
+        let [place, result] = &self.area(ring, rank).locations[slot];
+        Location::of_words([place.load(Ordering::Relaxed), result.load(Ordering::Relaxed)])
     }
 
     fn publish(&self, word: &HeapWord, value: u64, edge: Edge) {
@@ -213,57 +277,87 @@ impl Engine {
         exchange_pieces(board, line, tag, count, &mut words).unwrap();
     }
 
-    fn gather(&mut self, name: RingName, tag: u32, links: &Links, slices: u64) {
+    fn gather(&mut self, name: RingName, tag: u32, links: &Links, slices: u64, lends: bool) {
         let (board, ring) = self.ring(name);
-        let first = ring.take(slices);
-        for position in first..first + slices {
-            let slot = ring.slot(position);
-            step::gather(board, ring, links, position, tag, |own| fold(board, name, links, position, slot, own))
-                .unwrap();
-        }
+        let mut rising = Rising::new(board, name, ring, links, lends && name != RingName::Line, 0, slices);
+        let span = Span::take(ring, slices);
+        step::gather_all(board, ring, links, span, tag, &mut rising).unwrap();
+        board.rewrite(std::iter::empty());
     }
 
-    fn release(&mut self, name: RingName, tag: u32, links: &Links, root: usize, slices: u64) {
+    fn release(&mut self, name: RingName, tag: u32, links: &Links, root: usize, slices: u64, lends: bool) {
         let (board, ring) = self.ring(name);
-        let first = ring.take(slices);
-        for position in first..first + slices {
-            let word = word_of(root, position, 1);
-            step::release(board, ring, links, position, tag, |passage| pass(board, name, passage, word)).unwrap();
+        let first = ring.next_position();
+        let lends = lends && name != RingName::Line && !links.children().is_empty();
+        let words: Vec<u64> = (0..slices).map(|slice| word_of(root, first + slice, 1)).collect();
+        board.rewrite(std::iter::empty());
+        let mut location = Location::CELL;
+        if lends {
+            location = Location { whole: links.is_root(), ..Location::slice_at(RECEIVE) };
         }
+        if links.is_root() {
+            for (slice, &word) in words.iter().enumerate() {
+                board.store(board.rank, RECEIVE, slice, word);
+            }
+        }
+        let mut falling =
+            Falling { board, name, words: &|slice| words[slice as usize], location, parent: Location::CELL };
+        let span = Span::take(ring, slices);
+        step::release_all(board, ring, links, span, tag, &mut falling).unwrap();
+        board.rewrite(std::iter::empty());
     }
 
-    fn pipeline(&mut self, tag: u32, gather: &Links, release: &Links, slices: u64) {
+    fn pipeline(&mut self, tag: u32, gather: &Links, release: &Links, slices: u64, lends: (bool, bool)) {
         let Self { board, up, down, .. } = self;
-        let (first, slots) = (up.next_position(), up.slots() as u64);
-        step::gather_release(
-            board,
-            (up, gather),
-            (down, release),
-            slices,
-            tag,
-            |slice, own| {
-                let position = first + slice;
-                fold(board, RingName::Up, gather, position, (position % slots) as usize, own);
-            },
-            |slice, passage| pass(board, RingName::Down, passage, sum_of(board.size, first + slice, 0)),
-        )
-        .unwrap();
+        let first = up.next_position();
+        let mut rising = Rising::new(board, RingName::Up, up, gather, lends.0, 0, slices);
+        let words = |slice| sum_of(board.size, first + slice, 0);
+        let lends = lends.1 && !release.children().is_empty();
+        let location = if lends { Location::slice_at(RECEIVE) } else { Location::CELL };
+        let mut falling = Falling { board, name: RingName::Down, words: &words, location, parent: Location::CELL };
+        step::gather_release(board, (up, gather), (down, release), slices, tag, (&mut rising, &mut falling)).unwrap();
+        board.rewrite(std::iter::empty());
     }
 
-    fn shares(&mut self, tag: u32, leaders: &[usize], rounds: u64, takers: Takers) {
+    fn shares(&mut self, tag: u32, leaders: &[usize], rounds: u64, takers: Takers, lends: [bool; 3]) {
         let Self { board, up, down, .. } = self;
-        let mut work = Slices { board, leaders, first: up.next_position(), folded: 0, taken: 0 };
-        shares::run(board, up, down, Shares { leaders, rounds, takers }, tag, &mut work).unwrap();
+        let first = up.next_position();
         let takes = takers == Takers::All || takers == Takers::Root(board.rank);
+        let count = rounds * leaders.len() as u64;
+        board.rewrite((0..count).map(|at| word_of(board.rank, first + at, 3)));
+        let [sends, wants, gives] = lends;
+        let contribution = Location {
+            place: if sends { SEND } else { Place::Cell },
+            whole: sends,
+            result: (wants && takes).then_some(1),
+        };
+        let result = if gives && takers == Takers::All { Location::slice_at(RECEIVE) } else { Location::CELL };
+        let told = vec![Location::CELL; board.size];
+        let mut work = Slices { board, leaders, first, folded: 0, taken: 0, contribution, result, told, takes };
+        shares::run(board, up, down, Shares { leaders, rounds, takers }, tag, &mut work).unwrap();
         assert_eq!(work.folded, if leaders.contains(&board.rank) { rounds } else { 0 });
-        assert_eq!(work.taken, if takes { rounds * others(leaders, board.rank) } else { 0 });
+        let by_itself = takes && contribution.result.is_none();
+        assert_eq!(work.taken, if by_itself { rounds * others(leaders, board.rank) } else { 0 });
+        if takes {
+            for at in 0..count {
+                let found = board.buffer(board.rank, RECEIVE)[at as usize].load(Ordering::Relaxed);
+                board.expect(found, sum_of(board.size, first + at, 3), "result of a share");
+            }
+        }
+        board.rewrite(std::iter::empty());
     }
 
-    fn spread(&mut self, tag: u32, leaders: &[usize], rounds: u64) {
+    fn spread(&mut self, tag: u32, leaders: &[usize], rounds: u64, lends: bool) {
         let Self { board, down, .. } = self;
-        let mut parts = Handed { board, leaders, first: down.next_position(), taken: 0 };
+        let first = down.next_position();
+        board.rewrite((0..rounds).map(|round| word_of(board.rank, first + round, 4)));
+        let lends = lends && leaders.contains(&board.rank);
+        let location = if lends { Location { whole: true, ..Location::slice_at(SEND) } } else { Location::CELL };
+        let told = vec![Location::CELL; leaders.len()];
+        let mut parts = Handed { board, leaders, first, taken: 0, location, told };
         shares::spread(board, down, leaders, rounds, tag, &mut parts).unwrap();
         assert_eq!(parts.taken, rounds * others(leaders, board.rank));
+        board.rewrite(std::iter::empty());
     }
 
     /// Cuts a ring anew if it has fewer slots than that, and sometimes if it has enough: what follows an uncut ring meets
@@ -276,21 +370,100 @@ impl Engine {
     }
 }
 
-fn fold(board: &HeapBoard, name: RingName, links: &Links, position: u64, slot: usize, own: Option<usize>) {
-    let below: u64 = links.children().iter().map(|&child| board.read(name, child, slot)).sum();
-    let sum = below + word_of(board.rank, position, 0);
-    match own {
-        Some(own) => board.fill(name, own, sum),
-        None => board.expect(sum, sum_of(board.size, position, 0), "gather"),
+/// The payload of gather steps: the sum of all ranks' words.
+struct Rising<'a> {
+    board: &'a HeapBoard,
+    name: RingName,
+    links: &'a Links,
+    first: u64,
+    slots: u64,
+    part: u64,
+    location: Location,
+    /// What each child said.
+    told: Vec<Location>,
+}
+
+impl<'a> Rising<'a> {
+    fn new(
+        board: &'a HeapBoard,
+        name: RingName,
+        ring: &Ring,
+        links: &'a Links,
+        lends: bool,
+        part: u64,
+        slices: u64,
+    ) -> Self {
+        let (first, slots) = (ring.next_position(), ring.slots() as u64);
+        let lends = lends && !links.is_root() && links.children().is_empty();
+        let location = if lends { Location { whole: true, ..Location::slice_at(SEND) } } else { Location::CELL };
+        board.rewrite((0..slices).map(|slice| word_of(board.rank, first + slice, part)));
+        Self { board, name, links, first, slots, part, location, told: vec![Location::CELL; board.size] }
     }
 }
 
-fn pass(board: &HeapBoard, name: RingName, passage: Passage, word: u64) {
-    if let Some(from) = passage.from {
-        board.expect(board.read(name, from, passage.slot), word, "release");
+impl Gathers for Rising<'_> {
+    fn location(&self) -> Location {
+        self.location
     }
-    if passage.forward {
-        board.fill(name, passage.slot, word);
+
+    fn has(&self, child: usize) -> bool {
+        self.told[child].whole
+    }
+
+    fn note(&mut self, child: usize, location: Location) {
+        self.told[child] = location;
+    }
+
+    fn fold(&mut self, slice: u64, own: Option<usize>) -> Result<()> {
+        let Self { board, name, part, .. } = *self;
+        let position = self.first + slice;
+        let slot = (position % self.slots) as usize;
+        let word = |&child: &usize| board.read_at(name, child, slot, self.told[child].place, slice as usize);
+        let sum = self.links.children().iter().map(word).sum::<u64>() + word_of(board.rank, position, part);
+        match own {
+            Some(own) => board.fill(name, own, sum),
+            None => board.expect(sum, sum_of(board.size, position, part), "gather"),
+        }
+        Ok(())
+    }
+}
+
+/// The payload of release steps: a known word a slice.
+struct Falling<'a> {
+    board: &'a HeapBoard,
+    name: RingName,
+    words: &'a dyn Fn(u64) -> u64,
+    location: Location,
+    /// What the parent said.
+    parent: Location,
+}
+
+impl Releases for Falling<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self) -> bool {
+        self.parent.whole
+    }
+
+    fn note(&mut self, location: Location) {
+        self.parent = location;
+    }
+
+    fn pass(&mut self, slice: u64, passage: Passage) -> Result<()> {
+        let (board, word) = (self.board, (self.words)(slice));
+        if let Some(from) = passage.from {
+            let found = board.read_at(self.name, from, passage.slot, self.parent.place, slice as usize);
+            board.expect(found, word, "release");
+        }
+        if self.location.is_lent() {
+            board.store(board.rank, RECEIVE, slice as usize, word);
+        }
+        if passage.forward {
+            board.fill(self.name, passage.slot, word);
+        }
+        Ok(())
     }
 }
 
@@ -329,34 +502,78 @@ struct Slices<'a> {
     first: u64,
     folded: u64,
     taken: u64,
+    contribution: Location,
+    result: Location,
+    /// What each rank said.
+    told: Vec<Location>,
+    takes: bool,
 }
 
 impl Slices<'_> {
+    fn index(&self, round: u64, leader: usize) -> usize {
+        round as usize * self.leaders.len() + leader
+    }
+
     fn position(&self, round: u64, leader: usize) -> u64 {
-        self.first + round * self.leaders.len() as u64 + leader as u64
+        self.first + self.index(round, leader) as u64
     }
 }
 
 impl Work for Slices<'_> {
+    fn contribution(&self) -> Location {
+        self.contribution
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.told[rank].whole
+    }
+
+    fn note(&mut self, rank: usize, location: Location) {
+        self.told[rank] = location;
+    }
+
+    fn serves(&self, takers: Takers) -> bool {
+        match takers {
+            Takers::All => (0..self.board.size).all(|rank| rank == self.board.rank || self.told[rank].result.is_some()),
+            Takers::Root(root) => self.told[root].result.is_some(),
+            Takers::Owners => true,
+        }
+    }
+
+    fn result(&self) -> Location {
+        self.result
+    }
+
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
         self.board.fill(RingName::Up, slot, word_of(self.board.rank, self.position(round, leader), 3));
     }
 
-    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
-        let (board, position) = (self.board, self.position(round, leader));
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
+        let (board, position, index) = (self.board, self.position(round, leader), self.index(round, leader));
         let others = (0..board.size).filter(|&rank| rank != board.rank);
-        let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank, position, 3);
+        let word = |rank: usize| board.read_at(RingName::Up, rank, up, self.told[rank].place, index);
+        let sum = others.clone().map(word).sum::<u64>() + word_of(board.rank, position, 3);
         board.expect(sum, sum_of(board.size, position, 3), "fold of a share");
+        if self.takes {
+            board.store(board.rank, RECEIVE, index, sum);
+        }
+        for rank in others.filter(|&rank| self.told[rank].result.is_some()) {
+            board.store(rank, RECEIVE, index, sum);
+        }
         if let Some(slot) = down {
             board.fill(RingName::Down, slot, sum);
         }
         self.folded += 1;
+        Ok(())
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize) {
-        let found = self.board.read(RingName::Down, self.leaders[leader], slot);
-        self.board.expect(found, sum_of(self.board.size, self.position(round, leader), 3), "take of a share");
+    fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
+        let (board, index) = (self.board, self.index(round, leader));
+        let found = board.read_at(RingName::Down, self.leaders[leader], slot, location.place, index);
+        board.expect(found, sum_of(board.size, self.position(round, leader), 3), "take of a share");
+        board.store(board.rank, RECEIVE, index, found);
         self.taken += 1;
+        Ok(())
     }
 }
 
@@ -365,19 +582,35 @@ struct Handed<'a> {
     leaders: &'a [usize],
     first: u64,
     taken: u64,
+    location: Location,
+    /// What each leader said.
+    told: Vec<Location>,
 }
 
 impl Parts for Handed<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, leader: usize) -> bool {
+        self.told[leader].whole
+    }
+
+    fn note(&mut self, leader: usize, location: Location) {
+        self.told[leader] = location;
+    }
+
     fn give(&mut self, round: u64, leader: usize, slot: usize) {
         assert_eq!(self.leaders[leader], self.board.rank);
         self.board.fill(RingName::Down, slot, word_of(self.board.rank, self.first + round, 4));
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+    fn take(&mut self, round: u64, leader: usize, slot: usize) -> Result<()> {
         let from = self.leaders[leader];
-        let found = self.board.read(RingName::Down, from, slot);
+        let found = self.board.read_at(RingName::Down, from, slot, self.told[leader].place, round as usize);
         self.board.expect(found, word_of(from, self.first + round, 4), "share that is handed out");
         self.taken += 1;
+        Ok(())
     }
 }
 
@@ -391,6 +624,9 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
         let (first, second) = (plan.tree(size, root, rank), plan.tree(size, root, rank));
         let name = RingName::ALL[plan.index(3)];
         let slices = 1 + plan.below(7);
+        // Each rank decides for itself what it lends in this call.
+        let mut own = Random::new(seed ^ ((call as u64) << 20) ^ ((rank as u64 + 1) << 40));
+        let lends = [(); 3].map(|()| own.below(2) == 0);
         match plan.index(10) {
             0 => engine.exchange(tag),
             1 => {
@@ -402,9 +638,9 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
                     engine.exchange(tag)
                 }
             }
-            2 => engine.gather(name, tag, &first, slices),
-            3 => engine.release(name, tag, &first, root, slices),
-            4 | 5 => engine.pipeline(tag, &first, &second, slices),
+            2 => engine.gather(name, tag, &first, slices, lends[0]),
+            3 => engine.release(name, tag, &first, root, slices, lends[0]),
+            4 | 5 => engine.pipeline(tag, &first, &second, slices, (lends[0], lends[1])),
             6 => {
                 // Lines are never cut anew in a communicator, but nothing in the ring forbids it.
                 let slots = 1 + plan.index(6);
@@ -427,11 +663,11 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
                     Some(takers) => {
                         engine.provide(RingName::Up, least_up_slots(count), more_up, cuts_up);
                         engine.provide(RingName::Down, LEAST_DOWN_SLOTS, more_down, cuts_down);
-                        engine.shares(tag, &leaders, slices, takers);
+                        engine.shares(tag, &leaders, slices, takers, lends);
                     }
                     None => {
                         engine.provide(RingName::Down, 1, more_down, cuts_down);
-                        engine.spread(tag, &leaders, slices);
+                        engine.spread(tag, &leaders, slices, lends[0]);
                     }
                 }
             }
@@ -452,14 +688,17 @@ fn run(seed: u64, calls: usize) {
         stamps: (0..MOST_SLOTS).map(word).collect(),
         done: word(0),
         cells: (0..MOST_SLOTS).map(|_| AtomicU64::new(0)).collect(),
+        locations: (0..MOST_SLOTS).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect(),
     };
     let areas: Arc<Vec<Area>> = Arc::new((0..3 * size).map(area).collect());
+    let words = || (0..LONGEST).map(|_| AtomicU64::new(NOTHING)).collect();
+    let buffers: Arc<Vec<Buffers>> = Arc::new((0..size).map(|_| Buffers { send: words(), receive: words() }).collect());
     std::thread::scope(|scope| {
         for rank in 0..size {
-            let areas = Arc::clone(&areas);
+            let (areas, buffers) = (Arc::clone(&areas), Arc::clone(&buffers));
             scope.spawn(move || {
                 let random = RefCell::new(Random::new(seed + 1000 * (rank as u64 + 1)));
-                let board = HeapBoard { rank, size, areas, random, seed };
+                let board = HeapBoard { rank, size, areas, buffers, random, seed };
                 let ring = |name: RingName| {
                     let mut ring = Ring::new(name, slots[name as usize], size);
                     ring.take(begin);

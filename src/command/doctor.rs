@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicU32;
 
 use clap::Args;
+use phalanx::Communicator;
 use phalanx::topo::{Machine, Usable};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
@@ -16,7 +17,11 @@ use shm_core::job::{Job, JobSpec};
 ///
 /// One line for each thing, with what to do where it is not as it should be. Exit status 1 when jobs cannot run.
 #[derive(Debug, Args)]
-pub struct Doctor {}
+pub struct Doctor {
+    /// This is one of the ranks by which it is found out what ranks may do
+    #[arg(long, hide = true)]
+    as_rank: bool,
+}
 
 /// What was found of one thing.
 enum Finding {
@@ -41,6 +46,9 @@ impl fmt::Display for Finding {
 
 impl Doctor {
     pub fn run(self) -> ExitCode {
+        if self.as_rank {
+            return ExitCode::from(u8::from(super::copying::as_rank().is_err()));
+        }
         let findings = [
             ("system", system()),
             ("cores", cores()),
@@ -48,6 +56,8 @@ impl Doctor {
             ("segment", segment()),
             ("memory", memory()),
             ("huge pages", huge_pages()),
+            ("buffers", buffers()),
+            ("copies", copies()),
             ("membarrier", fences()),
             ("futex", sleeping()),
             ("pidfd", deaths()),
@@ -145,11 +155,55 @@ fn huge_pages() -> Finding {
     let path = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     let chosen = read(path).and_then(|text| Some(text.split('[').nth(1)?.split(']').next()?.to_owned()));
     match chosen.as_deref() {
-        Some("never" | "deny") => Fine(format!(
-            "not used for shared memory; for very large messages `echo advise > {path}` (as root) may help"
-        )),
+        Some("deny") => {
+            Fine(format!("not for shared memory; for very large messages `echo advise > {path}` (as root) may help"))
+        }
+        Some("never") => Fine("not for cells, where they matter little; what buffers get is said below".to_owned()),
         Some(mode) => Fine(format!("{mode} for shared memory")),
         None => Fine("this kernel has none for shared memory; that costs a little with very large messages".to_owned()),
+    }
+}
+
+/// Takes a buffer, and looks what it is made of.
+fn buffers() -> Finding {
+    const BYTES: usize = 8 << 20;
+    let found = Communicator::threads(1, |world| {
+        let buffer = world.alloc::<u8>(BYTES)?;
+        Ok::<_, phalanx::Error>(huge_bytes(buffer.as_ptr().addr()))
+    });
+    match found.and_then(|mut found| found.remove(0)) {
+        Ok(Some(huge)) if huge >= BYTES as u64 => Fine("shared buffers lie in huge pages".to_owned()),
+        Ok(Some(0)) => Fine(
+            "shared buffers lie in small pages; Linux 6.1, or `advise` in shmem_enabled, gives huge ones".to_owned(),
+        ),
+        Ok(Some(huge)) => Fine(format!("of a shared buffer, {huge} of {BYTES} bytes lie in huge pages")),
+        Ok(None) => Fine("shared buffers can be had".to_owned()),
+        Err(error) => Warn(error.to_string()),
+    }
+}
+
+/// Bytes in huge pages of the mapping that has an address.
+fn huge_bytes(address: usize) -> Option<u64> {
+    let maps = fs::read_to_string("/proc/self/smaps").ok()?;
+    let mut lines = maps.lines().skip_while(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let range = range.map(|(from, to)| [from, to].map(|end| usize::from_str_radix(end, 16).unwrap_or(0)));
+        !range.is_some_and(|[from, to]| (from..to).contains(&address))
+    });
+    let kibibytes = lines.find_map(|line| line.strip_prefix("ShmemPmdMapped:"))?;
+    Some(kibibytes.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+/// Whether processes that this one has started copy from each other's memory: two of this command.
+fn copies() -> Finding {
+    let advice = match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
+        Some("2" | "3") => "lower kernel.yama.ptrace_scope to 1",
+        _ => "allow process_vm_readv (and ptrace) in the sandbox or container",
+    };
+    match super::copying::between_processes() {
+        Ok(None) => Fine("ranks copy from each other's private memory in one go".to_owned()),
+        Ok(Some(why)) => Warn(format!("not between ranks ({why}): long private messages take a copy more; {advice}")),
+        Err(error) => Warn(format!("not found out: {error}")),
     }
 }
 

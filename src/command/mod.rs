@@ -1,6 +1,7 @@
 //! The command line, and what its subcommands share.
 
 mod cluster;
+mod copying;
 mod doctor;
 mod run;
 mod topo;

@@ -57,6 +57,8 @@ Environment that shapes the job:
   PHALANX_ALGORITHM  names algorithms outright: allreduce:shares,leaders=4; broadcast:cells
   PHALANX_TREES      names trees by message size: gather:kary:3<8K,kary:2; release:flat
   PHALANX_ARENA      bytes of shared memory that communicators may take in all
+  PHALANX_HEAP       bytes of shared memory that the buffers of all ranks may take in all
+  PHALANX_CMA        never: ranks do not read each other's private memory through the kernel
   PHALANX_DEBUG      1: each rank prints which algorithms were chosen
 
 Input and output:

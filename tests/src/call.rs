@@ -18,6 +18,8 @@ pub struct Call {
     pub len: usize,
     /// Whether one buffer is contribution and result. Ranks may differ in it.
     pub in_place: bool,
+    /// Where the buffers lie. Ranks may differ in it.
+    pub lying: Lying,
     /// From which the contributions follow.
     pub seed: u64,
 }
@@ -25,36 +27,66 @@ pub struct Call {
 /// Elements before and behind a buffer that must stay as they are. Odd, so that buffers lie across lines.
 const MARGIN: usize = 3;
 
+/// Memory that a rank has for itself, or that others can reach.
+enum Values<T> {
+    Private(Vec<T>),
+    Shared(hier::Buffer<T>),
+}
+
+/// Where a call's buffers lie. Each rank decides for itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lying {
+    /// The contribution in shared memory.
+    pub send: bool,
+    /// The result in shared memory.
+    pub recv: bool,
+}
+
 /// A buffer with margins.
 struct Buffer<T> {
-    all: Vec<T>,
+    all: Values<T>,
     margin: u64,
     flavour: Flavour,
 }
 
 impl<T: Sample> Buffer<T> {
-    fn new(flavour: Flavour, seed: u64, len: usize, content: impl Fn(usize) -> T) -> Self {
+    fn new(
+        (comm, shared): (&Communicator, bool),
+        flavour: Flavour,
+        seed: u64,
+        len: usize,
+        content: impl Fn(usize) -> T,
+    ) -> Result<Self, Error> {
         let margin = !seed;
         let edge = |place: usize| T::sample(flavour, margin, 0, place);
         let before = (0..MARGIN).map(edge);
         let behind = (MARGIN..2 * MARGIN).map(edge);
-        let all = before.chain((0..len).map(content)).chain(behind).collect();
-        Self { all, margin, flavour }
+        let all: Vec<T> = before.chain((0..len).map(content)).chain(behind).collect();
+        let all = if shared { Values::Shared(comm.alloc_copy(&all)?) } else { Values::Private(all) };
+        Ok(Self { all, margin, flavour })
     }
 
     fn middle(&mut self) -> &mut [T] {
-        let end = self.all.len() - MARGIN;
-        &mut self.all[MARGIN..end]
+        let all: &mut [T] = match &mut self.all {
+            Values::Private(all) => all,
+            Values::Shared(all) => all,
+        };
+        let end = all.len() - MARGIN;
+        &mut all[MARGIN..end]
     }
 
     /// What differs from `expected`, if anything does.
     fn complaint(&self, what: &str, expected: impl Fn(usize) -> T) -> Option<String> {
-        let end = self.all.len() - MARGIN;
+        let all: &[T] = match &self.all {
+            Values::Private(all) => all,
+            Values::Shared(all) => all,
+        };
+        let end = all.len() - MARGIN;
         let edge = |place: usize| T::sample(self.flavour, self.margin, 0, place);
-        if (0..MARGIN).any(|i| self.all[i] != edge(i)) || (0..MARGIN).any(|i| self.all[end + i] != edge(MARGIN + i)) {
+        if (0..MARGIN).any(|i| all[i] != edge(i)) || (0..MARGIN).any(|i| all[end + i] != edge(MARGIN + i)) {
             return Some(format!("{what}: something was written beside the buffer"));
         }
-        let middle = &self.all[MARGIN..end];
+        let middle = &all[MARGIN..end];
         let wrong = |&place: &usize| middle[place] != expected(place);
         let first = (0..middle.len()).find(wrong)?;
         let count = (first..middle.len()).filter(wrong).count();
@@ -82,7 +114,7 @@ pub fn check<T: Sample, O: Operator<T>>(
     operator: O,
     oracle: impl Fn(T, T) -> T,
 ) -> Result<(), Error> {
-    let Call { what, root, len, in_place, seed } = *call;
+    let Call { what, root, len, in_place, lying, seed } = *call;
     let (rank, size) = (comm.rank(), comm.size());
     let of = |rank: usize| move |place: usize| T::sample(flavour, seed, rank, place);
     // What a result buffer holds before: another call's contributions.
@@ -95,10 +127,22 @@ pub fn check<T: Sample, O: Operator<T>>(
     let gets = what != Collective::Reduce || rank == root;
     let has_own = !in_place || !gets;
 
-    let mut send = Buffer::new(flavour, seed, if has_own && what != Collective::Barrier { len } else { 0 }, of(rank));
-    let mut recv = Buffer::new(flavour, !seed, if gets && what != Collective::Barrier { len } else { 0 }, |place| {
-        if in_place || (what == Collective::Broadcast && rank == root) { of(rank)(place) } else { stale(place) }
-    });
+    let mut send = Buffer::new(
+        (comm, lying.send),
+        flavour,
+        seed,
+        if has_own && what != Collective::Barrier { len } else { 0 },
+        of(rank),
+    )?;
+    let mut recv = Buffer::new(
+        (comm, lying.recv),
+        flavour,
+        !seed,
+        if gets && what != Collective::Barrier { len } else { 0 },
+        |place| {
+            if in_place || (what == Collective::Broadcast && rank == root) { of(rank)(place) } else { stale(place) }
+        },
+    )?;
     match what {
         Collective::Barrier => comm.barrier()?,
         Collective::Broadcast => process.broadcast_into(recv.middle())?,
@@ -114,7 +158,7 @@ pub fn check<T: Sample, O: Operator<T>>(
     });
     if let Some(complaint) = complaint {
         panic!(
-            "rank {rank} of {size}: {what} of {len} x {name}, root {root}, in place {in_place}, seed {seed}: {complaint}"
+            "rank {rank} of {size}: {what} of {len} x {name}, root {root}, in place {in_place}, {lying:?}, seed {seed}: {complaint}"
         );
     }
     Ok(())

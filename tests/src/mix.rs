@@ -2,7 +2,7 @@
 
 use hier::Collective;
 
-use crate::call::Call;
+use crate::call::{Call, Lying};
 use crate::cases::cases;
 use crate::random::Random;
 use crate::{Communicator, Error};
@@ -67,8 +67,9 @@ impl Mix {
                         Place::Apart => continue,
                         Place::Member(comm) => comm,
                     };
+                    let lying = Lying { send: own.once_in(3), recv: own.once_in(3) };
                     let (root, len) = (root % comm.size(), bytes / case.element.max(1));
-                    let call = Call { what, root, len, in_place: own.once_in(2), seed };
+                    let call = Call { what, root, len, in_place: own.once_in(2), lying, seed };
                     case.make(comm, &call)?;
                     taken += 1;
                 }

@@ -41,7 +41,7 @@ const fn setting(
 }
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
-pub const SETTINGS: [Setting; 12] = [
+pub const SETTINGS: [Setting; 14] = [
     setting("all:auto", None, &[504, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1008, 17 * 504], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 504, 1512], None),
@@ -57,6 +57,9 @@ pub const SETTINGS: [Setting; 12] = [
     setting("all:shares,leaders=1,share_cell=64", Some(Regime::Shares), &[64], Some((1, 64))),
     setting("all:shares,leaders=2,share_cell=64,share_downs=2", Some(Regime::Shares), &[64], Some((2, 64))),
     setting("all:shares,leaders=3,share_cell=192,share_downs=3", Some(Regime::Shares), &[200], Some((3, 192))),
+    // Private buffers are read where they lie, from the first byte on.
+    setting("all:cells,cell=64,cells=2,reach_least=1", Some(Regime::Cells), &[64, 128, 640], None),
+    setting("all:shares,share_cell=128,reach_least=1", Some(Regime::Shares), &[64], Some((0, 128))),
     setting("all:shares,share_cell=128", Some(Regime::Shares), &[64], Some((0, 128))),
     setting(
         "all:auto,line_most=120,shares_least=1500,cell=128,cells=3,share_cell=256",

@@ -3,7 +3,7 @@
 use hier::Collective;
 
 use crate::Communicator;
-use crate::call::Call;
+use crate::call::{Call, Lying};
 use crate::cases::{Case, cases, named, own_cases};
 use crate::random::Random;
 use crate::settings::Setting;
@@ -11,6 +11,31 @@ use crate::settings::Setting;
 /// Elements that make so many bytes; a few where elements have none.
 fn elements(bytes: usize, element: usize) -> usize {
     bytes.checked_div(element).unwrap_or(bytes.min(9))
+}
+
+/// In which memory the buffers of a sweep's calls lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// Everybody's in private memory.
+    Private,
+    /// Everybody's in shared memory.
+    Shared,
+    /// Each rank chooses for each buffer.
+    Mixed,
+    /// One of these three for each call.
+    Any,
+}
+
+impl Buffers {
+    fn of_call(self, plan: &mut Random, own: &mut Random) -> Lying {
+        // Drawn in any case, so that ranks and worlds stay in step.
+        let (any, send, recv) = (plan.below(3), own.once_in(2), own.once_in(2));
+        match (self, any) {
+            (Self::Private, _) | (Self::Any, 0) => Lying::default(),
+            (Self::Shared, _) | (Self::Any, 1) => Lying { send: true, recv: true },
+            (Self::Mixed | Self::Any, _) => Lying { send, recv },
+        }
+    }
 }
 
 /// Makes calls, with a delay of this rank's own before some of them, and counts.
@@ -23,6 +48,8 @@ pub struct Sweep<'a> {
     /// This rank's own.
     own: Random,
     late: bool,
+    /// In which memory buffers lie.
+    pub buffers: Buffers,
     /// Calls made.
     pub calls: usize,
 }
@@ -32,7 +59,7 @@ impl<'a> Sweep<'a> {
     #[must_use]
     pub fn new(comm: &'a Communicator, label: impl Into<String>, seed: u64, late: bool) -> Self {
         let own = Random::new(seed ^ (comm.rank() as u64 + 1) << 32);
-        Self { comm, label: label.into(), plan: Random::new(seed), own, late, calls: 0 }
+        Self { comm, label: label.into(), plan: Random::new(seed), own, late, buffers: Buffers::Any, calls: 0 }
     }
 
     /// One call.
@@ -43,10 +70,11 @@ impl<'a> Sweep<'a> {
         let seed = self.plan.number();
         // A choice of each rank for itself.
         let in_place = self.own.once_in(2);
+        let lying = self.buffers.of_call(&mut self.plan, &mut self.own);
         if self.late {
             self.own.loiter();
         }
-        let call = Call { what, root, len, in_place, seed };
+        let call = Call { what, root, len, in_place, lying, seed };
         self.calls += 1;
         if let Err(error) = case.make(self.comm, &call) {
             let (rank, size) = (self.comm.rank(), self.comm.size());

@@ -80,6 +80,7 @@ fn style(series: &[&str], name: &str, mode: BufferMode) -> Style {
         BufferMode::Warm => "",
         BufferMode::Rewritten => "7 3",
         BufferMode::Cold => "2 3",
+        BufferMode::Shared => "7 3 2 3",
     };
     Style { colour: COLOURS[place % COLOURS.len()], dashes }
 }

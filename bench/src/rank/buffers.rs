@@ -1,15 +1,20 @@
 //! The buffers of one case on one rank: one of each, or many that take turns.
 
+use std::ops::{Deref, DerefMut};
+
+use hier::{Buffer, Communicator};
+
 use super::answer;
 use super::value::Value;
+use crate::error::Result;
 use crate::plan::{BufferMode, Case};
 
 const LINE: usize = 64;
 
 /// Send and receive slots of equal length, each slot on cache lines of its own.
 pub struct Buffers<T> {
-    send: Vec<T>,
-    receive: Vec<T>,
+    send: Memory<T>,
+    receive: Memory<T>,
     /// Elements to skip so that the first slot begins on a cache line.
     send_start: usize,
     receive_start: usize,
@@ -21,23 +26,60 @@ pub struct Buffers<T> {
     slots: usize,
 }
 
+/// Where the slots lie.
+enum Memory<T> {
+    Private(Vec<T>),
+    Shared(Buffer<T>),
+}
+
+impl<T> Deref for Memory<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Memory::Private(values) => values,
+            Memory::Shared(values) => values,
+        }
+    }
+}
+
+impl<T> DerefMut for Memory<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Memory::Private(values) => values,
+            Memory::Shared(values) => values,
+        }
+    }
+}
+
 impl<T: Value> Buffers<T> {
     /// The buffers of `case`, written once so that their pages are there.
-    pub fn new(case: &Case, cold_bytes: u64) -> Buffers<T> {
+    ///
+    /// # Errors
+    /// When there is no memory left in the job's segment.
+    pub fn new(comm: &Communicator, case: &Case, cold_bytes: u64) -> Result<Buffers<T>> {
         let element = size_of::<T>();
         let length = case.bytes as usize / element;
         let stride_bytes = (length * element).next_multiple_of(LINE).max(LINE);
         let slots = match case.buffers {
-            BufferMode::Warm | BufferMode::Rewritten => 1,
+            BufferMode::Warm | BufferMode::Rewritten | BufferMode::Shared => 1,
             BufferMode::Cold => slot_count(cold_bytes as usize, stride_bytes),
         };
         let stride = stride_bytes / element;
         let elements = slots * stride + LINE / element;
-        let send = vec![T::whole(1); elements];
-        let receive = vec![T::whole(0); elements];
-        let start = |buffer: &Vec<T>| buffer.as_ptr().align_offset(LINE);
+        let memory = |value: u32| -> Result<Memory<T>> {
+            let values = vec![T::whole(value); elements];
+            Ok(match case.buffers {
+                BufferMode::Shared => Memory::Shared(comm.alloc_copy(&values)?),
+                _ => Memory::Private(values),
+            })
+        };
+        let (send, receive) = (memory(1)?, memory(0)?);
+        let start = |buffer: &Memory<T>| buffer.as_ptr().align_offset(LINE);
         let (send_start, receive_start) = (start(&send), start(&receive));
-        Buffers { send, receive, send_start, receive_start, length, stride, slots }
+        Ok(Buffers { send, receive, send_start, receive_start, length, stride, slots })
     }
 
     /// The slot that call `call` uses: an odd multiple modulo a power of two visits all slots,
@@ -95,9 +137,13 @@ mod tests {
         }
     }
 
+    fn buffers(case: &Case, cold_bytes: u64) -> Buffers<f64> {
+        Communicator::threads(1, |comm| Buffers::new(&comm, case, cold_bytes).unwrap()).unwrap().remove(0)
+    }
+
     #[test]
     fn warm_calls_share_one_slot_on_its_own_lines() {
-        let mut buffers = Buffers::<f64>::new(&case(24, BufferMode::Warm), 1 << 20);
+        let mut buffers = buffers(&case(24, BufferMode::Warm), 1 << 20);
         let first = buffers.pair(0).0.as_ptr();
         assert_eq!(first as usize % LINE, 0);
         assert_eq!(buffers.pair(7).0.as_ptr(), first);
@@ -106,7 +152,7 @@ mod tests {
 
     #[test]
     fn cold_calls_visit_every_slot_once_in_a_turn() {
-        let mut buffers = Buffers::<f64>::new(&case(8, BufferMode::Cold), 1 << 16);
+        let mut buffers = buffers(&case(8, BufferMode::Cold), 1 << 16);
         let mut seen: Vec<usize> = (0..1024).map(|call| buffers.pair(call).1.as_ptr() as usize).collect();
         seen.sort_unstable();
         seen.dedup();
@@ -118,7 +164,7 @@ mod tests {
     fn slots_never_run_out_and_empty_messages_have_them_too() {
         assert_eq!(slot_count(1 << 25, 8 << 20), 4);
         assert_eq!(slot_count(1, 8 << 20), 2);
-        let mut buffers = Buffers::<f64>::new(&case(0, BufferMode::Cold), 1 << 16);
+        let mut buffers = buffers(&case(0, BufferMode::Cold), 1 << 16);
         assert!(buffers.pair(3).0.is_empty());
         buffers.fill(0, 0, false);
     }

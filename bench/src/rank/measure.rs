@@ -50,7 +50,7 @@ where
         comm,
         case,
         late: lateness(&plan.late, comm.rank()),
-        buffers: Buffers::new(case, plan.cold_bytes),
+        buffers: Buffers::new(comm, case, plan.cold_bytes)?,
         calls: 0,
         count: Count::default(),
     };
@@ -101,7 +101,7 @@ where
         let Some(last) = self.calls.checked_sub(1) else { return Ok(()) };
         let (operation, ranks) = (self.case.operation, self.comm.size());
         let answer = match self.case.buffers {
-            BufferMode::Rewritten => Answer::of_constant(operation, ranks, rewritten_value(last)),
+            BufferMode::Rewritten | BufferMode::Shared => Answer::of_constant(operation, ranks, rewritten_value(last)),
             BufferMode::Warm | BufferMode::Cold => Answer::of_pattern(operation, ranks, self.case.root, 0),
         };
         self.compare(last, &answer, "after timing")
@@ -205,7 +205,7 @@ where
 
     /// Writes the next call's input anew: a streaming store over the whole of it.
     fn rewrite(&mut self) {
-        if self.case.buffers == BufferMode::Rewritten {
+        if self.case.buffers.is_rewritten() {
             let value = T::whole(rewritten_value(self.calls));
             let (rank, calls) = (self.comm.rank(), self.calls);
             let (send, receive) = self.buffers.pair(calls);

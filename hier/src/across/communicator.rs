@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use shm_core::operator::{BitOr, Min, Operator};
-use shm_core::{Collective, Counters, Element};
+use shm_core::{Buffer, Collective, Counters, Element, Zeroable};
 
 use super::adapt::Search;
 use super::alarm::Alarm;
@@ -188,6 +188,22 @@ impl HierComm {
     #[must_use]
     pub fn placement(&self) -> &Placement {
         &self.placement
+    }
+
+    /// Makes a vector of `len` elements in the node's shared memory, all zero: [`shm_core::Communicator::alloc`]. Not collective.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc<T: Element + Zeroable>(&self, len: usize) -> Result<Buffer<T>> {
+        self.node.alloc(len).map_err(Error::from)
+    }
+
+    /// Makes a copy of a vector in the node's shared memory: [`shm_core::Communicator::alloc_copy`]. Not collective.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
+        self.node.alloc_copy(values).map_err(Error::from)
     }
 
     /// What this rank has counted within its node. Messages between nodes are not in it.

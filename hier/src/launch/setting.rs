@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 
 use nix::sched::CpuSet;
-use shm_core::job::JobSpec;
-use shm_core::{Error, Tuning};
+use shm_core::Tuning;
+use shm_core::job::{JobSpec, read_bytes, read_cma};
 use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
@@ -61,11 +61,13 @@ impl Setting {
             spec.tuning.debug = u32::from(!debug.is_empty() && debug != "0");
         }
         if let Some(value) = text(given, "PHALANX_ARENA") {
-            let bytes = value.parse().map_err(|_| {
-                let why = "a number of bytes is expected".to_owned();
-                LaunchError::Job(Error::Environment { name: "PHALANX_ARENA", value, why })
-            })?;
-            spec.arena = Some(bytes);
+            spec.arena = Some(read_bytes("PHALANX_ARENA", &value, 1).map_err(LaunchError::Job)?);
+        }
+        if let Some(value) = text(given, "PHALANX_HEAP") {
+            spec.heap = Some(read_bytes("PHALANX_HEAP", &value, 0).map_err(LaunchError::Job)?);
+        }
+        if let Some(value) = text(given, "PHALANX_CMA") {
+            spec.cma = read_cma(&value).map_err(LaunchError::Job)?;
         }
         spec.cores = self.cores;
         spec.note = Note { machine: self.machine, rules: rules.map_err(LaunchError::Job)? }.to_bytes();
@@ -105,7 +107,15 @@ mod tests {
         assert_eq!(spec(&[("PHALANX_ARENA", "1048576"), ("PHALANX_DEBUG", "1")]).unwrap().arena, Some(1 << 20));
         let note = spec(&[("PHALANX_TREES", "gather:kary:7")]).unwrap().note;
         assert!(String::from_utf8(note).unwrap().contains("kary:7"));
-        for wrong in [("PHALANX_ARENA", "much"), ("PHALANX_ALGORITHM", "best"), ("PHALANX_TREES", "bush")] {
+        assert!(spec(&[]).unwrap().cma && !spec(&[("PHALANX_CMA", "never")]).unwrap().cma);
+        assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
+        for wrong in [
+            ("PHALANX_HEAP", "-1"),
+            ("PHALANX_CMA", "perhaps"),
+            ("PHALANX_ARENA", "much"),
+            ("PHALANX_ALGORITHM", "best"),
+            ("PHALANX_TREES", "bush"),
+        ] {
             let error = spec(&[wrong]).err().unwrap();
             assert!(error.to_string().contains(wrong.0), "{error}");
             assert_eq!(error.status(), 2);

@@ -34,6 +34,8 @@
 //! |---|---|
 //! | `machine` | where it was measured; a job on another machine does not take it unasked |
 //! | `node.flat_ranks` | ranks up to which lines are exchanged flat; 32 if it is not said |
+//! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, or `"never"` |
+//! | `node.reach_from` | bytes from which a collective reads private buffers by kernel-assisted copies, or `"never"` |
 //! | `node.trees` | as [`TreeRules`] has it |
 //! | `rules` | the first one that fits counts; what they do not speak of is as in the built-in table |
 //! | `ranks` | of the communicator: `4`, `"3..8"`; all, if it is not said |
@@ -72,6 +74,10 @@ pub struct Table {
     pub machine: Fingerprint,
     /// Ranks up to which lines are exchanged flat.
     pub flat_ranks: u32,
+    /// Bytes from which buffers in the job's heap are used where they lie; `u64::MAX` for never.
+    pub direct_least: u64,
+    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`](shm_core::Collective); `u64::MAX` for never.
+    pub reach_least: [u64; 4],
     /// The trees.
     pub trees: TreeRules,
     /// The rules, of which the first one that fits counts.
@@ -89,6 +95,8 @@ impl Table {
         Self {
             machine,
             flat_ranks: shm_core::select::FLAT_RANKS,
+            direct_least: shm_core::select::DIRECT_LEAST,
+            reach_least: shm_core::select::REACH_LEAST,
             trees: TreeRules::default(),
             rules: Vec::new(),
             network: None,
@@ -103,6 +111,7 @@ impl Table {
     pub fn tuning(&self) -> Result<Tuning, Error> {
         let mut tuning = Tuning::of(&self.rules)?;
         tuning.flat_ranks = self.flat_ranks;
+        (tuning.direct_least, tuning.reach_least) = (self.direct_least, self.reach_least);
         Ok(tuning)
     }
 }

@@ -68,6 +68,12 @@ fn table(file: file::File) -> Piece<Table> {
     };
     let mut table = Table::new(machine);
     table.flat_ranks = file.node.flat_ranks.unwrap_or(table.flat_ranks);
+    if let Some(direct) = &file.node.direct_from {
+        table.direct_least = threshold(direct)?;
+    }
+    for (what, least) in &file.node.reach_from {
+        table.reach_least[collective(what)? as usize] = threshold(least)?;
+    }
     if let Some(trees) = file.node.trees {
         table.trees = trees.as_ref().parse().map_err(|error: shm_core::Error| (trees.span(), error.to_string()))?;
     }
@@ -80,6 +86,10 @@ fn bytes(number: &Spanned<file::Number>) -> Piece<u64> {
     let text = number.as_ref().text();
     number_of_bytes(&text)
         .ok_or_else(|| (number.span(), format!("{text:?} is no number of bytes: write 8192, or \"8K\"")))
+}
+
+fn threshold(number: &Spanned<file::Number>) -> Piece<u64> {
+    if number.as_ref().text() == "never" { Ok(u64::MAX) } else { bytes(number) }
 }
 
 fn narrow(number: &Spanned<file::Number>) -> Piece<u32> {

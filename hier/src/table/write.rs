@@ -38,8 +38,10 @@ impl Table {
         );
         let _ = write!(
             text,
-            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
+            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n# Bytes from which buffers in shared memory are used where they lie, and private ones are read by kernel-assisted copies.\ndirect_from = {}\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
             self.flat_ranks,
+            threshold(self.direct_least),
+            Collective::ALL.map(|what| format!("{what} = {}", threshold(self.reach_least[what as usize]))).join(", "),
             quoted(&self.trees.to_string())
         );
         for (at, rule) in self.rules.iter().enumerate() {
@@ -123,6 +125,11 @@ fn write_network(text: &mut String, network: &NetworkTable) {
         }
         text.push_str("]\n");
     }
+}
+
+/// A number of bytes, or never.
+fn threshold(bytes: u64) -> String {
+    if bytes == u64::MAX { "\"never\"".to_owned() } else { size(bytes) }
 }
 
 /// A number of bytes as TOML: plain, or text with a unit.

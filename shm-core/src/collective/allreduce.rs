@@ -1,12 +1,16 @@
 //! Allreduce (MPI 4.1, section 6.9.6).
 
-use super::{reduction_tag, same_length};
+use super::{reduction_tag, same_length, tag_of_call};
 use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
 use crate::regime::Reduction;
 use crate::select::{Collective, Regime};
+use crate::shared_result::SharedResult;
+
+/// The number of the allreduce with a shared result in tags; those of the table end at four, the halves have five and six.
+const SHARED: u64 = 7;
 
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv`.
@@ -15,9 +19,12 @@ impl Communicator {
     /// combined by every rank in rank order; longer ones are reduced to rank 0 and released by trees of cells; long ones
     /// are divided among leaders, each of which folds its share in rank order. All ranks get the same bits.
     ///
+    /// Buffers in shared memory ([`alloc`](Communicator::alloc)) are used where they lie, each by itself, whatever the others
+    /// are: a contribution is combined there, a result is stored there.
+    ///
     /// # Cost
-    /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines); (5p-1)n bytes
-    /// with p leaders or over trees (shares, cells).
+    /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines); (5p-2)n
+    /// bytes with p leaders (shares), (5p-1)n over trees (cells); 2pn with p leaders when all buffers lie in shared memory.
     ///
     /// # Errors
     /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning): refused, nothing was written; ranks that made
@@ -79,5 +86,56 @@ impl Communicator {
             Regime::Cells => engine.cells_allreduce(&choice, reduction, tag),
             Regime::Shares => engine.shares_allreduce(&choice, reduction, tag),
         })
+    }
+
+    /// Combines everybody's `send` in one result, which all ranks look at where it lies: nobody copies it.
+    ///
+    /// Collective: all ranks must give the same count, element type and operator. Every rank folds its share of the vector, in
+    /// rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once; the memory of one is used again
+    /// when all ranks have dropped their views of it.
+    ///
+    /// # Cost
+    /// For n bytes on p ranks whose `send` lies in shared memory ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded and stored;
+    /// 2(p-1)n more for private ones. A result takes n + 64 bytes of the heap, rounded up to 2 MiB; rank 0 keeps the memory of four.
+    ///
+    /// # Errors
+    /// [`HeapExhausted`](crate::Error::HeapExhausted), [`Memory`](crate::Error::Memory) on rank 0, and
+    /// [`Refused`](crate::Error::Refused) on the others: there is no memory for the result. All others as for
+    /// [`all_reduce_into`](Communicator::all_reduce_into).
+    ///
+    /// ```
+    /// use shm_core::{Communicator, operator::Sum};
+    /// Communicator::threads(3, |comm| {
+    ///     let mut mine = comm.alloc::<f64>(1000)?;
+    ///     mine.fill(comm.rank() as f64);
+    ///     let sum = comm.all_reduce_shared(&mine, Sum)?;
+    ///     assert!(sum.iter().all(|&x| x == 3.0));
+    ///     Ok::<_, shm_core::Error>(())
+    /// })?.into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// # Ok::<_, shm_core::Error>(())
+    /// ```
+    pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
+        let (bytes, fold) = (size_of_val(send), Fold::new(&operator));
+        let choice = match self.selection.choose_shares(0, fold.vector(bytes)) {
+            Ok(choice) => choice,
+            Err(error) => return self.refuse(error),
+        };
+        let mut engine = self.enter()?;
+        let mut recv = std::ptr::null_mut();
+        if self.rank() == 0 && bytes > 0 {
+            recv = match engine.shared.take(self.seat(), bytes, self.size()) {
+                Ok(recv) => recv,
+                Err(error) => {
+                    drop(engine);
+                    return self.refuse(error);
+                }
+            };
+        }
+        let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, send.len()));
+        engine.board.begin(tag)?;
+        let reduction = Reduction { send: send.as_ptr().cast(), recv, bytes, fold };
+        let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
+        // SAFETY: all leaders have stored their shares there, and rank 0 has counted a view for each rank.
+        Ok(unsafe { SharedResult::new(self.seat(), at, send.len()) })
     }
 }

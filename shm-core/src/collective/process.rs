@@ -33,9 +33,13 @@ impl Process<'_> {
     /// Collective: all ranks must give the same root, count and element type. Short messages go in lines, others in a
     /// pipeline of cells down the tree of this root. The root may return before the others have the message.
     ///
+    /// A buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies; so is a long private
+    /// one, by the kernel, where the system lets it (`reach_least` of [`Tuning`](crate::Tuning)). Its owner then returns when
+    /// its readers have the message.
+    ///
     /// # Cost
     /// One line transfer on the critical path (flat); 2pn bytes loaded and stored for n bytes on p ranks, and 2n more for each
-    /// rank that passes them on in a deeper tree.
+    /// rank that passes them on in a deeper tree; 2(p-1)n, whatever the tree, for buffers that are copied from where they lie.
     ///
     /// # Errors
     /// [`Root`](crate::Error::Root): refused. [`RankFailed`](crate::Error::RankFailed),
@@ -58,9 +62,12 @@ impl Process<'_> {
     /// 4.1, section 6.9.1).
     ///
     /// Collective: all ranks must give the same root, count, element type and operator. May return before the root has the result.
+    /// What lies in shared memory ([`alloc`](crate::Communicator::alloc)) is combined where it lies, and stored where the root
+    /// wants it.
     ///
     /// # Cost
-    /// (3p-1)n bytes loaded and stored for n bytes on p ranks (lines, cells); with leaders up to 2n more.
+    /// (3p-1)n bytes loaded and stored for n bytes on p ranks (lines, cells); with leaders up to 2n more; (p+1)n with leaders, or
+    /// over a flat tree, when all buffers lie in shared memory.
     ///
     /// # Errors
     /// As [`reduce_into_root`](Process::reduce_into_root).

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use super::Operator;
-use super::kernel::{Scalar, fold};
+use super::kernel::{Scalar, fold, fold_to};
 use crate::element::Pair;
 
 macro_rules! operators {
@@ -62,13 +62,13 @@ macro_rules! scalar {
                 $body
             }
         }
-        operator!($operator, $type, fold::<$type, Self>);
+        operator!($operator, $type, fold::<$type, Self>, fold_to::<$type, Self>);
     };
 }
 
 /// Joins a fold to an operator.
 macro_rules! operator {
-    ($operator:ty, $type:ty, $fold:expr) => {
+    ($operator:ty, $type:ty, $fold:expr $(, $fold_to:expr)?) => {
         // SAFETY: the kernels write every element.
         unsafe impl Operator<$type> for $operator {
             #[inline]
@@ -86,6 +86,14 @@ macro_rules! operator {
                 // SAFETY: by contract.
                 unsafe { $fold(dst, operands, n) }
             }
+
+            $(
+                #[inline]
+                unsafe fn fold_to(&self, dsts: &[*mut $type], operands: &[*const $type], n: usize) {
+                    // SAFETY: by contract.
+                    unsafe { $fold_to(dsts, operands, n) }
+                }
+            )?
         }
     };
 }

@@ -1,7 +1,7 @@
 //! The loops: fold several operands in one pass, a register-sized block at a time.
 //!
 //! A block of each operand is loaded whole before the block of the result is stored, so that the result may
-//! be one of the operands. The block is a local array that the compiler keeps in vector registers; the same body is
+//! be one of the operands; it is stored to several places if it is wanted in several. The block is a local array that the compiler keeps in vector registers; the same body is
 //! compiled for the base instruction set and for AVX2 and AVX-512, and chosen once by what the machine has.
 
 /// Bytes of a block: four 512-bit or eight 256-bit registers.
@@ -21,10 +21,20 @@ pub(super) unsafe fn fold<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const
     // A single element, the commonest reduction there is, is folded before a loop over elements would have been set up.
     if n == 1 {
         // SAFETY: by contract.
-        return unsafe { fold_one::<T, S>(dst, operands, 0) };
+        return unsafe { fold_one::<T, S>(&[dst], operands, 0) };
     }
     // SAFETY: by contract.
-    unsafe { fold_several::<T, S>(dst, operands, n) }
+    unsafe { fold_several::<T, S>(&[dst], operands, n) }
+}
+
+/// [`fold`] with the result stored in several places, each of which may be one of the operands.
+///
+/// # Safety
+/// As [`Operator::fold_to`](super::Operator::fold_to).
+#[inline]
+pub(super) unsafe fn fold_to<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], n: usize) {
+    // SAFETY: by contract.
+    unsafe { fold_several::<T, S>(dsts, operands, n) }
 }
 
 /// Kept out of [`fold`], which then needs no stack of its own.
@@ -32,11 +42,11 @@ pub(super) unsafe fn fold<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const
 /// # Safety
 /// As [`fold`].
 #[inline(never)]
-unsafe fn fold_several<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n: usize) {
+unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], n: usize) {
     // A few elements are folded before a wider loop would have been entered.
     if n * size_of::<T>() < BLOCK {
         // SAFETY: by contract.
-        return unsafe { fold_from::<T, S>(dst, operands, 0, n) };
+        return unsafe { fold_from::<T, S>(dsts, operands, 0, n) };
     }
     #[cfg(target_arch = "x86_64")]
     {
@@ -46,33 +56,33 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T]
             && is_x86_feature_detected!("avx512vl")
         {
             // SAFETY: the features were just detected; the rest by contract.
-            return unsafe { fold_avx512::<T, S>(dst, operands, n) };
+            return unsafe { fold_avx512::<T, S>(dsts, operands, n) };
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the feature was just detected; the rest by contract.
-            return unsafe { fold_avx2::<T, S>(dst, operands, n) };
+            return unsafe { fold_avx2::<T, S>(dsts, operands, n) };
         }
     }
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dst, operands, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, n) }
 }
 
 /// # Safety
 /// As [`fold`], on a machine with these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n: usize) {
+unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dst, operands, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, n) }
 }
 
 /// # Safety
 /// As [`fold`], on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n: usize) {
+unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dst, operands, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, n) }
 }
 
 /// One arm for each size of element: the length of a block must be a constant.
@@ -80,25 +90,25 @@ unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
-unsafe fn fold_here<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], n: usize) {
+unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], n: usize) {
     match size_of::<T>() {
         // SAFETY: by contract.
-        1 => unsafe { fold_blocks::<T, S, BLOCK>(dst, operands, n) },
+        1 => unsafe { fold_blocks::<T, S, BLOCK>(dsts, operands, n) },
         // SAFETY: by contract.
-        2 => unsafe { fold_blocks::<T, S, { BLOCK / 2 }>(dst, operands, n) },
+        2 => unsafe { fold_blocks::<T, S, { BLOCK / 2 }>(dsts, operands, n) },
         // SAFETY: by contract.
-        4 => unsafe { fold_blocks::<T, S, { BLOCK / 4 }>(dst, operands, n) },
+        4 => unsafe { fold_blocks::<T, S, { BLOCK / 4 }>(dsts, operands, n) },
         // SAFETY: by contract.
-        8 => unsafe { fold_blocks::<T, S, { BLOCK / 8 }>(dst, operands, n) },
+        8 => unsafe { fold_blocks::<T, S, { BLOCK / 8 }>(dsts, operands, n) },
         // SAFETY: by contract.
-        _ => unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dst, operands, n) },
+        _ => unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dsts, operands, n) },
     }
 }
 
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
-unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(dst: *mut T, operands: &[*const T], n: usize) {
+unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(dsts: &[*mut T], operands: &[*const T], n: usize) {
     let (first, others) = operands.split_first().expect("there is at least one operand");
     let mut at = 0;
     while at + N <= n {
@@ -111,13 +121,15 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(dst: *mut T, operan
                 *left = S::combine(*left, right);
             }
         }
-        let place = dst.wrapping_add(at).cast::<[T; N]>();
-        // SAFETY: `at + N <= n` elements may be written there.
-        unsafe { place.write(block) };
+        for dst in dsts {
+            let place = dst.wrapping_add(at).cast::<[T; N]>();
+            // SAFETY: `at + N <= n` elements may be written there.
+            unsafe { place.write(block) };
+        }
         at += N;
     }
     // SAFETY: by contract.
-    unsafe { fold_from::<T, S>(dst, operands, at, n) }
+    unsafe { fold_from::<T, S>(dsts, operands, at, n) }
 }
 
 /// Folds the elements from `at` on, one by one.
@@ -125,10 +137,10 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(dst: *mut T, operan
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
-unsafe fn fold_from<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], at: usize, n: usize) {
+unsafe fn fold_from<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], at: usize, n: usize) {
     for at in at..n {
         // SAFETY: `at < n`; the rest by contract.
-        unsafe { fold_one::<T, S>(dst, operands, at) };
+        unsafe { fold_one::<T, S>(dsts, operands, at) };
     }
 }
 
@@ -137,7 +149,7 @@ unsafe fn fold_from<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], a
 /// # Safety
 /// As [`fold`], with more than `at` elements.
 #[inline(always)]
-unsafe fn fold_one<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], at: usize) {
+unsafe fn fold_one<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], at: usize) {
     let (first, others) = operands.split_first().expect("there is at least one operand");
     // SAFETY: there are more than `at` elements.
     let [mut value] = unsafe { load::<T, 1>(*first, at) };
@@ -146,9 +158,11 @@ unsafe fn fold_one<T: Copy, S: Scalar<T>>(dst: *mut T, operands: &[*const T], at
         let [next] = unsafe { load::<T, 1>(operand, at) };
         value = S::combine(value, next);
     }
-    let place = dst.wrapping_add(at);
-    // SAFETY: more than `at` elements may be written there.
-    unsafe { place.write(value) };
+    for dst in dsts {
+        let place = dst.wrapping_add(at);
+        // SAFETY: more than `at` elements may be written there.
+        unsafe { place.write(value) };
+    }
 }
 
 /// # Safety

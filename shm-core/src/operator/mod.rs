@@ -34,6 +34,20 @@ pub unsafe trait Operator<T: Element> {
     /// elements may be written. `dst` may be one of the operands; otherwise nothing overlaps it, and nobody
     /// writes to the operands or touches `dst` during the call.
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize);
+
+    /// [`fold`](Operator::fold) with the result stored in each of `dsts`, of which there is at least one.
+    ///
+    /// # Safety
+    /// As for `fold`; each of `dsts` may be one of the operands, and no two overlap.
+    unsafe fn fold_to(&self, dsts: &[*mut T], operands: &[*const T], n: usize) {
+        let (first, others) = dsts.split_first().expect("there is at least one destination");
+        // SAFETY: by contract.
+        unsafe { self.fold(*first, operands, n) };
+        for &other in others {
+            // SAFETY: `n` elements were just written at `first`; by contract `n` may be written there, and the two do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(*first, other, n) };
+        }
+    }
 }
 
 /// An operator with its element type forgotten, for protocol code that moves bytes.
@@ -41,13 +55,14 @@ pub unsafe trait Operator<T: Element> {
 pub(crate) struct Fold<'a> {
     /// Bytes of an element.
     pub element: usize,
-    align: usize,
+    pub align: usize,
     /// Tells element types apart.
     pub kind: u64,
     pub commutative: bool,
     pub code: u8,
     operator: *const (),
     call: unsafe fn(*const (), *mut u8, &[*const u8], usize),
+    call_to: unsafe fn(*const (), &[*mut u8], &[*const u8], usize),
     lives: std::marker::PhantomData<&'a ()>,
 }
 
@@ -70,6 +85,24 @@ impl<'a> Fold<'a> {
             // SAFETY: by contract as `fold` wants it.
             unsafe { operator.fold(dst.cast(), operands, n) }
         }
+        /// # Safety
+        /// The same, for `Operator::<T>::fold_to`.
+        unsafe fn call_to<T: Element, O: Operator<T>>(
+            operator: *const (),
+            dsts: &[*mut u8],
+            operands: &[*const u8],
+            bytes: usize,
+        ) {
+            let n = bytes.checked_div(size_of::<T>()).unwrap_or(0);
+            // SAFETY: by contract it points to a live `O`.
+            let operator = unsafe { &*operator.cast::<O>() };
+            // SAFETY: pointers to bytes and to elements are laid out alike.
+            let operands = unsafe { std::slice::from_raw_parts(operands.as_ptr().cast::<*const T>(), operands.len()) };
+            // SAFETY: the same.
+            let dsts = unsafe { std::slice::from_raw_parts(dsts.as_ptr().cast::<*mut T>(), dsts.len()) };
+            // SAFETY: by contract as `fold_to` wants it.
+            unsafe { operator.fold_to(dsts, operands, n) }
+        }
         const { assert!(align_of::<T>() <= LINE, "an element of a reduction is aligned to a cache line at most") };
         Self {
             element: size_of::<T>(),
@@ -79,6 +112,7 @@ impl<'a> Fold<'a> {
             code: operator.code(),
             operator: std::ptr::from_ref(operator).cast(),
             call: call::<T, O>,
+            call_to: call_to::<T, O>,
             lives: std::marker::PhantomData,
         }
     }
@@ -97,5 +131,15 @@ impl<'a> Fold<'a> {
     pub unsafe fn apply(&self, dst: *mut u8, operands: &[*const u8], bytes: usize) {
         // SAFETY: `operator` lives for 'a and is the `O` that `call` was made for; the rest by contract.
         unsafe { (self.call)(self.operator, dst, operands, bytes) }
+    }
+
+    /// [`apply`](Fold::apply) with the result stored in each of `dsts`.
+    ///
+    /// # Safety
+    /// As [`Operator::fold_to`], with `bytes / element` elements of the type this was made for.
+    #[inline]
+    pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], bytes: usize) {
+        // SAFETY: `operator` lives for 'a and is the `O` that `call_to` was made for; the rest by contract.
+        unsafe { (self.call_to)(self.operator, dsts, operands, bytes) }
     }
 }

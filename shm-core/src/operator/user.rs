@@ -95,4 +95,9 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for &O {
         // SAFETY: by contract.
         unsafe { (**self).fold(dst, operands, n) }
     }
+
+    unsafe fn fold_to(&self, dsts: &[*mut T], operands: &[*const T], n: usize) {
+        // SAFETY: by contract.
+        unsafe { (**self).fold_to(dsts, operands, n) }
+    }
 }

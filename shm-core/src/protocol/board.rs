@@ -1,5 +1,6 @@
 //! The flag words of a communicator as the protocols see them, and the names of the edges.
 
+use super::location::Location;
 use crate::error::Result;
 
 /// The synchronisation edges, by the names that `PROTOCOL.md` explains.
@@ -140,6 +141,12 @@ pub trait Board {
     /// The position up to which `rank` has finished all its reads in this ring (of anybody's slots).
     /// Written by `rank` alone; never decreases.
     fn done(&self, ring: RingName, rank: usize) -> &Self::Word;
+
+    /// Says where the payload of the own `slot` lies, before its stamp is published. Up and down rings only.
+    fn locate(&self, ring: RingName, slot: usize, location: Location);
+
+    /// Where the payload of `rank`'s `slot` lies, once its stamp was acquired. Up and down rings only.
+    fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location;
 
     /// Stores a word of the own rank with release ordering, and wakes who sleeps on this rank.
     fn publish(&self, word: &Self::Word, value: u64, edge: Edge);

@@ -7,6 +7,7 @@
 //!
 //! | file | protocol |
 //! |---|---|
+//! | [`location`] | where the payload of a slot lies: in its cell, or in a buffer of its writer |
 //! | [`ring`] | a ring of slots: publish, read, reuse; every other protocol is made of it |
 //! | [`exchange`] | everybody publishes, everybody reads everybody |
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
@@ -16,9 +17,11 @@
 
 pub mod board;
 pub mod exchange;
+pub mod location;
 pub mod ring;
 pub mod shares;
 pub mod step;
 
 pub use board::{Board, Edge, RingName, Stamp, Until, Word};
+pub use location::{Location, Place};
 pub use ring::{Readers, Ring};

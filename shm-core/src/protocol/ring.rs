@@ -11,6 +11,10 @@
 //!   its reads at positions up to `t`. A writer may fill a slot again when every reader of its last use has
 //!   `done` at or past that position.
 //!
+//! * **Loans**: a slot's payload may lie in a buffer of its writer ([`Location`]), for one slice or for all that are left of
+//!   the call. Such a use lasts until its readers have `done` at the last position that they read it for, and the writer
+//!   waits for that ([`settle`](Ring::settle)) before its call ends: then the buffer is its own again.
+//!
 //! The readers of a slot are remembered with its last use, slot by slot. So a parent in one tree is never
 //! taken as proof for the reader in another tree, and collectives of different trees, roots and kinds may
 //! follow one another in a ring without waiting for each other.
@@ -18,6 +22,7 @@
 use std::sync::Arc;
 
 use super::board::{Board, RingName, Stamp, Until};
+use super::location::Location;
 use crate::error::Result;
 
 /// Who reads a slot.
@@ -34,7 +39,8 @@ pub enum Readers {
 /// The last use of an own slot.
 #[derive(Clone, Debug)]
 struct Use {
-    /// The position that was published there; 0 when the slot was never used.
+    /// The last position for which it is read: that which was published there, or a later one of the same call when the
+    /// payload is that of several slices; 0 when the slot was never used.
     position: u64,
     readers: Readers,
 }
@@ -44,7 +50,7 @@ struct Use {
 /// Invariants:
 /// * I1: `clock` is the same on all ranks between calls.
 /// * I2: every reader of an own slot published at a position `<= proven` has finished reading it.
-/// * I3: `known[q] <= done[q]`: rank `q` has finished its reads up to `known[q]`.
+/// * I3: rank `q` has finished its reads up to `known[q]`: by its `done` word, or by what it published afterwards.
 #[derive(Debug)]
 pub struct Ring {
     name: RingName,
@@ -118,26 +124,35 @@ impl Ring {
     /// Publishes the own slot of `position`, which was claimed and filled, to `readers`.
     #[inline(always)]
     pub fn publish<B: Board>(&mut self, board: &B, position: u64, tag: u32, readers: Readers) {
-        let slot = self.slot(position);
-        self.publish_in(board, slot, position, Stamp::new(position, tag), readers);
+        self.publish_at(board, position, position, tag, readers, Location::CELL);
     }
 
-    /// [`publish`](Ring::publish), where slot and stamp are known already.
+    /// [`publish`](Ring::publish), with the payload at `location`, which is read for all positions up to `until`.
     #[inline(always)]
-    pub(super) fn publish_in<B: Board>(
+    pub fn publish_at<B: Board>(
         &mut self,
         board: &B,
-        slot: usize,
         position: u64,
-        stamp: Stamp,
+        until: u64,
+        tag: u32,
         readers: Readers,
+        location: Location,
     ) {
-        debug_assert_eq!(slot, self.slot(position));
+        let slot = self.slot(position);
+        if self.name != RingName::Line {
+            board.locate(self.name, slot, location);
+        }
+        self.publish_in(board, slot, until, Stamp::new(position, tag), readers);
+    }
+
+    /// [`publish`](Ring::publish), where slot and stamp are known already, and read for all positions up to `until`.
+    #[inline(always)]
+    pub(super) fn publish_in<B: Board>(&mut self, board: &B, slot: usize, until: u64, stamp: Stamp, readers: Readers) {
         let word = board.stamp(self.name, board.rank(), slot);
         board.publish(word, stamp.0, self.name.publish_edge());
         // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
-        last.position = position;
+        last.position = until;
         // Nothing to write, and nothing to drop, where readers stay all.
         if !matches!((&last.readers, &readers), (Readers::All, Readers::All)) {
             last.readers = readers;
@@ -163,6 +178,17 @@ impl Ring {
         Ok(())
     }
 
+    /// [`expect`](Ring::expect), and where the payload lies.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn expect_at<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<(usize, Location)> {
+        let slot = self.expect(board, from, position, tag)?;
+        let location = if self.name == RingName::Line { Location::CELL } else { board.location(self.name, from, slot) };
+        Ok((slot, location))
+    }
+
     /// Says that this rank has finished all its reads at positions up to `position`.
     #[inline]
     pub fn finish<B: Board>(&self, board: &B, position: u64) {
@@ -174,6 +200,27 @@ impl Ring {
     #[inline]
     pub fn prove(&mut self, position: u64) {
         self.proven = self.proven.max(position);
+    }
+
+    /// Notes that rank `other` is known to have finished its reads up to `position`, because it has published something
+    /// afterwards that this rank has acquired.
+    #[inline]
+    pub fn know(&mut self, other: usize, position: u64) {
+        self.known[other] = self.known[other].max(position);
+    }
+
+    /// Waits until nobody reads the own slots that were published for positions from `first` on: the end of a call in which
+    /// some of them lent a buffer, which belongs to the caller again afterwards.
+    ///
+    /// # Errors
+    /// As [`claim`](Ring::claim).
+    pub fn settle<B: Board>(&mut self, board: &B, first: u64) -> Result<()> {
+        for slot in 0..self.uses.len() {
+            if self.uses[slot].position >= first && self.uses[slot].position > self.proven {
+                self.wait_for_readers(board, slot)?;
+            }
+        }
+        Ok(())
     }
 
     /// Changes how the own slots are cut: waits until nobody reads any of them.

@@ -10,11 +10,16 @@
 //! anywhere, and the phases overlap: a rank contributes to round r+1 before it folds round r, and folds round r
 //! before it takes round r-1.
 //!
+//! A rank whose contribution others can reach lends it whole: it publishes it once, for all rounds. With it goes where the rank
+//! wants the result, if leaders can reach that: they store it there, and one stamp a leader, that of the last round, says that all
+//! of it is there. A leader may lend the buffer that holds its own result to those who have to take theirs.
+//!
 //! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring; result r of
 //! any leader at `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down
 //! ring two slots: with less, two leaders could each wait for what the other does next.
 
 use super::board::Board;
+use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
 
@@ -40,15 +45,52 @@ pub struct Shares<'a> {
     pub takers: Takers,
 }
 
-/// What is done with the payload while the protocol holds the slots.
+/// The payload of one call, moved while the protocol holds the slots.
 pub trait Work {
+    /// Where the own contribution lies (in cells, or whole in a buffer that is lent), and where the result is wanted.
+    fn contribution(&self) -> Location {
+        Location::CELL
+    }
+
+    /// Whether `rank` lent its contribution to all rounds, so that it is not waited for again.
+    fn has(&self, _rank: usize) -> bool {
+        false
+    }
+
+    /// Notes where the contribution of `rank` lies, and where it wants the result.
+    fn note(&mut self, _rank: usize, _location: Location) {}
+
+    /// Whether all who take results get those of this leader stored where they want them, so that none takes them from its
+    /// slots. Asked once all contributions were noted.
+    fn serves(&self, _takers: Takers) -> bool {
+        false
+    }
+
+    /// Whether this rank gets its result stored where it wants it, by every leader.
+    fn is_served(&self) -> bool {
+        self.contribution().result.is_some()
+    }
+
+    /// Where those who take from this leader's slots find its result: in the cell, or in a buffer of this rank.
+    fn result(&self) -> Location {
+        Location::CELL
+    }
+
     /// Fills the own up slot with the own part of slice `round` of the share of `leader` (an index).
     fn contribute(&mut self, round: u64, leader: usize, slot: usize);
-    /// Folds everybody's part of slice `round` of the own share (index `leader`; the others' lie in their up
-    /// slot `up`) into the own result and, when there is one, the own down slot.
-    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>);
-    /// Copies slice `round` of the share of `leader` out of that leader's down slot.
-    fn take(&mut self, round: u64, leader: usize, slot: usize);
+
+    /// Folds everybody's part of slice `round` of the own share (index `leader`; those in cells lie in slot `up` of their
+    /// ranks) to where results are wanted and, when there is one, into the own down slot.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()>;
+
+    /// Takes slice `round` of the share of `leader`, whose down slot says that it lies at `location`.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()>;
 }
 
 /// Rounds by which a rank's contributions run ahead of its folding; the up ring holds one more.
@@ -89,58 +131,108 @@ pub fn run<B: Board>(
     };
     let first_up = up.take(rounds * count as u64);
     let first_down = down.take(rounds);
+    let (last_up, last_down) = (first_up + rounds * count as u64 - 1, first_down + rounds - 1);
+    let contribution = work.contribution();
+    let served = takes && work.is_served();
+    let mut lends_result = false;
+    if served && rounds > 1 {
+        // It reads no slot of the down ring; of the last round it waits for the stamps.
+        down.finish(board, last_down - 1);
+    }
 
     for turn in 0..rounds + ROUNDS_AHEAD + 1 {
-        if turn < rounds {
+        if turn < rounds && !(contribution.whole && turn > 0) {
             let base = first_up + turn * count as u64;
             for leader in (0..count).map(|i| (start + i) % count).filter(|&leader| leaders[leader] != me) {
                 let position = base + leader as u64;
                 let slot = up.claim(board, position)?;
-                work.contribute(turn, leader, slot);
-                up.publish(board, position, tag, Readers::One(leaders[leader]));
+                if !contribution.is_lent() {
+                    work.contribute(turn, leader, slot);
+                }
+                let until = if contribution.whole { last_up } else { position };
+                up.publish_at(board, position, until, tag, Readers::One(leaders[leader]), contribution);
             }
         }
         if let (Some(round), Some(own)) = (within(turn, ROUNDS_AHEAD, rounds), own) {
             let base = first_up + round * count as u64;
             let position = base + own as u64;
             for rank in (0..board.size()).filter(|&rank| rank != me) {
-                up.expect(board, rank, position, tag)?;
+                if !work.has(rank) {
+                    let (_, location) = up.expect_at(board, rank, position, tag)?;
+                    work.note(rank, location);
+                }
             }
             let readers = match takers {
                 Takers::All if board.size() > 1 => Some(Readers::All),
                 Takers::Root(root) if root != me => Some(Readers::One(root)),
                 _ => None,
             };
+            let all_served = readers.is_none() || work.serves(takers);
+            let result = if all_served { Location::CELL } else { work.result() };
+            // Where nobody takes from slots, one stamp says that all is stored.
+            let readers = readers.filter(|_| !all_served || round == rounds - 1);
             let slot = match readers {
                 Some(_) => Some(down.claim(board, first_down + round)?),
                 None => None,
             };
-            work.fold(round, own, up.slot(position), slot);
+            work.fold(round, own, up.slot(position), slot.filter(|_| !all_served && !result.is_lent()))?;
             if let Some(readers) = readers {
-                down.publish(board, first_down + round, tag, readers);
+                let position = first_down + round;
+                down.publish_at(board, position, position, tag, readers, result);
+                lends_result |= result.is_lent();
             }
             up.finish(board, base + count as u64 - 1);
         }
         if let (Some(round), true) = (within(turn, ROUNDS_AHEAD + 1, rounds), takes) {
             let position = first_down + round;
-            for leader in (0..count).map(|i| (start + i) % count).filter(|&leader| leaders[leader] != me) {
-                let slot = down.expect(board, leaders[leader], position, tag)?;
-                work.take(round, leader, slot);
+            if !served || round == rounds - 1 {
+                for leader in (0..count).map(|i| (start + i) % count).filter(|&leader| leaders[leader] != me) {
+                    let (slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
+                    if !served {
+                        work.take(round, leader, slot, location)?;
+                    }
+                }
+                down.finish(board, position);
             }
-            down.finish(board, position);
         }
     }
-    up.finish(board, first_up + rounds * count as u64 - 1);
-    down.finish(board, first_down + rounds - 1);
-    Ok(())
+    up.finish(board, last_up);
+    down.finish(board, last_down);
+    if contribution.is_lent() {
+        if takes {
+            // Each leader's last result was published after its last fold, and was acquired.
+            for &leader in leaders {
+                up.know(leader, last_up);
+            }
+        }
+        up.settle(board, first_up)?;
+    }
+    if lends_result { down.settle(board, first_down) } else { Ok(()) }
 }
 
 /// What is done with the payload of [`spread`] while the protocol holds the slots.
 pub trait Parts {
+    /// Where the own share lies: in cells, or whole in a buffer that is lent.
+    fn location(&self) -> Location {
+        Location::CELL
+    }
+
+    /// Whether the leader with this index lent its share whole, so that it is not waited for again.
+    fn has(&self, _leader: usize) -> bool {
+        false
+    }
+
+    /// Notes where the share of the leader with this index lies.
+    fn note(&mut self, _leader: usize, _location: Location) {}
+
     /// Fills the own down slot with slice `round` of the own share (index `leader`).
     fn give(&mut self, round: u64, leader: usize, slot: usize);
-    /// Copies slice `round` of the share of `leader` out of that leader's down slot.
-    fn take(&mut self, round: u64, leader: usize, slot: usize);
+
+    /// Takes slice `round` of the share of `leader`: out of that leader's down slot, or from where it was said to lie.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn take(&mut self, round: u64, leader: usize, slot: usize) -> Result<()>;
 }
 
 /// Each leader hands its share, of `rounds` slices at most, to all ranks. Takes `rounds` positions of the down ring.
@@ -159,20 +251,28 @@ pub fn spread<B: Board>(
     let own = leaders.iter().position(|&rank| rank == me);
     let start = me * leaders.len() / board.size() + 1;
     let first = down.take(rounds);
+    let last = first + rounds - 1;
+    let location = parts.location();
     for round in 0..rounds {
         let position = first + round;
-        if let (Some(own), true) = (own, board.size() > 1) {
+        if let (Some(own), true, false) = (own, board.size() > 1, location.whole && round > 0) {
             let slot = down.claim(board, position)?;
-            parts.give(round, own, slot);
-            down.publish(board, position, tag, Readers::All);
+            if !location.is_lent() {
+                parts.give(round, own, slot);
+            }
+            let until = if location.whole { last } else { position };
+            down.publish_at(board, position, until, tag, Readers::All, location);
         }
         for leader in (0..leaders.len()).map(|i| (start + i) % leaders.len()).filter(|&leader| leaders[leader] != me) {
-            let slot = down.expect(board, leaders[leader], position, tag)?;
-            parts.take(round, leader, slot);
+            if !parts.has(leader) {
+                let (_, location) = down.expect_at(board, leaders[leader], position, tag)?;
+                parts.note(leader, location);
+            }
+            parts.take(round, leader, down.slot(position))?;
         }
         down.finish(board, position);
     }
-    Ok(())
+    if location.is_lent() { down.settle(board, first) } else { Ok(()) }
 }
 
 /// The round that a phase `behind` turns behind works on, if any.

@@ -1,20 +1,116 @@
 //! The release step and the gather step over a tree, and the pipeline of both (Jain et al., SC18).
 //!
 //! Both work on one position, that is on one slice of a message. A gather step goes from the leaves to the
-//! root: a rank waits for its children's cells, combines them with its own part, and publishes its own cell to
-//! its parent. A release step goes from the root to the leaves: a rank waits for its parent's cell, takes it,
-//! and publishes a cell of its own if it has children. A parent writes one stamp, which all children poll.
+//! root: a rank waits for its children's slots, combines them with its own part, and publishes its own slot to
+//! its parent. A release step goes from the root to the leaves: a rank waits for its parent's slot, takes it,
+//! and publishes a slot of its own if it has children. A parent writes one stamp, which all children poll.
+//!
+//! A leaf of a gather step, or the root of a release step, whose buffer others can reach may lend it whole: it publishes once,
+//! for all slices of the call, and copies nothing. A rank that passes a message on may lend the buffer in which it puts it,
+//! slice by slice. What was lent is the caller's again when [`Ring::settle`] has returned.
 //!
 //! What differs from the paper: the flag of a slot is its stamp, so that readiness is per slice and the
-//! tree may change from call to call; and reuse is proven by the very readers of the slot (see
-//! [`ring`](super::ring)), so that pipelines of different trees may follow one another.
+//! tree may change from call to call; reuse is proven by the very readers of the slot (see
+//! [`ring`](super::ring)), so that pipelines of different trees may follow one another; and payload may stay where it lies.
 
 use super::board::Board;
+use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
 use crate::links::Links;
 
-/// One slice of a gather step.
+/// The payload of the gather steps of one call.
+pub trait Gathers {
+    /// Where the own contribution lies: the cell, or, on a leaf, a buffer that it lends whole.
+    fn location(&self) -> Location {
+        Location::CELL
+    }
+
+    /// Whether `child` lent its contribution to all slices, so that it is not waited for again.
+    fn has(&self, _child: usize) -> bool {
+        false
+    }
+
+    /// Notes where the contribution of `child` lies.
+    fn note(&mut self, _child: usize, _location: Location) {}
+
+    /// Combines the children's payload of `slice` with the own part, into slot `own` or, at the root, to where the result
+    /// belongs. Those of the children whose payload lies in cells have it in their slot of the slice's position.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn fold(&mut self, slice: u64, own: Option<usize>) -> Result<()>;
+}
+
+/// The payload of the release steps of one call.
+pub trait Releases {
+    /// Where the own children find the message: in the cell, or in a buffer of this rank, which the root may lend whole.
+    fn location(&self) -> Location {
+        Location::CELL
+    }
+
+    /// Whether the parent lent the whole message, so that it is not waited for again.
+    fn has(&self) -> bool {
+        false
+    }
+
+    /// Notes where the parent's payload lies.
+    fn note(&mut self, _location: Location) {}
+
+    /// Takes a slice from the parent, and fills the own slot for the children.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn pass(&mut self, slice: u64, passage: Passage) -> Result<()>;
+}
+
+/// Payload that goes through cells alone: a closure of slice and slot, or of slice and passage.
+#[derive(Debug)]
+pub struct InCells<F>(pub F);
+
+impl<F: FnMut(u64, Option<usize>)> Gathers for InCells<F> {
+    #[inline]
+    fn fold(&mut self, slice: u64, own: Option<usize>) -> Result<()> {
+        (self.0)(slice, own);
+        Ok(())
+    }
+}
+
+impl<F: FnMut(u64, Passage)> Releases for InCells<F> {
+    #[inline]
+    fn pass(&mut self, slice: u64, passage: Passage) -> Result<()> {
+        (self.0)(slice, passage);
+        Ok(())
+    }
+}
+
+/// The positions of one call in a ring, a slice each.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    first: u64,
+    slices: u64,
+}
+
+impl Span {
+    /// Takes the next `slices` positions of a ring.
+    pub fn take(ring: &mut Ring, slices: u64) -> Self {
+        Self { first: ring.take(slices), slices }
+    }
+
+    /// The first position.
+    #[must_use]
+    pub fn first(self) -> u64 {
+        self.first
+    }
+
+    /// The last position.
+    #[must_use]
+    pub fn last(self) -> u64 {
+        self.first + self.slices - 1
+    }
+}
+
+/// One slice of a gather step, through cells.
 ///
 /// `fold(own)` is called once all children's slots of `position` are published and, on a rank with a parent,
 /// the own slot may be filled: it combines the children's payload (their slot has the same number) with the own
@@ -29,18 +125,46 @@ pub fn gather<B: Board>(
     links: &Links,
     position: u64,
     tag: u32,
-    fold: impl FnOnce(Option<usize>),
+    mut fold: impl FnMut(Option<usize>),
 ) -> Result<()> {
-    let own = match links.parent() {
-        Some(_) => Some(ring.claim(board, position)?),
-        None => None,
-    };
-    for &child in links.children() {
-        ring.expect(board, child, position, tag)?;
-    }
-    fold(own);
-    if let Some(parent) = links.parent() {
-        ring.publish(board, position, tag, Readers::One(parent));
+    gather_slice(board, ring, links, (Span { first: position, slices: 1 }, 0), tag, &mut InCells(|_, own| fold(own)))
+}
+
+/// Slice `slice` of a gather step of several.
+///
+/// # Errors
+/// When a rank has failed or made another call, or payload cannot be reached.
+#[inline]
+pub fn gather_slice<B: Board>(
+    board: &B,
+    ring: &mut Ring,
+    links: &Links,
+    (span, slice): (Span, u64),
+    tag: u32,
+    work: &mut impl Gathers,
+) -> Result<()> {
+    let position = span.first + slice;
+    let location = work.location();
+    if let (true, Some(parent)) = (location.whole, links.parent()) {
+        if slice == 0 {
+            ring.claim(board, position)?;
+            ring.publish_at(board, position, span.last(), tag, Readers::One(parent), location);
+        }
+    } else {
+        let own = match links.parent() {
+            Some(_) => Some(ring.claim(board, position)?),
+            None => None,
+        };
+        for &child in links.children() {
+            if !work.has(child) {
+                let (_, location) = ring.expect_at(board, child, position, tag)?;
+                work.note(child, location);
+            }
+        }
+        work.fold(slice, own)?;
+        if let Some(parent) = links.parent() {
+            ring.publish(board, position, tag, Readers::One(parent));
+        }
     }
     ring.finish(board, position);
     Ok(())
@@ -49,15 +173,15 @@ pub fn gather<B: Board>(
 /// Where a rank takes the payload of a release step from, and whether it passes it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// The rank whose slot holds the payload; none at the root, which has it in its own buffer.
+    /// The rank whose slot holds the payload, or says where it lies; none at the root, which has it in its own buffer.
     pub from: Option<usize>,
-    /// Whether the own slot must be filled for children.
+    /// Whether the own cell must be filled for children.
     pub forward: bool,
     /// The slot, the same number on all ranks.
     pub slot: usize,
 }
 
-/// One slice of a release step.
+/// One slice of a release step, through cells.
 ///
 /// `pass(passage)` is called once the parent's slot is published and, on a rank with children, the own slot may
 /// be filled.
@@ -71,54 +195,123 @@ pub fn release<B: Board>(
     links: &Links,
     position: u64,
     tag: u32,
-    pass: impl FnOnce(Passage),
+    mut pass: impl FnMut(Passage),
 ) -> Result<()> {
-    let forward = !links.children().is_empty();
-    let mut slot = ring.slot(position);
-    if forward {
-        slot = ring.claim(board, position)?;
-    }
-    if let Some(parent) = links.parent() {
-        slot = ring.expect(board, parent, position, tag)?;
-    }
-    pass(Passage { from: links.parent(), forward, slot });
-    if forward {
-        ring.publish(board, position, tag, links.readers());
+    let span = Span { first: position, slices: 1 };
+    release_slice(board, ring, links, (span, 0), tag, &mut InCells(|_, passage| pass(passage)))
+}
+
+/// Slice `slice` of a release step of several.
+///
+/// # Errors
+/// When a rank has failed or made another call, or payload cannot be reached.
+#[inline]
+pub fn release_slice<B: Board>(
+    board: &B,
+    ring: &mut Ring,
+    links: &Links,
+    (span, slice): (Span, u64),
+    tag: u32,
+    work: &mut impl Releases,
+) -> Result<()> {
+    let position = span.first + slice;
+    let location = work.location();
+    let has_children = !links.children().is_empty();
+    if location.whole && has_children {
+        if slice == 0 {
+            ring.claim(board, position)?;
+            ring.publish_at(board, position, span.last(), tag, links.readers(), location);
+        }
+    } else {
+        if has_children {
+            ring.claim(board, position)?;
+        }
+        if let (Some(parent), false) = (links.parent(), work.has()) {
+            let (_, location) = ring.expect_at(board, parent, position, tag)?;
+            work.note(location);
+        }
+        let forward = has_children && !location.is_lent();
+        work.pass(slice, Passage { from: links.parent(), forward, slot: ring.slot(position) })?;
+        if has_children {
+            ring.publish_at(board, position, position, tag, links.readers(), location);
+        }
     }
     ring.finish(board, position);
     Ok(())
 }
 
-/// Gather and release of `slices` slices in one pipeline: an allreduce.
-///
-/// `fold(slice, own)` as in [`gather`], `pass(slice, passage)` as in [`release`]; both trees have the same root. The
-/// root releases a slice as soon as it has it; the others go on contributing until they are `lag` slices ahead
-/// of what they take. `lag` must not exceed the slots of either ring: no rank then waits for a slice that hangs
-/// on one that it has yet to contribute.
+/// A gather step of `span`, slice by slice: a reduction. What was lent is settled.
 ///
 /// # Errors
-/// When a rank has failed or made another call.
-#[allow(clippy::too_many_arguments)]
+/// When a rank has failed or made another call, or payload cannot be reached.
+pub fn gather_all<B: Board>(
+    board: &B,
+    ring: &mut Ring,
+    links: &Links,
+    span: Span,
+    tag: u32,
+    work: &mut impl Gathers,
+) -> Result<()> {
+    for slice in 0..span.slices {
+        gather_slice(board, ring, links, (span, slice), tag, work)?;
+    }
+    if work.location().is_lent() { ring.settle(board, span.first) } else { Ok(()) }
+}
+
+/// A release step of `span`, slice by slice: a broadcast. What was lent is settled.
+///
+/// # Errors
+/// When a rank has failed or made another call, or payload cannot be reached.
+pub fn release_all<B: Board>(
+    board: &B,
+    ring: &mut Ring,
+    links: &Links,
+    span: Span,
+    tag: u32,
+    work: &mut impl Releases,
+) -> Result<()> {
+    for slice in 0..span.slices {
+        release_slice(board, ring, links, (span, slice), tag, work)?;
+    }
+    if work.location().is_lent() { ring.settle(board, span.first) } else { Ok(()) }
+}
+
+/// Gather and release of `slices` slices in one pipeline: an allreduce. What was lent is settled.
+///
+/// Both trees have the same root. The root releases a slice as soon as it has it; the others go on contributing until they are
+/// `lag` slices ahead of what they take. `lag` must not exceed the slots of either ring: no rank then waits for a slice that
+/// hangs on one that it has yet to contribute.
+///
+/// # Errors
+/// When a rank has failed or made another call, or payload cannot be reached.
 pub fn gather_release<B: Board>(
     board: &B,
     (up, up_links): (&mut Ring, &Links),
     (down, down_links): (&mut Ring, &Links),
     slices: u64,
     tag: u32,
-    mut fold: impl FnMut(u64, Option<usize>),
-    mut pass: impl FnMut(u64, Passage),
+    (gathers, releases): (&mut impl Gathers, &mut impl Releases),
 ) -> Result<()> {
-    let first_up = up.take(slices);
-    let first_down = down.take(slices);
+    let up_span = Span::take(up, slices);
+    let down_span = Span::take(down, slices);
     let lag = if up_links.is_root() { 0 } else { (up.slots().min(down.slots()) as u64).min(slices) };
     for turn in 0..slices + lag {
         if turn < slices {
-            gather(board, up, up_links, first_up + turn, tag, |own| fold(turn, own))?;
+            gather_slice(board, up, up_links, (up_span, turn), tag, gathers)?;
         }
         if turn >= lag {
-            let slice = turn - lag;
-            release(board, down, down_links, first_down + slice, tag, |passage| pass(slice, passage))?;
+            release_slice(board, down, down_links, (down_span, turn - lag), tag, releases)?;
         }
+    }
+    if gathers.location().is_lent() {
+        if let Some(parent) = up_links.parent() {
+            // The root released the last slice after it had folded it, and so after all below it had; that was acquired.
+            up.know(parent, up_span.last());
+        }
+        up.settle(board, up_span.first)?;
+    }
+    if releases.location().is_lent() {
+        down.settle(board, down_span.first)?;
     }
     Ok(())
 }

@@ -4,16 +4,17 @@
 //! the root, to the user's buffer: (3p-1)n bytes loaded and stored for a reduction of n bytes on p ranks, whatever the
 //! tree, 2pn for a flat broadcast, (5p-1)n for both.
 
+use super::lend::{Input, Lending, Operands, Source};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::links::Links;
-use crate::payload::copy;
+use crate::payload::copy_in;
 use crate::plan::Step;
-use crate::protocol::Board;
-use crate::protocol::step::{self, Passage};
-use crate::select::Choice;
+use crate::protocol::step::{self, Gathers, Passage, Releases, Span};
+use crate::protocol::{Board, Location, Place};
+use crate::select::{Choice, Collective};
 
 /// How a message is cut: whole elements, as many as fit a cell. An empty message is one empty slice.
 #[derive(Clone, Copy)]
@@ -52,15 +53,14 @@ impl Engine {
         self.cut_cells(choice)?;
         let links = self.cells_links(choice, Step::Release, bytes, root);
         let slices = Slices::new(bytes, choice.down_cell, 1);
-        let first = self.down.take(slices.count());
-        let Self { board, down, .. } = self;
-        for slice in 0..slices.count() {
-            let (at, len) = slices.range(slice);
-            step::release(board, down, &links, first + slice, tag, |passage| {
-                pass(board, passage, choice.down_cell, buffer.wrapping_add(at), len);
-            })?;
-        }
-        Ok(())
+        let Self { board, up, down, thresholds, .. } = self;
+        let place = thresholds.place(board, Collective::Broadcast, buffer, bytes);
+        // What the root has is there at once; who passes it on has it slice by slice.
+        let location = Location { whole: links.is_root() && place != Place::Cell, ..Location::slice_at(place) };
+        let lending = Lending::begin(board, (up, 0), (down, slices.count()));
+        let mut passing = Passing::new(board, choice.down_cell, buffer, slices, &links, location);
+        let span = Span::take(down, slices.count());
+        lending.end(step::release_all(board, down, &links, span, tag, &mut passing))
     }
 
     /// A reduction up the tree of the root.
@@ -68,17 +68,14 @@ impl Engine {
         self.cut_cells(choice)?;
         let links = self.cells_links(choice, Step::Gather, reduction.bytes, root);
         let slices = Slices::new(reduction.bytes, choice.up_cell, reduction.fold.element);
-        let first = self.up.take(slices.count());
-        let Self { board, up, operands, .. } = self;
-        let order = RankOrder::new(board.rank(), &links);
-        for slice in 0..slices.count() {
-            let slot = up.slot(first + slice);
-            let range = slices.range(slice);
-            step::gather(board, up, &links, first + slice, tag, |own| {
-                combine(board, &order, slot, own, choice.up_cell, reduction, range, operands);
-            })?;
-        }
-        Ok(())
+        let Self { board, up, down, operands, sources, thresholds, .. } = self;
+        let place = thresholds.place(board, Collective::Reduce, reduction.send, reduction.bytes);
+        let lending = Lending::begin(board, (up, slices.count()), (down, 0));
+        let span = Span::take(up, slices.count());
+        let ring = (span.first(), up.slots() as u64);
+        let mut combining =
+            Combining::new(board, choice.up_cell, ring, reduction, slices, (&links, place), (operands, sources));
+        lending.end(step::gather_all(board, up, &links, span, tag, &mut combining))
     }
 
     /// A reduction to rank 0 and a broadcast from there, in one pipeline.
@@ -88,25 +85,22 @@ impl Engine {
         let release = self.cells_links(choice, Step::Release, reduction.bytes, 0);
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Slices::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
-        let Self { board, up, down, operands, .. } = self;
-        let order = RankOrder::new(board.rank(), &gather);
-        let first = up.next_position();
-        let up_slots = up.slots() as u64;
-        step::gather_release(
+        let Self { board, up, down, operands, sources, thresholds, .. } = self;
+        let place = |buffer| thresholds.place(board, Collective::Allreduce, buffer, reduction.bytes);
+        let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv)));
+        let ring = (up.next_position(), up.slots() as u64);
+        let mut combining =
+            Combining::new(board, choice.up_cell, ring, reduction, slices, (&gather, sent), (operands, sources));
+        let mut passing = Passing::new(board, choice.down_cell, reduction.recv, slices, &release, received);
+        let lending = Lending::begin(board, (up, slices.count()), (down, slices.count()));
+        lending.end(step::gather_release(
             board,
             (up, &gather),
             (down, &release),
             slices.count(),
             tag,
-            |slice, own| {
-                let slot = ((first + slice) % up_slots) as usize;
-                combine(board, &order, slot, own, choice.up_cell, reduction, slices.range(slice), operands);
-            },
-            |slice, passage| {
-                let (at, len) = slices.range(slice);
-                pass(board, passage, choice.down_cell, reduction.recv.wrapping_add(at), len);
-            },
-        )
+            (&mut combining, &mut passing),
+        ))
     }
 
     fn cells_links(&mut self, choice: &Choice, step: Step, bytes: usize, root: usize) -> Links {
@@ -130,48 +124,179 @@ impl RankOrder {
     }
 }
 
-/// Combines a slice of the own contribution with the children's cells, in rank order.
-#[allow(clippy::too_many_arguments)]
-fn combine(
-    board: &SharedBoard,
-    order: &RankOrder,
-    slot: usize,
-    own: Option<usize>,
+/// The payload of a reduction: slices of the own contribution are combined with the children's, in rank order.
+struct Combining<'a> {
+    board: &'a SharedBoard,
+    order: RankOrder,
     cell: usize,
-    reduction: Reduction<'_>,
-    (at, len): (usize, usize),
-    operands: &mut Vec<*const u8>,
-) {
-    let send = reduction.send.wrapping_add(at);
-    operands.clear();
-    operands.extend(order.children.iter().map(|&child| board.up_cell(child, slot, cell).cast_const()));
-    operands.insert(order.own, send);
-    let result = match own {
-        Some(own) => board.up_cell(board.rank(), own, cell),
-        None => reduction.recv.wrapping_add(at),
-    };
-    // SAFETY: the protocol calls this while the children's slots are published (so `len` bytes are written there and will
-    // not change) and the own slot is claimed; `at + len` bytes of the caller's buffers are there; slices are whole
-    // elements and cells are aligned to lines. The result is no operand, unless the caller works in place.
-    unsafe { reduction.fold.apply(result, operands, len) };
-    add(&board.tally.loaded, operands.len() * len);
-    add(&board.tally.stored, len);
+    /// The first position, and the slots of the ring.
+    ring: (u64, u64),
+    reduction: Reduction<'a>,
+    slices: Slices,
+    operands: &'a mut Operands,
+    /// Where each child's contribution lies, in the order of the children.
+    sources: &'a mut Vec<Source>,
+    location: Location,
+    /// What was wrong with a place that a child told.
+    trouble: Option<Error>,
 }
 
-/// Takes a slice out of the parent's cell, and fills the own cell for the children.
-fn pass(board: &SharedBoard, passage: Passage, cell: usize, buffer: *mut u8, len: usize) {
-    if let Some(from) = passage.from {
-        // SAFETY: the parent's slot is published and not reused before this rank says so; `buffer` has room for `len`
-        // bytes; a private buffer does not overlap a cell.
-        unsafe { copy(board.down_cell(from, passage.slot, cell), buffer, len) };
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
+impl<'a> Combining<'a> {
+    fn new(
+        board: &'a SharedBoard,
+        cell: usize,
+        ring: (u64, u64),
+        reduction: Reduction<'a>,
+        slices: Slices,
+        (links, place): (&Links, Place),
+        (operands, sources): (&'a mut Operands, &'a mut Vec<Source>),
+    ) -> Self {
+        let order = RankOrder::new(board.rank(), links);
+        sources.clear();
+        sources.resize(order.children.len(), Source::Cell);
+        // A leaf lends its buffer; who combines has nothing to lend but the cell with what it combined.
+        let location = match place {
+            Place::Cell => Location::CELL,
+            _ if links.is_root() || !order.children.is_empty() => Location::CELL,
+            place => Location { whole: true, ..Location::slice_at(place) },
+        };
+        Self { board, order, cell, ring, reduction, slices, operands, sources, location, trouble: None }
     }
-    if passage.forward {
-        // SAFETY: the own slot is claimed, so that nobody reads it; `buffer` holds `len` bytes.
-        unsafe { copy(buffer, board.down_cell(board.rank(), passage.slot, cell), len) };
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
+
+    fn index(&self, child: usize) -> usize {
+        self.order.children.binary_search(&child).expect("a child is among the children")
+    }
+}
+
+impl Gathers for Combining<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, child: usize) -> bool {
+        self.sources[self.index(child)].is_lent()
+    }
+
+    fn note(&mut self, child: usize, location: Location) {
+        let child = self.index(child);
+        match Source::find(self.board, location.place, self.reduction.bytes, self.reduction.fold.align) {
+            Ok(source) => self.sources[child] = source,
+            Err(error) => self.trouble = Some(error),
+        }
+    }
+
+    fn fold(&mut self, slice: u64, own: Option<usize>) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
+        let (at, len) = self.slices.range(slice);
+        let slot = ((self.ring.0 + slice) % self.ring.1) as usize;
+        let Operands { inputs, results, .. } = &mut *self.operands;
+        inputs.clear();
+        inputs.extend(
+            self.order.children.iter().zip(self.sources.iter()).map(|(&child, source)| {
+                source.input(child, self.board.up_cell(child, slot, self.cell).cast_const(), at)
+            }),
+        );
+        inputs.insert(self.order.own, Input::Here(self.reduction.send.wrapping_add(at)));
+        results.clear();
+        results.push(match own {
+            Some(own) => self.board.up_cell(self.board.rank(), own, self.cell),
+            None => self.reduction.recv.wrapping_add(at),
+        });
+        // SAFETY: the protocol calls this while the children's slots are published (so `len` bytes of their payload are written and
+        // will not change) and the own slot is claimed; `at + len` bytes of the caller's buffers are there; slices are whole
+        // elements and cells are aligned to lines. The result is no operand, unless the caller works in place.
+        unsafe { self.operands.fold(self.board, &self.reduction.fold, len) }
+    }
+}
+
+/// The payload of a broadcast, or of the way back of an allreduce: each slice is taken from the parent, and put in the own cell
+/// for the children, unless they find it in the buffer.
+struct Passing<'a> {
+    board: &'a SharedBoard,
+    cell: usize,
+    buffer: *mut u8,
+    slices: Slices,
+    /// Nobody is below this rank, so that it may take all there is at once.
+    leaf: bool,
+    location: Location,
+    /// Where the parent has the message, and whether all of it.
+    source: Source,
+    whole: bool,
+    /// Bytes that were taken.
+    taken: usize,
+    trouble: Option<Error>,
+}
+
+impl<'a> Passing<'a> {
+    fn new(
+        board: &'a SharedBoard,
+        cell: usize,
+        buffer: *mut u8,
+        slices: Slices,
+        links: &Links,
+        location: Location,
+    ) -> Self {
+        let leaf = links.children().is_empty();
+        let location = if leaf { Location::CELL } else { location };
+        Self {
+            board,
+            cell,
+            buffer,
+            slices,
+            leaf,
+            location,
+            source: Source::Cell,
+            whole: false,
+            taken: 0,
+            trouble: None,
+        }
+    }
+}
+
+impl Releases for Passing<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self) -> bool {
+        self.whole
+    }
+
+    fn note(&mut self, location: Location) {
+        self.whole = location.whole;
+        match Source::find(self.board, location.place, self.slices.bytes, 1) {
+            Ok(source) => self.source = source,
+            Err(error) => self.trouble = Some(error),
+        }
+    }
+
+    fn pass(&mut self, slice: u64, passage: Passage) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
+        let (at, mut len) = self.slices.range(slice);
+        let board = self.board;
+        if let (Some(from), true) = (passage.from, at >= self.taken) {
+            if self.whole && self.leaf {
+                len = self.slices.bytes - at;
+            }
+            let input = self.source.input(from, board.down_cell(from, passage.slot, self.cell), at);
+            // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
+            // for `len` bytes, and is no cell and no other rank's buffer.
+            unsafe { input.copy(board, self.buffer.wrapping_add(at), len) }?;
+            self.taken = at + len;
+        }
+        if passage.forward {
+            // SAFETY: the own slot is claimed, so that nobody reads it; `buffer` holds `len` bytes.
+            unsafe {
+                copy_in(self.buffer.wrapping_add(at), board.down_cell(board.rank(), passage.slot, self.cell), len)
+            };
+            add(&board.tally.loaded, len);
+            add(&board.tally.stored, len);
+        }
+        Ok(())
     }
 }
 

@@ -89,7 +89,7 @@ impl Engine {
         let fold = reduction.fold;
         for (at, len) in pieces(reduction.bytes, fold.element) {
             let position = self.lines.take(1);
-            let Self { board, lines, scratch, operands, .. } = self;
+            let Self { board, lines, scratch, line_operands: operands, .. } = self;
             let rank = board.rank();
             let slot = lines.slot(position);
             step::gather(board, lines, &links, position, tag, |own| {

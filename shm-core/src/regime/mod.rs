@@ -6,9 +6,11 @@
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
-//! Regime 4, for buffers that lie in the segment already, will stand beside them.
+//! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
+//! others can reach those (`lend`).
 
 mod cells;
+mod lend;
 mod line;
 pub(crate) mod shares;
 
@@ -22,6 +24,10 @@ use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
 use crate::select::Choice;
+use crate::shared_result::ResultMemory;
+
+pub(crate) use lend::Thresholds;
+use lend::{Operands, Source};
 
 /// The part of a message that one rank combines, and where the result goes: at byte `0..bytes` of both.
 #[derive(Clone, Copy)]
@@ -53,15 +59,23 @@ pub(crate) struct Engine {
     scratch: Box<Scratch>,
     /// Where each rank's piece of an exchange lies.
     places: Box<[*const u8]>,
-    /// Where the operands of a fold lie; kept to spare an allocation a call.
-    operands: Vec<*const u8>,
+    /// Where the operands of a fold of lines lie; kept to spare an allocation a call.
+    line_operands: Vec<*const u8>,
+    /// The same for cells and shares, and where results go.
+    operands: Operands,
+    /// Where other ranks' payload lies in the present call, and where they want the result.
+    sources: Vec<Source>,
+    results: Vec<Option<*mut u8>>,
+    thresholds: Thresholds,
+    /// Memory of shared results; rank 0 provides it.
+    pub shared: ResultMemory,
     /// The ranks of the leaders, for the number of leaders that was used last.
     leaders: Vec<usize>,
     trees: Trees,
 }
 
 impl Engine {
-    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>) -> Self {
+    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
         let size = board.size();
         Self {
             board,
@@ -72,10 +86,20 @@ impl Engine {
             down_cell: 0,
             scratch: Box::new(Scratch([0; 512])),
             places: vec![std::ptr::null(); size].into_boxed_slice(),
-            operands: Vec::with_capacity(size),
+            line_operands: Vec::with_capacity(size),
+            operands: Operands::default(),
+            sources: Vec::new(),
+            results: Vec::new(),
+            thresholds,
+            shared: ResultMemory::default(),
             leaders: Vec::new(),
             trees: Trees { plan, cache: Vec::new() },
         }
+    }
+
+    /// Lends by other thresholds from now on.
+    pub fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
     }
 
     pub fn trees(&mut self) -> &mut Trees {

@@ -1,18 +1,19 @@
 //! Regime 3: every leader owns a share of the vector and folds everybody's contribution to it.
 //!
 //! A contribution is copied once, to a cell; the leader folds all p of them in one pass, its own from the private
-//! buffer, straight into its result, which the others copy out: (5p-1)n bytes loaded and stored for an allreduce of n bytes
+//! buffer, straight into its result, which the others copy out: (5p-2)n bytes loaded and stored for an allreduce of n bytes
 //! on p ranks with p leaders. Contributions are combined in rank order, for every operator.
 
+use super::lend::{Input, Lending, Operands, Source};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
-use crate::error::Result;
-use crate::payload::copy;
-use crate::protocol::Board;
+use crate::error::{Error, Result};
+use crate::payload::copy_in;
 use crate::protocol::shares::{self, Parts, Shares, Takers, Work};
+use crate::protocol::{Board, Location, Place};
 use crate::segment::layout::LINE;
-use crate::select::Choice;
+use crate::select::{Choice, Collective};
 
 /// How a vector is divided: shares of whole units, a unit being the elements of a cache line or more.
 #[derive(Clone, Copy, Debug)]
@@ -66,17 +67,24 @@ fn gcd(a: usize, b: usize) -> usize {
 impl Engine {
     /// An allreduce: all ranks take all shares.
     pub fn shares_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.reduce_shares(choice, Takers::All, reduction, tag)
+        self.reduce_shares(choice, Takers::All, reduction, tag, false)
+    }
+
+    /// An allreduce whose result all ranks look at where rank 0 has it, at `reduction.recv` (null elsewhere); returns where that is.
+    pub fn shares_allreduce_shared(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<*mut u8> {
+        debug_assert_eq!(choice.leaders, self.board.size(), "every rank hears of rank 0 where the result lies");
+        self.reduce_shares(choice, Takers::All, reduction, tag, true)?;
+        Ok(self.results[0].unwrap_or(reduction.recv))
     }
 
     /// A reduction: the root takes all shares.
     pub fn shares_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.reduce_shares(choice, Takers::Root(root), reduction, tag)
+        self.reduce_shares(choice, Takers::Root(root), reduction, tag, false)
     }
 
     /// A reduce-scatter: each leader keeps its share, at its place in `reduction.recv`.
     pub fn shares_to_leaders(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.reduce_shares(choice, Takers::Owners, reduction, tag)
+        self.reduce_shares(choice, Takers::Owners, reduction, tag, false)
     }
 
     /// An allgather: all ranks take all shares, each from its leader, who has it at its place in `buffer`.
@@ -91,9 +99,20 @@ impl Engine {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(bytes, element, choice.leaders, choice.down_cell);
-        let Self { board, down, leaders, .. } = self;
-        let mut parts = Handing { board, leaders, division, cell: choice.down_cell, buffer };
-        shares::spread(board, down, leaders, division.rounds(), tag, &mut parts)
+        let Self { board, up, down, leaders, sources, thresholds, .. } = self;
+        let rounds = division.rounds();
+        let place = match leaders.contains(&board.rank()) {
+            true => thresholds.place(board, Collective::Broadcast, buffer, bytes),
+            false => Place::Cell,
+        };
+        let location = Location { place, whole: place != Place::Cell, result: None };
+        sources.clear();
+        sources.resize(leaders.len(), Source::Cell);
+        let lending = Lending::begin(board, (up, 0), (down, rounds));
+        let cell = choice.down_cell;
+        let mut parts = Handing { board, leaders, division, cell, buffer, location, sources, trouble: None };
+        let ended = shares::spread(board, down, leaders, rounds, tag, &mut parts);
+        lending.end(ended)
     }
 
     /// Notes who leads, for the number of leaders that was chosen.
@@ -104,18 +123,63 @@ impl Engine {
         }
     }
 
-    fn reduce_shares(&mut self, choice: &Choice, takers: Takers, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+    fn reduce_shares(
+        &mut self,
+        choice: &Choice,
+        takers: Takers,
+        reduction: Reduction<'_>,
+        tag: u32,
+        shared: bool,
+    ) -> Result<()> {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
-        let Self { board, up, down, operands, leaders, .. } = self;
-        let shares = Shares { leaders, rounds: division.rounds(), takers };
-        let keeps = match takers {
-            Takers::All | Takers::Owners => true,
-            Takers::Root(root) => root == board.rank(),
+        let Self { board, up, down, operands, sources, results, leaders, thresholds, .. } = self;
+        let (rounds, rank) = (division.rounds(), board.rank());
+        let (keeps, what) = match takers {
+            // A shared result is stored where rank 0 has it.
+            Takers::All => (!shared || rank == 0, Collective::Allreduce),
+            Takers::Owners => (true, Collective::Reduce),
+            Takers::Root(root) => (root == rank, Collective::Reduce),
         };
-        let mut work = Slicing { board, leaders, division, cell: choice.up_cell, reduction, operands, keeps };
-        shares::run(board, up, down, shares, tag, &mut work)
+        let Reduction { send, recv, bytes, .. } = reduction;
+        let place = thresholds.place(board, what, send, bytes);
+        let wants = keeps && takers != Takers::Owners && board.size() > 1;
+        let wanted = if !wants {
+            None
+        } else if shared {
+            board.seat().mapping().heap_offset(recv, bytes).filter(|_| bytes > 0)
+        } else {
+            thresholds.heap_offset(board, recv, bytes)
+        };
+        let contribution = Location { place, whole: place != Place::Cell, result: wanted };
+        let result = match takers {
+            Takers::All if !shared => Location::slice_at(thresholds.place(board, what, recv, bytes)),
+            _ => Location::CELL,
+        };
+        sources.clear();
+        sources.resize(board.size(), Source::Cell);
+        results.clear();
+        results.resize(board.size(), None);
+        let lending = Lending::begin(board, (up, rounds * leaders.len() as u64), (down, rounds));
+        let cell = choice.up_cell;
+        let mut work = Slicing {
+            board,
+            leaders,
+            division,
+            cell,
+            reduction,
+            operands,
+            sources,
+            results,
+            keeps,
+            shared,
+            contribution,
+            result,
+            trouble: None,
+        };
+        let ended = shares::run(board, up, down, Shares { leaders, rounds, takers }, tag, &mut work);
+        lending.end(ended)
     }
 }
 
@@ -126,49 +190,106 @@ struct Slicing<'a> {
     division: Division,
     cell: usize,
     reduction: Reduction<'a>,
-    operands: &'a mut Vec<*const u8>,
+    operands: &'a mut Operands,
+    /// Where each rank's contribution lies.
+    sources: &'a mut [Source],
+    /// Where each other rank wants the result, if this rank can store it there.
+    results: &'a mut [Option<*mut u8>],
     /// Whether this rank takes results.
     keeps: bool,
+    /// Whether all look at one result, that of rank 0.
+    shared: bool,
+    contribution: Location,
+    result: Location,
+    /// What was wrong with a place that another rank told.
+    trouble: Option<Error>,
+}
+
+impl Slicing<'_> {
+    fn find(&mut self, rank: usize, location: Location) -> Result<()> {
+        let (bytes, align) = (self.reduction.bytes, self.reduction.fold.align);
+        self.sources[rank] = Source::find(self.board, location.place, bytes, align)?;
+        self.results[rank] = match location.result {
+            Some(offset) => Some(self.board.seat().mapping().heap_pointer(offset, bytes, align)?),
+            None => None,
+        };
+        Ok(())
+    }
 }
 
 impl Work for Slicing<'_> {
+    fn contribution(&self) -> Location {
+        self.contribution
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.sources[rank].is_lent()
+    }
+
+    fn note(&mut self, rank: usize, location: Location) {
+        if let Err(error) = self.find(rank, location) {
+            self.trouble = Some(error);
+        }
+    }
+
+    fn serves(&self, takers: Takers) -> bool {
+        match takers {
+            Takers::All if self.shared => self.keeps || self.results[0].is_some(),
+            Takers::All => {
+                (0..self.results.len()).all(|rank| rank == self.board.rank() || self.results[rank].is_some())
+            }
+            Takers::Root(root) => self.results[root].is_some(),
+            Takers::Owners => true,
+        }
+    }
+
+    fn is_served(&self) -> bool {
+        self.shared || self.contribution.result.is_some()
+    }
+
+    fn result(&self) -> Location {
+        self.result
+    }
+
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy(self.reduction.send.wrapping_add(at), cell, len) };
+        unsafe { copy_in(self.reduction.send.wrapping_add(at), cell, len) };
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
 
-    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
         let (at, len) = self.division.range(leader, round);
         let (board, rank) = (self.board, self.board.rank());
-        self.operands.clear();
-        self.operands.extend((0..board.size()).map(|from| match from == rank {
-            true => self.reduction.send.wrapping_add(at),
-            false => board.up_cell(from, up, self.cell).cast_const(),
+        let Operands { inputs, results, .. } = &mut *self.operands;
+        inputs.clear();
+        inputs.extend((0..board.size()).map(|from| match from == rank {
+            true => Input::Here(self.reduction.send.wrapping_add(at)),
+            false => self.sources[from].input(from, board.up_cell(from, up, self.cell).cast_const(), at),
         }));
-        let own = self.keeps.then(|| self.reduction.recv.wrapping_add(at));
-        let shared = down.map(|slot| board.down_cell(rank, slot, self.cell));
-        let result = own.or(shared).expect("a leader keeps its result, or gives it to the root, or both");
-        // SAFETY: everybody's slot is published, so that `len` bytes of it are written and will not change; the result goes
-        // to the caller's buffer, or to the own claimed slot, which is no operand.
-        unsafe { self.reduction.fold.apply(result, self.operands, len) };
-        add(&board.tally.loaded, self.operands.len() * len);
-        add(&board.tally.stored, len);
-        if let (Some(own), Some(shared)) = (own, shared) {
-            // SAFETY: `len` bytes were just written there; the slot is claimed.
-            unsafe { copy(own, shared, len) };
-            add(&board.tally.loaded, len);
-            add(&board.tally.stored, len);
-        }
+        results.clear();
+        results.extend(self.keeps.then(|| self.reduction.recv.wrapping_add(at)));
+        results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
+        results.extend(down.map(|slot| board.down_cell(rank, slot, self.cell)));
+        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result
+        // goes to the caller's buffer, to those that others want it in, who wait for it, and to the own claimed slot. Of these
+        // only a rank's receive buffer can be an operand, namely its own in place.
+        unsafe { self.operands.fold(board, &self.reduction.fold, len) }
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize) {
-        let range = self.division.range(leader, round);
-        // SAFETY: the slot is published, and not reused before this rank says so.
-        unsafe { take_slice(self.board, self.leaders[leader], slot, self.cell, self.reduction.recv, range) };
+    fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
+        let (at, len) = self.division.range(leader, round);
+        let from = self.leaders[leader];
+        let source = Source::find(self.board, location.place, self.reduction.bytes, self.reduction.fold.align)?;
+        let input = source.input(from, self.board.down_cell(from, slot, self.cell), at);
+        // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
+        // caller's buffer.
+        unsafe { input.copy(self.board, self.reduction.recv.wrapping_add(at), len) }
     }
 }
 
@@ -179,41 +300,48 @@ struct Handing<'a> {
     division: Division,
     cell: usize,
     buffer: *mut u8,
+    location: Location,
+    /// Where each leader's share lies.
+    sources: &'a mut [Source],
+    trouble: Option<Error>,
 }
 
 impl Parts for Handing<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, leader: usize) -> bool {
+        self.sources[leader].is_lent()
+    }
+
+    fn note(&mut self, leader: usize, location: Location) {
+        match Source::find(self.board, location.place, self.division.bytes, 1) {
+            Ok(source) => self.sources[leader] = source,
+            Err(error) => self.trouble = Some(error),
+        }
+    }
+
     fn give(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.down_cell(self.board.rank(), slot, self.cell);
         // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy(self.buffer.wrapping_add(at), cell, len) };
+        unsafe { copy_in(self.buffer.wrapping_add(at), cell, len) };
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize) {
-        let range = self.division.range(leader, round);
-        // SAFETY: the slot is published, and not reused before this rank says so.
-        unsafe { take_slice(self.board, self.leaders[leader], slot, self.cell, self.buffer, range) };
+    fn take(&mut self, round: u64, leader: usize, slot: usize) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
+        let (at, len) = self.division.range(leader, round);
+        let from = self.leaders[leader];
+        let input = self.sources[leader].input(from, self.board.down_cell(from, slot, self.cell), at);
+        // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
+        // caller's buffer.
+        unsafe { input.copy(self.board, self.buffer.wrapping_add(at), len) }
     }
-}
-
-/// Copies a slice out of a leader's down slot to its place in the caller's buffer.
-///
-/// # Safety
-/// The slot is published and not reused meanwhile; the slice lies within the caller's buffer, and fits a cell.
-unsafe fn take_slice(
-    board: &SharedBoard,
-    leader: usize,
-    slot: usize,
-    cell: usize,
-    buffer: *mut u8,
-    (at, len): (usize, usize),
-) {
-    // SAFETY: by contract; a private buffer does not overlap a cell.
-    unsafe { copy(board.down_cell(leader, slot, cell), buffer.wrapping_add(at), len) };
-    add(&board.tally.loaded, len);
-    add(&board.tally.stored, len);
 }
 
 /// The rank of the leader of a share: spread evenly over `size` ranks.

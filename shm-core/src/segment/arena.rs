@@ -8,7 +8,7 @@ use super::memory_file;
 use crate::error::{Error, Result};
 
 /// Finds `count` free chunks in a row (first fit).
-fn first_fit(taken: impl Iterator<Item = bool>, count: usize) -> Option<usize> {
+pub(super) fn first_fit(taken: impl Iterator<Item = bool>, count: usize) -> Option<usize> {
     let mut start = 0;
     for (chunk, taken) in taken.enumerate() {
         if taken {
@@ -28,7 +28,7 @@ impl Mapping {
     pub fn take_block(&self, rank: usize, bytes: usize) -> Result<u64> {
         let count = bytes.div_ceil(CHUNK);
         let start = {
-            let _lock = self.lock_arena(rank)?;
+            let _lock = self.lock_maps(rank)?;
             let map = self.chunk_map();
             let start = first_fit(map.iter().map(|chunk| chunk.load(Ordering::Relaxed) != 0), count);
             let Some(start) = start else {
@@ -63,7 +63,7 @@ impl Mapping {
             return;
         }
         // After a failure of the job the lock may be held by a dead rank: then nobody needs the chunks.
-        if let Ok(_lock) = self.lock_arena(rank) {
+        if let Ok(_lock) = self.lock_maps(rank) {
             for chunk in &self.chunk_map()[start..start + count] {
                 chunk.store(0, Ordering::Relaxed);
             }
@@ -90,29 +90,6 @@ impl Mapping {
     pub fn arena_taken(&self) -> u64 {
         let taken = self.chunk_map().iter().filter(|chunk| chunk.load(Ordering::Relaxed) != 0).count();
         (taken * CHUNK) as u64
-    }
-
-    /// A1: the arena's map is touched by one rank at a time. Held for microseconds; yields meanwhile.
-    fn lock_arena(&self, rank: usize) -> Result<ArenaLock<'_>> {
-        let words = &self.header().shared;
-        let mine = rank as u32 + 1;
-        while words.arena_lock.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            match words.fault.load(Ordering::Acquire) {
-                0 => std::thread::yield_now(),
-                failed => return Err(Error::RankFailed { rank: failed as usize - 1 }),
-            }
-        }
-        Ok(ArenaLock { mapping: self })
-    }
-}
-
-struct ArenaLock<'a> {
-    mapping: &'a Mapping,
-}
-
-impl Drop for ArenaLock<'_> {
-    fn drop(&mut self) {
-        self.mapping.header().shared.arena_lock.store(0, Ordering::Release);
     }
 }
 

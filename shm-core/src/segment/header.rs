@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::segment::layout::{self, MOST_RANKS};
+use crate::reach::Introduction;
+use crate::segment::layout::{self, JobLayout, MOST_RANKS};
 use crate::select::{Selection, Tuning};
 
 /// "phalanx" and a zero, read as a little-endian number.
@@ -20,10 +21,13 @@ pub(crate) struct Header {
     pub cookie: u64,
     pub note_bytes: u64,
     pub arena_bytes: u64,
+    pub heap_bytes: u64,
     /// Cores that the job may use, all ranks together.
     pub cores: u32,
     /// 1 when ranks that want to sleep can make the others pass a barrier; 0 when every publication must fence.
     pub membarrier: u32,
+    /// The process that made the segment.
+    pub creator: u32,
     pub tuning: Tuning,
     pub shared: SharedWords,
 }
@@ -33,8 +37,10 @@ pub(crate) struct Header {
 pub(crate) struct SharedWords {
     /// J1: 0, or the failed rank plus one. Written once.
     pub fault: AtomicU64,
-    /// A1: 0, or one plus the rank that works on the arena's map.
-    pub arena_lock: AtomicU32,
+    /// A1: 0, or one plus the rank that works on the map of the arena or of the heap.
+    pub map_lock: AtomicU32,
+    /// R1: how many ranks have been found to reach the next one's memory; or why that does not work ([`crate::reach`]).
+    pub reach: AtomicU64,
     /// The offset of the world's block.
     pub world: AtomicU64,
 }
@@ -72,7 +78,8 @@ pub(crate) struct RankWords {
     /// W2: how often they were woken; what they sleep on.
     pub rung: AtomicU32,
     standing: AtomicU32,
-    pid: AtomicU32,
+    /// R1: the rank's process.
+    pub introduction: Introduction,
 }
 
 const _: () = assert!(size_of::<RankWords>() == layout::APART);
@@ -81,10 +88,6 @@ impl RankWords {
     pub fn standing(&self) -> Standing {
         // J2: acquire, so that what the rank published before it left is seen after this.
         Standing::from_word(self.standing.load(Ordering::Acquire))
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.pid.load(Ordering::Relaxed)
     }
 
     /// Takes the place of this rank, once in the life of the job.
@@ -96,11 +99,8 @@ impl RankWords {
             Ordering::Acquire,
         );
         match claim {
-            Ok(_) => {
-                self.pid.store(std::process::id(), Ordering::Relaxed);
-                Ok(())
-            }
-            Err(_) => Err(Error::AlreadyAttached { rank, pid: self.pid() }),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::AlreadyAttached { rank, pid: self.introduction.pid() }),
         }
     }
 
@@ -125,10 +125,17 @@ impl Header {
             cookie: value.cookie,
             note_bytes: value.note_bytes,
             arena_bytes: value.arena_bytes,
+            heap_bytes: value.heap_bytes,
             cores: value.cores,
             membarrier: u32::from(value.membarrier),
+            creator: std::process::id(),
             tuning: value.tuning,
-            shared: SharedWords { fault: AtomicU64::new(0), arena_lock: AtomicU32::new(0), world: AtomicU64::new(0) },
+            shared: SharedWords {
+                fault: AtomicU64::new(0),
+                map_lock: AtomicU32::new(0),
+                reach: AtomicU64::new(value.reach),
+                world: AtomicU64::new(0),
+            },
         };
         // SAFETY: by contract the place is mapped, large enough, aligned to a page and unshared.
         unsafe { at.write(header) };
@@ -142,6 +149,12 @@ impl Header {
     /// What of the table counts on a communicator of `size` ranks.
     pub fn select(&self, size: usize) -> Selection {
         self.tuning.select(size, self.crowd())
+    }
+
+    /// The layout that this header describes.
+    pub fn layout(&self) -> JobLayout {
+        let [note, arena, heap] = [self.note_bytes, self.arena_bytes, self.heap_bytes].map(|bytes| bytes as usize);
+        JobLayout::new(self.ranks as usize, note, arena, heap)
     }
 
     /// Checks a segment of `bytes` bytes that somebody else made.
@@ -168,10 +181,9 @@ impl Header {
         let sane = (1..=MOST_RANKS).contains(&(self.ranks as usize))
             && self.note_bytes <= bytes
             && self.arena_bytes <= bytes
+            && self.heap_bytes <= bytes
             && self.total == bytes
-            && layout::JobLayout::new(self.ranks as usize, self.note_bytes as usize, self.arena_bytes as usize).total()
-                as u64
-                == bytes;
+            && self.layout().total() as u64 == bytes;
         if !sane {
             return refuse(
                 format!(
@@ -187,7 +199,7 @@ impl Header {
 
 /// A number that differs between builds that lay the segment out differently.
 const fn layout_hash() -> u64 {
-    const PARTS: [usize; 13] = [
+    const PARTS: [usize; 14] = [
         layout::VERSION as usize,
         MOST_RANKS,
         layout::APART,
@@ -197,6 +209,7 @@ const fn layout_hash() -> u64 {
         layout::CALLS,
         layout::MOST_DOWN_SLOTS,
         layout::CHUNK,
+        layout::EXTENT,
         size_of::<Header>(),
         size_of::<Tuning>(),
         size_of::<usize>(),
@@ -218,7 +231,10 @@ pub(crate) struct HeaderValues {
     pub cookie: u64,
     pub note_bytes: u64,
     pub arena_bytes: u64,
+    pub heap_bytes: u64,
     pub cores: u32,
     pub membarrier: bool,
+    /// What R1's word begins with.
+    pub reach: u64,
     pub tuning: Tuning,
 }

@@ -36,8 +36,11 @@ pub const MOST_DOWN_SLOTS: usize = 64;
 /// The unit in which the arena is given out.
 pub const CHUNK: usize = 64 * 1024;
 
+/// The unit in which the heap is given out and reserved: a huge page of most machines.
+pub const EXTENT: usize = 2 * 1024 * 1024;
+
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// `value` rounded up to a multiple of `unit`.
 #[must_use]
@@ -56,28 +59,37 @@ pub struct JobLayout {
     pub note: usize,
     /// Where the map of the arena begins, one byte a chunk.
     pub map: usize,
+    /// Where the map of the heap begins, one byte an extent.
+    pub heap_map: usize,
     /// Where the arena begins.
     pub arena: usize,
     /// Chunks in the arena.
     pub chunks: usize,
+    /// Where the heap begins: a multiple of an extent.
+    pub heap: usize,
+    /// Extents in the heap.
+    pub extents: usize,
 }
 
 impl JobLayout {
-    /// The layout for `ranks` ranks, a note of `note` bytes, and an arena of at least `arena` bytes.
+    /// The layout for `ranks` ranks, a note of `note` bytes, an arena of at least `arena` bytes, and a heap of at least
+    /// `heap` bytes.
     #[must_use]
-    pub fn new(ranks: usize, note: usize, arena: usize) -> Self {
-        let chunks = arena.div_ceil(CHUNK);
+    pub fn new(ranks: usize, note: usize, arena: usize, heap: usize) -> Self {
+        let (chunks, extents) = (arena.div_ceil(CHUNK), heap.div_ceil(EXTENT));
         let bells = HEADER;
         let note_at = bells + ranks * APART;
         let map = round_up(note_at + note, APART);
-        let arena = round_up(map + chunks, CHUNK);
-        Self { ranks, bells, note: note_at, map, arena, chunks }
+        let heap_map = round_up(map + chunks, APART);
+        let arena = round_up(heap_map + extents, CHUNK);
+        let heap = round_up(arena + chunks * CHUNK, EXTENT);
+        Self { ranks, bells, note: note_at, map, heap_map, arena, chunks, heap, extents }
     }
 
     /// Bytes of the segment.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.arena + self.chunks * CHUNK
+        self.heap + self.extents * EXTENT
     }
 }
 
@@ -185,12 +197,18 @@ mod tests {
         }
 
         #[test]
-        fn parts_of_a_job_do_not_overlap(ranks in 1..=MOST_RANKS, note in 0usize..100_000, arena in 0usize..1 << 30) {
-            let job = JobLayout::new(ranks, note, arena);
+        fn parts_of_a_job_do_not_overlap(ranks in 1..=MOST_RANKS, note in 0usize..100_000, arena in 0usize..1 << 30,
+                                        heap in 0usize..1 << 40) {
+            let job = JobLayout::new(ranks, note, arena, heap);
             prop_assert!(size_of::<super::super::header::Header>() <= job.bells && job.bells % APART == 0);
             prop_assert!(job.bells + ranks * APART <= job.note);
             prop_assert!(job.note + note <= job.map);
-            prop_assert!(job.map + job.chunks <= job.arena);
+            prop_assert!(job.map + job.chunks <= job.heap_map);
+            prop_assert!(job.heap_map + job.extents <= job.arena);
+            prop_assert!(job.arena + job.chunks * CHUNK <= job.heap);
+            prop_assert!(job.heap + job.extents * EXTENT <= job.total());
+            prop_assert!(job.extents * EXTENT >= heap);
+            prop_assert_eq!(job.heap % EXTENT, 0);
             prop_assert!(job.chunks * CHUNK >= arena);
             prop_assert_eq!(job.arena % CHUNK, 0);
         }

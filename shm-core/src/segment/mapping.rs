@@ -3,10 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU8;
 
-use memmap2::{MmapOptions, MmapRaw};
+use nix::errno::Errno;
+use nix::sys::mman::MmapAdvise;
 
 use super::header::{Header, RankWords};
-use super::layout::{APART, HEADER, JobLayout};
+use super::layout::{APART, EXTENT, HEADER, JobLayout};
+use super::map::Map;
 use super::memory_file::{self, MEMORY_ADVICE};
 use crate::error::{Error, Result};
 
@@ -14,9 +16,9 @@ use crate::error::{Error, Result};
 ///
 /// Invariants:
 /// * M1: `map` covers `layout.total()` bytes of a sealed memory file, so that every offset below it stays backed.
-/// * M2: the header, bells, note and map of the arena are reserved; so is every block from its allocation on.
+/// * M2: the header, bells, note and maps are reserved; so is every block, and every extent of the heap, while it is taken.
 pub(crate) struct Mapping {
-    map: MmapRaw,
+    map: Map,
     file: OwnedFd,
     pub layout: JobLayout,
 }
@@ -25,7 +27,7 @@ impl Mapping {
     /// Maps a segment that this process has just made.
     pub fn of_own(file: OwnedFd, layout: JobLayout) -> Result<Self> {
         let map = map(&file, layout.total())?;
-        Ok(Self { map, file, layout })
+        Ok(Self { map, file, layout }.advised())
     }
 
     /// Maps a segment that somebody else made, once everything about it is found to be right.
@@ -40,10 +42,18 @@ impl Mapping {
         let map = map(&file, bytes as usize)?;
         // SAFETY: the header is mapped (checked above), aligned to a page; every bit pattern is a Header; the fields
         // that are not atomic do not change once the descriptor has left its creator.
-        let header = unsafe { &*map.as_mut_ptr().cast::<Header>() };
+        let header = unsafe { &*map.base().cast::<Header>() };
         header.check(bytes)?;
-        let layout = JobLayout::new(header.ranks as usize, header.note_bytes as usize, header.arena_bytes as usize);
-        Ok(Self { map, file, layout })
+        let layout = header.layout();
+        Ok(Self { map, file, layout }.advised())
+    }
+
+    /// Has the heap take huge pages where the system gives them to those who ask. Without them it works as well.
+    fn advised(self) -> Self {
+        let heap = self.layout.extents * EXTENT;
+        // SAFETY: the wish says nothing of what memory holds.
+        let _ = unsafe { self.map.advise(self.layout.heap, heap, MmapAdvise::MADV_HUGEPAGE) };
+        self
     }
 
     pub fn file(&self) -> &OwnedFd {
@@ -52,7 +62,7 @@ impl Mapping {
 
     /// The first byte.
     pub fn base(&self) -> *mut u8 {
-        self.map.as_mut_ptr()
+        self.map.base()
     }
 
     pub fn header(&self) -> &Header {
@@ -91,6 +101,22 @@ impl Mapping {
         unsafe { std::ptr::copy_nonoverlapping(note.as_ptr(), at, note.len()) };
     }
 
+    /// Has the system back `bytes` bytes at `at` of the heap with memory, of huge pages if it can.
+    pub(super) fn populate_heap(&self, at: usize, bytes: usize) -> std::result::Result<(), Errno> {
+        // SAFETY: pages that are there keep what they hold, others come as zeros, as they would when they were written.
+        unsafe { self.map.advise(self.layout.heap + at, bytes, MmapAdvise::MADV_POPULATE_WRITE) }?;
+        self.map.collapse(self.layout.heap + at, bytes);
+        Ok(())
+    }
+
+    /// The heap's map: a byte for each extent, not 0 when it is taken.
+    pub(super) fn extent_map(&self) -> &[AtomicU8] {
+        // SAFETY: the layout has the map within the mapping (M1).
+        let at = unsafe { self.base().add(self.layout.heap_map) };
+        // SAFETY: M2; atomic bytes.
+        unsafe { std::slice::from_raw_parts(at.cast::<AtomicU8>(), self.layout.extents) }
+    }
+
     /// The arena's map: a byte for each chunk.
     pub fn chunk_map(&self) -> &[AtomicU8] {
         // SAFETY: the layout has the map within the mapping (M1).
@@ -100,11 +126,11 @@ impl Mapping {
     }
 }
 
-fn map(file: &OwnedFd, bytes: usize) -> Result<MmapRaw> {
-    MmapOptions::new().len(bytes).map_raw(file).map_err(|e| Error::Memory {
+fn map(file: &OwnedFd, bytes: usize) -> Result<Map> {
+    Map::new(file, bytes).map_err(|e| Error::Memory {
         what: "address space for the segment",
         bytes: bytes as u64,
-        cause: e.to_string(),
+        cause: e.desc().to_owned(),
         advice: MEMORY_ADVICE,
     })
 }

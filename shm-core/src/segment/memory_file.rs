@@ -5,23 +5,27 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, FdFlag, SealFlag, fallocate, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::stat::{Mode, fchmod, fstat};
 use nix::unistd::ftruncate;
 
 use crate::error::{Error, Result};
 
 /// The advice that goes with every shortage of memory.
-pub(crate) const MEMORY_ADVICE: &str =
-    "free memory, raise the limit (ulimit -v, the container's memory), use fewer ranks, or set a smaller PHALANX_ARENA";
+pub(crate) const MEMORY_ADVICE: &str = "free memory, raise the limit (ulimit -v, the container's memory), use fewer ranks, or set a smaller PHALANX_ARENA or PHALANX_HEAP";
 
 const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK.union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_SEAL);
 
 /// Makes a sealed memory file of `bytes` bytes, none of which is reserved.
 pub(crate) fn create(bytes: u64) -> Result<OwnedFd> {
+    // Beyond this limit the system would end the process.
+    if getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(most, _)| bytes > most) {
+        return Err(shortage("the segment", bytes, "the limit on the size of files is lower; ulimit -f"));
+    }
     let file = memfd_create("phalanx", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
         .map_err(|e| Error::system("memfd_create", e))?;
     fchmod(&file, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|e| Error::system("fchmod of the segment", e))?;
-    ftruncate(&file, bytes as i64).map_err(|e| shortage("the segment", bytes, e))?;
+    ftruncate(&file, bytes as i64).map_err(|e| shortage("the segment", bytes, e.desc()))?;
     fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::system("sealing the segment", e))?;
     Ok(file)
 }
@@ -32,7 +36,7 @@ pub(crate) fn reserve(file: &OwnedFd, what: &'static str, offset: u64, bytes: u6
         match fallocate(file, FallocateFlags::empty(), offset as i64, bytes as i64) {
             Ok(()) => return Ok(()),
             Err(Errno::EINTR) => {}
-            Err(error) => return Err(shortage(what, bytes, error)),
+            Err(error) => return Err(shortage(what, bytes, error.desc())),
         }
     }
 }
@@ -65,6 +69,6 @@ pub(crate) fn keep_private(file: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-fn shortage(what: &'static str, bytes: u64, error: Errno) -> Error {
-    Error::Memory { what, bytes, cause: error.desc().to_owned(), advice: MEMORY_ADVICE }
+fn shortage(what: &'static str, bytes: u64, cause: &str) -> Error {
+    Error::Memory { what, bytes, cause: cause.to_owned(), advice: MEMORY_ADVICE }
 }

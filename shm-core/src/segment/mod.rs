@@ -1,7 +1,7 @@
 //! The segment: one region of memory that all ranks of a job map.
 //!
 //! ```text
-//! header | bells, one a rank | note | map of the arena | arena: blocks of communicators
+//! header | bells, one a rank | note | maps of arena and heap | arena: blocks of communicators | heap: buffers
 //! ```
 //!
 //! A `memfd`, so that there is no name to guess and nothing stays behind however a job ends; sealed against growing
@@ -11,6 +11,11 @@
 
 pub(crate) mod arena;
 pub(crate) mod header;
+pub(crate) mod heap;
 pub mod layout;
+mod map;
+mod map_lock;
 pub(crate) mod mapping;
 pub(crate) mod memory_file;
+pub(crate) mod memory_left;
+pub(crate) mod pool;

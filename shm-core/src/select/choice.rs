@@ -64,7 +64,7 @@ pub enum Regime {
     Cells,
     /// 3: the data-partitioned reduction with several leaders.
     Shares,
-    // 4, direct (buffers that lie in the segment), has its place here.
+    // 4, direct, is no choice of its own: the payload of cells and shares may stay where it lies.
 }
 
 impl Regime {

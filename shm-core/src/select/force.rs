@@ -6,14 +6,14 @@
 //! collective        = barrier | broadcast | reduce | allreduce | all
 //! algorithm         = line | cells | shares | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells | share_cell | share_downs
-//!                   | line_most | shares_least | up_bytes | down_bytes | flat_ranks
+//!                   | line_most | shares_least | direct_least | reach_least | up_bytes | down_bytes | flat_ranks
 //! ```
 //!
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the down
 //! ring alike. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken, and from which
-//! shares. `up_bytes`, `down_bytes` and `flat_ranks` are [`Tuning`]'s fields, for all collectives. Values take the
-//! suffixes K and M.
+//! shares. `reach_least` is [`Tuning`]'s field for these collectives; `direct_least`, `up_bytes`, `down_bytes` and
+//! `flat_ranks` are its fields for all. Values take the suffixes K and M; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
 //! algorithm: the bits of a sum are those of a loop over the ranks. Cells take flat trees then.
@@ -58,8 +58,10 @@ impl Tuning {
             for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
                 match part.split_once('=') {
                     Some((name, value)) => {
-                        let number =
-                            number_of_bytes(value.trim()).ok_or_else(|| wrong(format!("{value:?} is no number")))?;
+                        let number = match value.trim() {
+                            "never" => u64::MAX,
+                            value => number_of_bytes(value).ok_or_else(|| wrong(format!("{value:?} is no number")))?,
+                        };
                         self.set(name.trim(), number, &targets).map_err(wrong)?;
                     }
                     None if part == "auto" => targets.iter().for_each(|&what| self.forced[what as usize] = 0),
@@ -88,6 +90,8 @@ impl Tuning {
             "up_bytes" => self.up_bytes = narrow?,
             "down_bytes" => self.down_bytes = narrow?,
             "flat_ranks" => self.flat_ranks = narrow?,
+            "direct_least" => self.direct_least = value,
+            "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
             "line_most" => self.edit(targets, |_, bands| lines_up_to(bands, value))?,
             "shares_least" => self.edit(targets, |what, bands| {
                 if Regime::Shares.serves(what) {
@@ -103,7 +107,8 @@ impl Tuning {
                 if !known {
                     return Err(format!(
                         "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, \
-                         share_cell, share_downs, line_most, shares_least, up_bytes, down_bytes, flat_ranks"
+                         share_cell, share_downs, line_most, shares_least, direct_least, reach_least, \
+                         up_bytes, down_bytes, flat_ranks"
                     ));
                 }
             }

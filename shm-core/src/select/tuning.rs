@@ -17,6 +17,11 @@ pub const MOST_RULES: usize = 48;
 pub struct Tuning {
     /// `length` rules; what follows is none.
     rules: [Rule; MOST_RULES],
+    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
+    pub direct_least: u64,
+    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
+    /// for never.
+    pub reach_least: [u64; 4],
     length: u32,
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
     pub flat_ranks: u32,
@@ -35,6 +40,12 @@ pub struct Tuning {
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
 
+/// [`Tuning::direct_least`], where nobody says otherwise.
+pub const DIRECT_LEAST: u64 = 1;
+
+/// [`Tuning::reach_least`], where nobody says otherwise.
+pub const REACH_LEAST: [u64; 4] = [u64::MAX, 64 * 1024, u64::MAX, u64::MAX];
+
 impl Default for Tuning {
     /// The built-in table.
     fn default() -> Self {
@@ -49,6 +60,8 @@ impl Tuning {
     const fn nothing() -> Self {
         Self {
             rules: [EMPTY; MOST_RULES],
+            direct_least: DIRECT_LEAST,
+            reach_least: REACH_LEAST,
             length: 0,
             flat_ranks: FLAT_RANKS,
             forced: [0; 4],

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use shm_core::Links;
 use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
-use shm_core::protocol::step::{self, Passage, gather_release};
+use shm_core::protocol::step::{self, InCells, Passage, gather_release};
 use shm_core::protocol::{Board, RingName};
 
 use super::rank::Rank;
@@ -71,17 +71,18 @@ impl Rank {
         let Self { board, up, down, .. } = self;
         let (first_up, slots) = (up.next_position(), up.slots() as u64);
         // The ranks' words are those of the up position; the sum goes down under the same number.
+        let gathers = |slice, own| {
+            let position = first_up + slice;
+            fold(board, RingName::Up, &up_links, position, (position % slots) as usize, own);
+        };
+        let releases = |slice, passage| pass(board, RingName::Down, passage, sum_of_all(board, first_up + slice));
         gather_release(
             board,
             (up, &up_links),
             (down, &down_links),
             slices,
             TAG,
-            |slice, own| {
-                let position = first_up + slice;
-                fold(board, RingName::Up, &up_links, position, (position % slots) as usize, own);
-            },
-            |slice, passage| pass(board, RingName::Down, passage, sum_of_all(board, first_up + slice)),
+            (&mut InCells(gathers), &mut InCells(releases)),
         )
         .unwrap();
     }

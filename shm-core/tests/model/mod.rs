@@ -10,6 +10,7 @@
 //! | `tree` | the trees of models, and what a rank knows of them |
 //! | `calls` | what a rank calls: exchanges, steps over trees, pipelines, with payload whose every value is known |
 //! | `shares` | what it calls besides: reductions through shares, and their two halves |
+//! | `loans` | calls in which ranks lend buffers of their own |
 //! | `check` | running a model, and asserting that it holds or that it is rejected, and how |
 //!
 //! The protocols are not told that they are being watched: they are generic over `Board` and `Sleepers`, and so need no
@@ -20,6 +21,7 @@
 pub mod bell;
 pub mod calls;
 pub mod check;
+pub mod loans;
 pub mod mutant;
 pub mod rank;
 pub mod shares;

@@ -1,7 +1,8 @@
 //! Reductions through shares, and their two halves, with payload whose every value is known.
 
+use shm_core::Result;
 use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
-use shm_core::protocol::{Board, RingName};
+use shm_core::protocol::{Board, Location, RingName};
 
 use super::calls::{TAG, sum_of_all};
 use super::rank::Rank;
@@ -66,7 +67,7 @@ impl Work for Slices<'_> {
         self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.position(round, leader)));
     }
 
-    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) {
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
         let (board, position) = (self.board, self.position(round, leader));
         let others = (0..board.size()).filter(|&rank| rank != board.rank());
         let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank(), position);
@@ -75,12 +76,14 @@ impl Work for Slices<'_> {
             board.fill(RingName::Down, slot, sum);
         }
         self.folded += 1;
+        Ok(())
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+    fn take(&mut self, round: u64, leader: usize, slot: usize, _: Location) -> Result<()> {
         let found = self.board.read(RingName::Down, self.leaders[leader], slot);
         expect_value(found, sum_of_all(self.board, self.position(round, leader)));
         self.taken += 1;
+        Ok(())
     }
 }
 
@@ -98,9 +101,10 @@ impl Parts for Handed<'_> {
         self.board.fill(RingName::Down, slot, word_of(self.board.rank(), self.first + round));
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize) {
+    fn take(&mut self, round: u64, leader: usize, slot: usize) -> Result<()> {
         let from = self.leaders[leader];
         expect_value(self.board.read(RingName::Down, from, slot), word_of(from, self.first + round));
         self.taken += 1;
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::Thread;
 
 use shm_core::Result;
-use shm_core::protocol::{Board, Edge, RingName, Stamp, Until, Word};
+use shm_core::protocol::{Board, Edge, Location, Place, RingName, Stamp, Until, Word};
 
 use super::mutant::Mutant;
 use super::rank::Rank;
@@ -28,6 +28,12 @@ pub struct ModelWord {
     waiting: Untracked<Vec<Thread>>,
     mutant: Mutant,
 }
+
+/// The buffer with what a rank contributes.
+pub const SEND: Place = Place::Heap(0);
+
+/// The buffer with what a rank gets.
+pub const RECEIVE: Place = Place::Heap(1);
 
 /// No word ever holds it.
 const NEVER: u64 = u64::MAX;
@@ -94,6 +100,8 @@ struct Area {
     stamps: Vec<ModelWord>,
     done: ModelWord,
     units: Vec<Watched>,
+    /// The words beside the stamps: watched as payload is.
+    locations: Vec<[Watched; 2]>,
 }
 
 /// All words and all payload of one communicator.
@@ -101,13 +109,15 @@ pub struct World {
     size: usize,
     /// By ring, by rank.
     areas: [Vec<Area>; 3],
+    /// Each rank's own buffers, which the others can reach: what it contributes, and what it gets.
+    buffers: Vec<[Vec<Watched>; 2]>,
     mutant: Mutant,
 }
 
 impl World {
     /// A world of `size` ranks, whose rings have no slots and no words yet.
     pub fn new(mutant: Mutant, size: usize) -> Self {
-        Self { size, areas: [const { Vec::new() }; 3], mutant }
+        Self { size, areas: [const { Vec::new() }; 3], buffers: Vec::new(), mutant }
     }
 
     /// With so many lines a rank.
@@ -125,6 +135,13 @@ impl World {
         self.with(RingName::Down, slots)
     }
 
+    /// With two buffers a rank, of so many units each, that others can reach.
+    pub fn buffers(mut self, units: usize) -> Self {
+        let buffer = || (0..units).map(|_| Watched::new(0)).collect();
+        self.buffers = (0..self.size).map(|_| [buffer(), buffer()]).collect();
+        self
+    }
+
     /// A ring of at most `slots` slots, of a unit of payload each. Cut into fewer, each has more units.
     fn with(mut self, ring: RingName, slots: usize) -> Self {
         let mutant = self.mutant;
@@ -132,6 +149,7 @@ impl World {
             stamps: (0..slots).map(|_| ModelWord::new(mutant)).collect(),
             done: ModelWord::new(mutant),
             units: (0..slots).map(|_| Watched::new(0)).collect(),
+            locations: (0..slots).map(|_| [Watched::new(0), Watched::new(0)]).collect(),
         };
         self.areas[ring as usize] = (0..self.size).map(area).collect();
         self
@@ -192,6 +210,32 @@ impl ModelBoard {
         first
     }
 
+    /// A rank's buffer of this place.
+    pub fn buffer(&self, rank: usize, place: Place) -> &[Watched] {
+        match place {
+            Place::Heap(which) => &self.world.buffers[rank][which as usize],
+            _ => panic!("{place:?} of rank {rank} is no buffer"),
+        }
+    }
+
+    /// Reads payload: a slot, or a unit of the buffer that it names.
+    pub fn read_at(&self, ring: RingName, from: usize, slot: usize, place: Place, unit: usize) -> u64 {
+        match place {
+            Place::Cell => self.read(ring, from, slot),
+            place => self.buffer(from, place)[unit].read(),
+        }
+    }
+
+    /// Writes both own buffers, as their owner does between calls: the first units of what it contributes as given.
+    pub fn rewrite(&self, sends: impl Iterator<Item = u64>) {
+        for place in [SEND, RECEIVE] {
+            self.buffer(self.rank, place).iter().for_each(|unit| unit.write(0));
+        }
+        for (unit, value) in self.buffer(self.rank, SEND).iter().zip(sends) {
+            unit.write(value);
+        }
+    }
+
     /// What is broken.
     pub fn mutant(&self) -> Mutant {
         self.world.mutant
@@ -248,6 +292,18 @@ impl Board for ModelBoard {
             _ => rank,
         };
         &self.area(ring, shown).done
+    }
+
+    fn locate(&self, ring: RingName, slot: usize, location: Location) {
+        let [place, result] = &self.area(ring, self.rank).locations[slot];
+        let words = location.words();
+        place.write(words[0]);
+        result.write(words[1]);
+    }
+
+    fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
+        let [place, result] = &self.area(ring, rank).locations[slot];
+        Location::of_words([place.read(), result.read()])
     }
 
     fn publish(&self, word: &ModelWord, value: u64, edge: Edge) {

@@ -1,0 +1,385 @@
+//! Regime 4, direct: payload that stays where it lies.
+//!
+//! A buffer in the job's heap is folded, copied from and stored to where it lies. A long private one may be read by one
+//! kernel-assisted copy (process_vm_readv; compare Chakraborty et al., CLUSTER 2017), in pieces that stay in the reader's
+//! cache; how many read one source at once is bounded by the tree: its children. This is no algorithm of its own: it says, for each
+//! slot of the others, where its payload lies ([`Location`]).
+
+use crate::board::SharedBoard;
+use crate::counters::add;
+use crate::error::{Error, Result};
+use crate::operator::Fold;
+use crate::payload::copy_out;
+use crate::protocol::{Place, Ring};
+use crate::segment::layout::{LINE, round_up};
+use crate::select::{Collective, Tuning};
+
+/// From which size buffers are used where they lie.
+#[derive(Clone, Copy)]
+pub(crate) struct Thresholds {
+    direct_least: u64,
+    reach_least: [u64; 4],
+}
+
+impl Thresholds {
+    pub fn new(tuning: &Tuning) -> Self {
+        Self { direct_least: tuning.direct_least, reach_least: tuning.reach_least }
+    }
+
+    /// Where others find `bytes` bytes at `buffer` in a call of this collective.
+    pub fn place(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
+        if let Some(offset) = self.heap_offset(board, buffer, bytes) {
+            return Place::Heap(offset);
+        }
+        if bytes > 0 && bytes as u64 >= self.reach_least[what as usize] && !buffer.is_null() && board.can_reach() {
+            // Other ranks that are threads of this process read it by this address.
+            return Place::Private(buffer.expose_provenance() as u64);
+        }
+        Place::Cell
+    }
+
+    /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough.
+    pub fn heap_offset(&self, board: &SharedBoard, buffer: *const u8, bytes: usize) -> Option<u64> {
+        let long = bytes > 0 && bytes as u64 >= self.direct_least && !buffer.is_null();
+        if long { board.seat().mapping().heap_offset(buffer, bytes) } else { None }
+    }
+}
+
+/// Where this rank gets at another's payload.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source {
+    /// In the cell of the slot.
+    Cell,
+    /// Byte 0 of the message here.
+    Near(*mut u8),
+    /// Byte 0 of the message at this address of the other rank.
+    Far(u64),
+}
+
+impl Source {
+    /// What a peer's place of a message of `bytes` bytes, aligned to `align`, is to this rank.
+    pub fn find(board: &SharedBoard, place: Place, bytes: usize, align: usize) -> Result<Self> {
+        Ok(match place {
+            Place::Cell => Source::Cell,
+            Place::Heap(offset) => Source::Near(board.seat().mapping().heap_pointer(offset, bytes, align)?),
+            Place::Private(address) => Source::Far(address),
+        })
+    }
+
+    pub fn is_lent(self) -> bool {
+        !matches!(self, Source::Cell)
+    }
+
+    /// The bytes from `at` on, in `cell` if the payload is there.
+    pub fn input(self, rank: usize, cell: *const u8, at: usize) -> Input {
+        match self {
+            Source::Cell => Input::Here(cell),
+            Source::Near(base) => Input::Here(base.wrapping_add(at)),
+            Source::Far(base) => Input::There { rank, address: base + at as u64 },
+        }
+    }
+}
+
+/// Bytes of payload that a call is about to load.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Input {
+    /// In memory that this rank has mapped.
+    Here(*const u8),
+    /// In another rank's private memory.
+    There { rank: usize, address: u64 },
+}
+
+impl Input {
+    /// Copies `len` bytes of it to `to`.
+    ///
+    /// # Safety
+    /// They are there, initialised, and nobody writes them meanwhile; as many may be written at `to`, which does not overlap.
+    pub unsafe fn copy(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
+        match self {
+            // SAFETY: by contract.
+            Input::Here(from) => unsafe { copy_out(from, to, len) },
+            // SAFETY: by contract.
+            Input::There { rank, address } => unsafe { board.read_private(rank, address, to, len) }?,
+        }
+        add(&board.tally.loaded, len);
+        add(&board.tally.stored, len);
+        Ok(())
+    }
+}
+
+/// Bytes of private memory into which the pieces of all far operands of a fold are read: they should stay in a core's cache.
+const LANDING: usize = 256 * 1024;
+
+/// What a fold works with, kept between calls to spare allocations.
+#[derive(Default)]
+pub(super) struct Operands {
+    pub inputs: Vec<Input>,
+    pub results: Vec<*mut u8>,
+    here: Vec<*const u8>,
+    landing: Vec<Aligned>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Aligned([u8; LINE]);
+
+impl Operands {
+    /// Folds `len` bytes of all inputs, in their order, to all results.
+    ///
+    /// # Safety
+    /// As [`Fold::apply_to`] for the inputs that are here; those that are not are initialised, and nobody writes them meanwhile.
+    pub unsafe fn fold(&mut self, board: &SharedBoard, fold: &Fold<'_>, len: usize) -> Result<()> {
+        let Self { inputs, results, here, landing } = self;
+        let far = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
+        let element = fold.element.max(1);
+        let piece = match far {
+            0 => len,
+            far => (LANDING / far / element).max(1) * element,
+        };
+        let row = round_up(piece.min(len), LINE);
+        if landing.len() * LINE < far * row {
+            landing.resize(far * row / LINE, Aligned([0; LINE]));
+        }
+        add(&board.tally.loaded, inputs.len() * len);
+        add(&board.tally.stored, results.len() * len);
+        let mut at = 0;
+        loop {
+            let part = piece.min(len - at);
+            here.clear();
+            let mut place = landing.as_mut_ptr().cast::<u8>();
+            for &input in inputs.iter() {
+                here.push(match input {
+                    Input::Here(from) => from.wrapping_add(at),
+                    Input::There { rank, address } => {
+                        // SAFETY: by contract `len` bytes are there; the row has room for the part.
+                        unsafe { board.read_private(rank, address + at as u64, place, part) }?;
+                        let operand = place.cast_const();
+                        place = place.wrapping_add(row);
+                        operand
+                    }
+                });
+            }
+            if let [result] = results[..] {
+                // SAFETY: by contract; rows are aligned to lines.
+                unsafe { fold.apply(result.wrapping_add(at), here, part) };
+            } else {
+                results.iter_mut().for_each(|result| *result = result.wrapping_add(at));
+                // SAFETY: the same.
+                unsafe { fold.apply_to(results, here, part) };
+                results.iter_mut().for_each(|result| *result = result.wrapping_sub(at));
+            }
+            at += part;
+            if at >= len {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A call in which ranks may reach into each other's buffers. Dropped before it has ended, by an error or by a panic, it keeps
+/// the caller until nobody does any more.
+pub(super) struct Lending<'a> {
+    board: &'a SharedBoard,
+    last_up: u64,
+    last_down: u64,
+}
+
+impl<'a> Lending<'a> {
+    /// A call that takes so many positions of the up and the down ring.
+    pub fn begin(board: &'a SharedBoard, (up, ups): (&Ring, u64), (down, downs): (&Ring, u64)) -> Self {
+        Self { board, last_up: up.next_position() + ups - 1, last_down: down.next_position() + downs - 1 }
+    }
+
+    /// Ends it.
+    pub fn end(self, result: Result<()>) -> Result<()> {
+        if result.is_ok() {
+            self.board.keep_own();
+            std::mem::forget(self);
+        }
+        result
+    }
+}
+
+impl Drop for Lending<'_> {
+    fn drop(&mut self) {
+        self.board.leave(self.last_up, self.last_down);
+    }
+}
+
+impl SharedBoard {
+    /// Whether the ranks of this job can read each other's private memory.
+    pub fn can_reach(&self) -> bool {
+        self.members().len() > 1 && self.seat().reach().allowed()
+    }
+
+    /// Reads another rank's private memory.
+    ///
+    /// # Safety
+    /// `len` bytes may be written at `to`; those at `address` of the other rank are initialised, and nobody writes them meanwhile.
+    unsafe fn read_private(&self, rank: usize, address: u64, to: *mut u8, len: usize) -> Result<()> {
+        add(&self.tally.reached, len);
+        let job_rank = self.members()[rank];
+        // SAFETY: by contract.
+        let read = unsafe { self.seat().reach().read(job_rank, address, to, len) };
+        read.map_err(|error| match error {
+            Error::RankFailed { .. } => self.seat().condemn(job_rank),
+            other => other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::communicator::Communicator;
+    use crate::job::JobSpec;
+    use crate::operator::{Sum, User};
+    use crate::plan::{FlatPlan, Plan};
+    use crate::{Buffer, Error};
+
+    fn threads<R: Send>(ranks: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
+        let mut spec = JobSpec::new(ranks).unwrap();
+        spec.tuning.force(rules).unwrap();
+        Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
+    }
+
+    /// A vector that lies in shared or in private memory.
+    enum Vector {
+        Private(Vec<u64>),
+        Shared(Buffer<u64>),
+    }
+
+    impl Vector {
+        fn new(comm: &Communicator, shared: bool, values: Vec<u64>) -> Self {
+            if shared { Vector::Shared(comm.alloc_copy(&values).unwrap()) } else { Vector::Private(values) }
+        }
+
+        fn slice(&mut self) -> &mut [u64] {
+            match self {
+                Vector::Private(values) => values,
+                Vector::Shared(values) => values,
+            }
+        }
+    }
+
+    fn own(rank: usize, count: usize) -> Vec<u64> {
+        (0..count as u64).map(|i| i * 7 + rank as u64).collect()
+    }
+
+    /// Every collective on these buffers of a rank; what it sent is overwritten as soon as a call has ended.
+    fn all_collectives(comm: &Communicator, count: usize, sends_shared: bool, receives_shared: bool) {
+        let (rank, size) = (comm.rank(), comm.size());
+        let sum: Vec<u64> = (0..count as u64).map(|i| i * 7 * size as u64 + (size * (size - 1) / 2) as u64).collect();
+        let fresh = || Vector::new(comm, receives_shared, vec![u64::MAX; count]);
+        let ordered = User::ordered(|left: &mut [u64], right: &[u64]| {
+            left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+        });
+        let mut send = Vector::new(comm, sends_shared, own(rank, count));
+        let mut recv = fresh();
+        comm.all_reduce_into(send.slice(), recv.slice(), Sum).unwrap();
+        send.slice().fill(1);
+        assert!(*recv.slice() == *sum, "allreduce of {count} on rank {rank} of {size}");
+        recv.slice().copy_from_slice(&own(rank, count));
+        comm.all_reduce_in_place(recv.slice(), &ordered).unwrap();
+        assert!(*recv.slice() == *sum, "in place, {count} on rank {rank} of {size}");
+        for root in [0, size - 1] {
+            let process = comm.process_at_rank(root);
+            send.slice().copy_from_slice(&own(rank, count));
+            let mut recv = fresh();
+            if rank == root {
+                process.reduce_into_root(send.slice(), recv.slice(), Sum).unwrap();
+                assert!(*recv.slice() == *sum, "reduce of {count} to {root} of {size}");
+            } else {
+                process.reduce_into(send.slice(), Sum).unwrap();
+            }
+            send.slice().copy_from_slice(&own(root, count));
+            if rank != root {
+                send.slice().fill(3);
+            }
+            process.broadcast_into(send.slice()).unwrap();
+            assert!(*send.slice() == own(root, count), "broadcast of {count} from {root} to {rank} of {size}");
+            send.slice().fill(2);
+        }
+        for leaders in [1, size] {
+            send.slice().copy_from_slice(&own(rank, count));
+            let mut recv = fresh();
+            comm.reduce_to_leaders(leaders, send.slice(), recv.slice(), Sum).unwrap();
+            send.slice().fill(4);
+            comm.gather_from_leaders(leaders, recv.slice()).unwrap();
+            assert!(*recv.slice() == *sum, "halves of {count} with {leaders} leaders on {rank} of {size}");
+        }
+    }
+
+    #[test]
+    fn buffers_may_lie_anywhere() {
+        for regime in ["cells", "shares"] {
+            for reach in ["1", "never"] {
+                for size in 1..=4 {
+                    let cells = "all:cell=1K,share_cell=1K";
+                    threads(size, &format!("{cells};all:{regime};all:reach_least={reach}"), |comm| {
+                        for count in [0, 1, 9, 500, 5000] {
+                            // All, none, and one of each kind, on other ranks.
+                            for kind in 0..4 + size {
+                                let shared = |bit: usize| match kind {
+                                    0..4 => kind >> bit & 1 == 1,
+                                    one => (one - 4 == comm.rank()) ^ (bit == 1),
+                                };
+                                all_collectives(&comm, count, shared(0), shared(1));
+                            }
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// What is loaded and stored when all buffers are shared: nothing but each operand once, and each result where it is wanted.
+    #[test]
+    fn nothing_moves_twice() {
+        for size in 2..=5 {
+            let n = 8 * 10_000;
+            let counts = threads(size, "allreduce:shares;reduce:shares;broadcast:cells", |comm| {
+                let send = comm.alloc_copy(&own(comm.rank(), n / 8)).unwrap();
+                let mut recv = comm.alloc::<u64>(n / 8).unwrap();
+                let counted = |call: &mut dyn FnMut()| {
+                    comm.reset_counters();
+                    call();
+                    let counters = comm.counters();
+                    (counters.loaded + counters.stored) as usize
+                };
+                let root = comm.process_at_rank(0);
+                let all = counted(&mut || comm.all_reduce_into(&send, &mut recv, Sum).unwrap());
+                let one = counted(&mut || match comm.rank() {
+                    0 => root.reduce_into_root(&send, &mut recv, Sum).unwrap(),
+                    _ => root.reduce_into(&send, Sum).unwrap(),
+                });
+                let told = counted(&mut || root.broadcast_into(&mut recv).unwrap());
+                [all, one, told]
+            });
+            let total = |what: usize| counts.iter().map(|count| count[what]).sum::<usize>();
+            assert_eq!([total(0), total(1), total(2)], [2 * size * n, (size + 1) * n, 2 * (size - 1) * n]);
+        }
+    }
+
+    /// A rank that panics in an operator has lent its buffers: it stays until nobody is in them.
+    #[test]
+    fn a_panic_in_an_operator_with_lent_buffers() {
+        let outcome = std::panic::catch_unwind(|| {
+            threads(3, "allreduce:shares,share_cell=4K", |comm| {
+                let send = comm.alloc_copy(&own(comm.rank(), 20_000)).unwrap();
+                let mut recv = comm.alloc::<u64>(20_000).unwrap();
+                let rank = comm.rank();
+                let times = std::cell::Cell::new(0);
+                let operator = User::commutative(|left: &mut [u64], right: &[u64]| {
+                    times.set(times.get() + 1);
+                    assert!(rank != 1 || times.get() < 5, "an operator that fails");
+                    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+                });
+                let error = comm.all_reduce_into(&send, &mut recv, operator).unwrap_err();
+                assert_eq!(error, Error::RankFailed { rank: 1 });
+            })
+        });
+        assert!(outcome.is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! Address space for the segment: the file, mapped where huge pages of it can be.
+
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+
+use nix::errno::Errno;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+use super::layout::{EXTENT, round_up};
+
+/// A file in this process's memory, from a multiple of an extent on. Only raw pointers lead into it: a reference to memory that a
+/// peer writes would be unsound.
+///
+/// Invariant: `bytes` bytes at `base` are a shared mapping of the file, within `span` bytes at `reserved` that are nobody
+/// else's; until this is dropped.
+pub(super) struct Map {
+    reserved: NonNull<c_void>,
+    span: usize,
+    base: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: it hands out raw pointers; the address space is there for all threads.
+unsafe impl Send for Map {}
+// SAFETY: the same.
+unsafe impl Sync for Map {}
+
+impl Map {
+    /// Maps the first `bytes` bytes of a file.
+    pub fn new(file: &OwnedFd, bytes: usize) -> Result<Self, Errno> {
+        let length = NonZeroUsize::new(bytes).ok_or(Errno::EINVAL)?;
+        let span = bytes.checked_add(2 * EXTENT).map(|span| round_up(span, EXTENT)).ok_or(Errno::ENOMEM)?;
+        let span = NonZeroUsize::new(span).ok_or(Errno::ENOMEM)?;
+        // The kernel puts files at any page; so room is taken first in which there is a place that fits.
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+        // SAFETY: fresh address space, wherever the kernel likes.
+        let reserved = unsafe { mmap_anonymous(None, span, ProtFlags::PROT_NONE, flags) }?;
+        let skip = reserved.as_ptr().addr().next_multiple_of(EXTENT) - reserved.as_ptr().addr();
+        let base = reserved.as_ptr().cast::<u8>().wrapping_add(skip);
+        let map = Self { reserved, span: span.get(), base, bytes };
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let flags = MapFlags::MAP_SHARED | MapFlags::MAP_FIXED;
+        let at = NonZeroUsize::new(base.expose_provenance());
+        // SAFETY: `skip < EXTENT`, so that it replaces nothing but a part of the room that was just taken.
+        unsafe { mmap(at, length, protection, flags, file, 0) }?;
+        Ok(map)
+    }
+
+    /// The first byte.
+    #[inline]
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Asks for huge pages in place of the pages that are there, for `bytes` bytes from `at` on: at once, and even where the system
+    /// gives shared memory none on its own (Linux 6.1; `deny` in shmem_enabled stands). It is only a wish.
+    pub fn collapse(&self, at: usize, bytes: usize) {
+        /// As in asm-generic/mman-common.h; the crate `libc` has it for one C library only.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        assert!(at <= self.bytes && bytes <= self.bytes - at);
+        // SAFETY: within the mapping (checked above); what the memory holds stays as it is.
+        unsafe { libc::madvise(self.base.wrapping_add(at).cast(), bytes, MADV_COLLAPSE) };
+    }
+
+    /// Tells the kernel of `bytes` bytes from `at` on, which are multiples of a page.
+    ///
+    /// # Safety
+    /// The advice leaves what the memory holds as it is.
+    pub unsafe fn advise(&self, at: usize, bytes: usize, advice: MmapAdvise) -> Result<(), Errno> {
+        assert!(at <= self.bytes && bytes <= self.bytes - at);
+        let at = NonNull::new(self.base.wrapping_add(at)).ok_or(Errno::EINVAL)?;
+        // SAFETY: within the mapping (checked above); by contract.
+        unsafe { madvise(at.cast(), bytes, advice) }
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: by the invariant it is this map's own, and who is left with a pointer into it must not use it.
+        let _ = unsafe { munmap(self.reserved, self.span) };
+    }
+}

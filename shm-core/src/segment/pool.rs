@@ -1,0 +1,392 @@
+//! A rank's own part of the heap: the extents that it has taken, cut into pages for short buffers; and those that it keeps for
+//! the next buffer.
+//!
+//! Nothing of this is shared between ranks, so that a buffer costs a search in private memory as long as the rank has room.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::arena::first_fit;
+use super::layout::EXTENT;
+use super::mapping::Mapping;
+use crate::error::{Error, Result};
+
+/// The unit in which short buffers are given out, and what all are aligned to.
+pub(crate) const PAGE: usize = 4096;
+
+/// Pages of an extent.
+const PAGES: usize = EXTENT / PAGE;
+
+/// The most pages of a short buffer: longer ones take whole extents.
+const SHORT: usize = PAGES / 2;
+
+/// The most bytes that a rank keeps of what was given back.
+const KEPT: usize = 64 << 20;
+
+/// Where extents come from, and go to.
+trait Extents {
+    fn take(&self, count: usize) -> Result<usize>;
+    fn give_back(&self, start: usize, count: usize);
+}
+
+/// The part of the heap that a rank has. Shared by its buffers, which may outlive all its communicators.
+pub(crate) struct RankHeap {
+    source: Source,
+    pool: Mutex<Pool>,
+}
+
+/// The segment's heap as one rank sees it.
+struct Source {
+    mapping: Arc<Mapping>,
+    rank: usize,
+}
+
+impl Extents for Source {
+    fn take(&self, count: usize) -> Result<usize> {
+        self.mapping.take_extents(self.rank, count)
+    }
+
+    fn give_back(&self, start: usize, count: usize) {
+        self.mapping.give_extents_back(self.rank, start, count);
+    }
+}
+
+impl RankHeap {
+    pub fn new(mapping: Arc<Mapping>, rank: usize) -> Arc<Self> {
+        let layout = &mapping.layout;
+        // All ranks together keep an eighth of the heap at most.
+        let keeps = (KEPT / EXTENT).min(layout.extents / (8 * layout.ranks));
+        Arc::new(Self { source: Source { mapping, rank }, pool: Mutex::new(Pool::new(keeps)) })
+    }
+
+    /// Takes at least `bytes` bytes, at least one.
+    ///
+    /// # Errors
+    /// `HeapExhausted`, `Memory`, `RankFailed`.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Result<HeapBlock> {
+        let Taken { offset, zero } = self.pool().take(bytes, &self.source)?;
+        Ok(HeapBlock { heap: Arc::clone(self), offset, bytes, zero })
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RankHeap {
+    fn drop(&mut self) {
+        let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
+        pool.give_up_kept(&self.source);
+    }
+}
+
+/// A piece of the heap that a rank has taken; given back when dropped.
+pub(crate) struct HeapBlock {
+    heap: Arc<RankHeap>,
+    offset: usize,
+    bytes: usize,
+    zero: bool,
+}
+
+impl HeapBlock {
+    /// Where it lies in the heap.
+    #[inline]
+    #[allow(dead_code, reason = "for collectives that work where buffers lie")]
+    pub fn offset(&self) -> u64 {
+        self.offset as u64
+    }
+
+    /// Whether it is all zero, as the system gives memory out.
+    pub fn is_zero(&self) -> bool {
+        self.zero
+    }
+
+    /// Its first byte, aligned to a page. All its bytes are reserved, and nobody else's.
+    #[inline]
+    pub fn pointer(&self) -> *mut u8 {
+        let mapping = &self.heap.source.mapping;
+        // SAFETY: M1: extents lie within the mapping, and the block within extents that were taken.
+        unsafe { mapping.base().add(mapping.layout.heap + self.offset) }
+    }
+}
+
+impl Drop for HeapBlock {
+    fn drop(&mut self) {
+        self.heap.pool().give_back(self.offset, self.bytes, &self.heap.source);
+    }
+}
+
+/// What was taken: where, and whether it is all zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Taken {
+    offset: usize,
+    zero: bool,
+}
+
+/// The extents of one rank.
+///
+/// Invariants:
+/// * P1: an extent that the rank has is in `books` (cut into pages, at least one of them taken), or within a piece of `kept`, or
+///   part of one long buffer; never in two of them.
+/// * P2: pieces of `kept` do not touch each other, and have `kept_extents` extents together, at most `keeps`.
+struct Pool {
+    books: BTreeMap<usize, Book>,
+    /// First extent and number of extents.
+    kept: BTreeMap<usize, usize>,
+    kept_extents: usize,
+    keeps: usize,
+}
+
+/// Which pages of an extent are taken.
+#[derive(Default)]
+struct Book {
+    taken: [u64; PAGES / 64],
+}
+
+impl Book {
+    fn has(&self, page: usize) -> bool {
+        self.taken[page / 64] >> (page % 64) & 1 != 0
+    }
+
+    fn free(&self) -> usize {
+        PAGES - self.taken.iter().map(|word| word.count_ones() as usize).sum::<usize>()
+    }
+
+    fn find(&self, count: usize) -> Option<usize> {
+        if self.free() < count { None } else { first_fit((0..PAGES).map(|page| self.has(page)), count) }
+    }
+
+    fn flip(&mut self, first: usize, count: usize) {
+        (first..first + count).for_each(|page| self.taken[page / 64] ^= 1 << (page % 64));
+    }
+}
+
+impl Pool {
+    fn new(keeps: usize) -> Self {
+        Self { books: BTreeMap::new(), kept: BTreeMap::new(), kept_extents: 0, keeps }
+    }
+
+    fn take(&mut self, bytes: usize, source: &impl Extents) -> Result<Taken> {
+        let pages = bytes.div_ceil(PAGE);
+        if pages > SHORT {
+            let (start, zero) = self.extents(bytes.div_ceil(EXTENT), source)?;
+            return Ok(Taken { offset: start * EXTENT, zero });
+        }
+        let found = self.books.iter().find_map(|(&extent, book)| Some((extent, book.find(pages)?)));
+        let (extent, first, zero) = match found {
+            Some((extent, first)) => (extent, first, false),
+            None => {
+                let (extent, zero) = self.extents(1, source)?;
+                (extent, 0, zero)
+            }
+        };
+        self.books.entry(extent).or_default().flip(first, pages);
+        Ok(Taken { offset: extent * EXTENT + first * PAGE, zero })
+    }
+
+    fn give_back(&mut self, offset: usize, bytes: usize, source: &impl Extents) {
+        let extent = offset / EXTENT;
+        let pages = bytes.div_ceil(PAGE);
+        if pages > SHORT {
+            self.keep(extent, bytes.div_ceil(EXTENT), source);
+        } else if let Some(book) = self.books.get_mut(&extent) {
+            book.flip(offset % EXTENT / PAGE, pages);
+            if book.free() == PAGES {
+                self.books.remove(&extent);
+                self.keep(extent, 1, source);
+            }
+        }
+    }
+
+    /// Takes extents in a row: of those that are kept, else fresh ones, which are zero.
+    fn extents(&mut self, count: usize, source: &impl Extents) -> Result<(usize, bool)> {
+        // The piece that fits best, so that long ones stay whole.
+        let fits = self.kept.iter().filter(|&(_, &length)| length >= count).min_by_key(|&(_, &length)| length);
+        if let Some((start, length)) = fits.map(|(&start, &length)| (start, length)) {
+            self.kept.remove(&start);
+            if length > count {
+                self.kept.insert(start + count, length - count);
+            }
+            self.kept_extents -= count;
+            return Ok((start, false));
+        }
+        let fresh = match source.take(count) {
+            Err(Error::HeapExhausted { .. } | Error::Memory { .. }) if self.kept_extents > 0 => {
+                // What is kept may be what is missing.
+                self.give_up_kept(source);
+                source.take(count)
+            }
+            other => other,
+        };
+        Ok((fresh?, true))
+    }
+
+    /// Keeps extents for the next buffer, or gives them back if they are too many. Older ones go first: the next buffer
+    /// is most likely of the last one's size.
+    fn keep(&mut self, mut start: usize, mut count: usize, source: &impl Extents) {
+        if count > self.keeps {
+            return source.give_back(start, count);
+        }
+        if self.kept_extents + count > self.keeps {
+            self.give_up_kept(source);
+        }
+        self.kept_extents += count;
+        if let Some((&before, &length)) =
+            self.kept.range(..start).next_back().filter(|&(&b, &length)| b + length == start)
+        {
+            self.kept.remove(&before);
+            (start, count) = (before, length + count);
+        }
+        if let Some(length) = self.kept.remove(&(start + count)) {
+            count += length;
+        }
+        self.kept.insert(start, count);
+    }
+
+    fn give_up_kept(&mut self, source: &impl Extents) {
+        for (start, count) in std::mem::take(&mut self.kept) {
+            source.give_back(start, count);
+        }
+        self.kept_extents = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A heap of a few extents that notes who takes what twice, and what is given back untaken.
+    struct Few(RefCell<Vec<bool>>);
+
+    impl Extents for Few {
+        fn take(&self, count: usize) -> Result<usize> {
+            let mut map = self.0.borrow_mut();
+            let start =
+                first_fit(map.iter().copied(), count).ok_or(Error::HeapExhausted { needed: 0, free: 0, heap: 0 })?;
+            map[start..start + count].fill(true);
+            Ok(start)
+        }
+
+        fn give_back(&self, start: usize, count: usize) {
+            let mut map = self.0.borrow_mut();
+            assert!(map[start..start + count].iter().all(|&taken| taken), "given back twice");
+            map[start..start + count].fill(false);
+        }
+    }
+
+    /// P1 and P2.
+    fn check(pool: &Pool, held: &[(usize, usize)], map: &[bool]) {
+        let mut own = BTreeSet::new();
+        let mut last = None;
+        for (&start, &count) in &pool.kept {
+            assert!(count > 0 && last.is_none_or(|last| last < start));
+            last = Some(start + count);
+            (start..start + count).for_each(|extent| assert!(own.insert(extent)));
+        }
+        assert_eq!(own.len(), pool.kept_extents);
+        assert!(pool.kept_extents <= pool.keeps);
+        for (&extent, book) in &pool.books {
+            assert!(own.insert(extent) && book.free() < PAGES);
+        }
+        let mut pages = BTreeSet::new();
+        for &(offset, bytes) in held {
+            assert!(offset.is_multiple_of(PAGE));
+            (offset / PAGE..(offset + bytes).div_ceil(PAGE)).for_each(|page| assert!(pages.insert(page), "overlap"));
+            if bytes.div_ceil(PAGE) > SHORT {
+                (offset / EXTENT..(offset + bytes).div_ceil(EXTENT)).for_each(|extent| assert!(own.insert(extent)));
+            }
+        }
+        assert_eq!(own, (0..map.len()).filter(|&extent| map[extent]).collect(), "what is taken is somebody's");
+    }
+
+    fn sizes() -> impl Strategy<Value = usize> {
+        prop_oneof![
+            1..3 * PAGE,
+            1..EXTENT,
+            EXTENT - 2..EXTENT + 3,
+            1..5 * EXTENT,
+            Just(SHORT * PAGE),
+            Just(SHORT * PAGE + 1)
+        ]
+    }
+
+    proptest! {
+        /// Two ranks take and give back at random: no page is anybody else's, and all comes back.
+        #[test]
+        fn pieces_never_overlap_and_all_come_back(
+            steps in prop::collection::vec((0..2usize, prop::option::of(sizes()), any::<prop::sample::Index>()), 1..120),
+            extents in 1..24usize,
+            keeps in 0..6usize,
+        ) {
+            let heap = Few(RefCell::new(vec![false; extents]));
+            let mut pools = [Pool::new(keeps), Pool::new(keeps)];
+            let mut held = [vec![], vec![]];
+            let mut both: BTreeSet<usize> = BTreeSet::new();
+            for (rank, size, which) in steps {
+                let (pool, own) = (&mut pools[rank], &mut held[rank]);
+                match size {
+                    Some(bytes) => match pool.take(bytes, &heap) {
+                        Ok(taken) => {
+                            let pages = taken.offset / PAGE..(taken.offset + bytes).div_ceil(PAGE);
+                            pages.for_each(|page| assert!(both.insert(page), "another rank's"));
+                            own.push((taken.offset, bytes));
+                        }
+                        Err(error) => {
+                            let exhausted = matches!(error, Error::HeapExhausted { .. });
+                            prop_assert!(exhausted);
+                            prop_assert_eq!(pool.kept_extents, 0, "refused while memory was kept");
+                        }
+                    },
+                    None if own.is_empty() => {}
+                    None => {
+                        let (offset, bytes) = own.swap_remove(which.index(own.len()));
+                        (offset / PAGE..(offset + bytes).div_ceil(PAGE)).for_each(|page| assert!(both.remove(&page)));
+                        pool.give_back(offset, bytes, &heap);
+                    }
+                }
+                for rank in 0..2 {
+                    // What the map says without the other rank's.
+                    let other = 1 - rank;
+                    let long = held[other].iter().filter(|(_, bytes)| bytes.div_ceil(PAGE) > SHORT);
+                    let pieces = pools[other].kept.iter().map(|(&start, &count)| (start, count));
+                    let pieces = pieces.chain(pools[other].books.keys().map(|&extent| (extent, 1)));
+                    let pieces = pieces.chain(long.map(|(offset, bytes)| (offset / EXTENT, bytes.div_ceil(EXTENT))));
+                    let mut map = heap.0.borrow().clone();
+                    pieces.for_each(|(start, count)| map[start..start + count].fill(false));
+                    check(&pools[rank], &held[rank], &map);
+                }
+            }
+            for rank in 0..2 {
+                for (offset, bytes) in held[rank].drain(..) {
+                    pools[rank].give_back(offset, bytes, &heap);
+                }
+                pools[rank].give_up_kept(&heap);
+                prop_assert!(pools[rank].books.is_empty());
+            }
+            prop_assert!(heap.0.borrow().iter().all(|&taken| !taken));
+        }
+    }
+
+    #[test]
+    fn a_loop_of_one_size_asks_once() {
+        for bytes in [100, PAGE + 1, 3 * EXTENT / 4, 5 * EXTENT] {
+            let heap = Few(RefCell::new(vec![false; 8]));
+            let mut pool = Pool::new(8);
+            let first = pool.take(bytes, &heap).unwrap();
+            pool.give_back(first.offset, bytes, &heap);
+            assert!(first.zero);
+            // Whoever asks this heap now is refused.
+            heap.0.borrow_mut().fill(true);
+            for _ in 0..10 {
+                let again = pool.take(bytes, &heap).unwrap();
+                assert_eq!(again, Taken { offset: first.offset, zero: false });
+                pool.give_back(again.offset, bytes, &heap);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! One result that all ranks read where it lies.
+
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::element::Element;
+use crate::error::Result;
+use crate::seat::Seat;
+use crate::segment::layout::{EXTENT, LINE};
+use crate::segment::mapping::Mapping;
+
+/// A read-only view of a vector that all ranks of a communicator share: what
+/// [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
+///
+/// Use it as a slice. It may outlive the communicator. Its memory is used again when all ranks have dropped theirs.
+pub struct SharedResult<T> {
+    at: NonNull<T>,
+    len: usize,
+    /// None when there are no bytes.
+    place: Option<(Arc<Seat>, Extents)>,
+}
+
+// SAFETY: it gives shared references to values alone, which nobody writes while it lives; it may be dropped in any thread.
+unsafe impl<T: Sync> Send for SharedResult<T> {}
+// SAFETY: the same.
+unsafe impl<T: Sync> Sync for SharedResult<T> {}
+
+impl<T: Element> SharedResult<T> {
+    /// A view of `len` elements at `at`, which lie in extents of the heap if they have bytes.
+    ///
+    /// # Safety
+    /// They are there, initialised, and one of the users that the extents count is this view.
+    pub(crate) unsafe fn new(seat: &Arc<Seat>, at: *mut u8, len: usize) -> Self {
+        let bytes = len * size_of::<T>();
+        let place = (bytes > 0).then(|| (Arc::clone(seat), Extents::of_result(seat.mapping(), at, bytes)));
+        let at = if bytes > 0 { NonNull::new(at.cast::<T>()) } else { None };
+        Self { at: at.unwrap_or(NonNull::dangling()), len, place }
+    }
+}
+
+impl<T> Deref for SharedResult<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` values of T lie there, which nobody writes before this view and all others have been dropped.
+        unsafe { NonNull::slice_from_raw_parts(self.at, self.len).as_ref() }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for SharedResult<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> Drop for SharedResult<T> {
+    fn drop(&mut self) {
+        if let Some((seat, extents)) = &self.place {
+            extents.leave(seat.mapping(), seat.rank());
+        }
+    }
+}
+
+/// Extents of the heap that hold a result, behind a line with the count of their users: a view on each rank, and the rank that
+/// keeps them for the next result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extents {
+    start: usize,
+    count: usize,
+}
+
+impl Extents {
+    fn for_bytes(bytes: usize) -> usize {
+        (bytes + LINE).div_ceil(EXTENT)
+    }
+
+    /// Those around a result of so many bytes.
+    fn of_result(mapping: &Mapping, at: *mut u8, bytes: usize) -> Self {
+        let heap = mapping.base().addr() + mapping.layout.heap;
+        Self { start: (at.addr() - heap) / EXTENT, count: Self::for_bytes(bytes) }
+    }
+
+    fn base(self, mapping: &Mapping) -> *mut u8 {
+        mapping.base().wrapping_add(mapping.layout.heap + self.start * EXTENT)
+    }
+
+    fn users(self, mapping: &Mapping) -> &AtomicU64 {
+        // SAFETY: the extents are taken; their first word is used as an atomic word only.
+        unsafe { &*self.base(mapping).cast::<AtomicU64>() }
+    }
+
+    /// One user less; the last one gives the extents back.
+    fn leave(self, mapping: &Mapping, rank: usize) {
+        // B4: what this user read comes before the memory is written or given back.
+        if self.users(mapping).fetch_sub(1, Ordering::AcqRel) == 1 {
+            mapping.give_extents_back(rank, self.start, self.count);
+        }
+    }
+}
+
+/// The memory of results that one rank provides: kept, and used again once nobody looks at it any more.
+#[derive(Default)]
+pub(crate) struct ResultMemory {
+    kept: Vec<Extents>,
+}
+
+/// Results whose memory is kept.
+const KEPT: usize = 4;
+
+impl ResultMemory {
+    /// Memory for a result of `bytes` bytes with `views` views.
+    ///
+    /// # Errors
+    /// As for [`Communicator::alloc`](crate::Communicator::alloc).
+    pub fn take(&mut self, seat: &Seat, bytes: usize, views: usize) -> Result<*mut u8> {
+        let mapping = seat.mapping();
+        let count = Extents::for_bytes(bytes);
+        // B4: all who looked at what lay there have left.
+        let free = |extents: &Extents| extents.users(mapping).load(Ordering::Acquire) == 1;
+        let extents = match self.kept.iter().find(|extents| extents.count == count && free(extents)) {
+            Some(&extents) => extents,
+            None => {
+                self.shrink(seat, KEPT - 1);
+                let start = mapping.take_extents(seat.rank(), count)?;
+                self.kept.push(Extents { start, count });
+                Extents { start, count }
+            }
+        };
+        extents.users(mapping).store(views as u64 + 1, Ordering::Relaxed);
+        Ok(extents.base(mapping).wrapping_add(LINE))
+    }
+
+    /// Lets go of all but the `most` that were taken last; where somebody still looks, the last view gives the memory back.
+    pub fn shrink(&mut self, seat: &Seat, most: usize) {
+        while self.kept.len() > most {
+            self.kept.remove(0).leave(seat.mapping(), seat.rank());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::communicator::Communicator;
+    use crate::error::Error;
+    use crate::job::JobSpec;
+    use crate::operator::{Max, Sum};
+    use crate::plan::{FlatPlan, Plan};
+    use std::sync::Arc;
+
+    #[test]
+    fn several_results_at_once() {
+        for size in 1..=4 {
+            Communicator::threads(size, |comm| {
+                let rank = comm.rank() as u64;
+                let sum = (size * (size - 1) / 2) as u64;
+                let mut held = std::collections::VecDeque::new();
+                for turn in 0..40u64 {
+                    let count = [0, 1, 5, 1000, 300_000][turn as usize % 5];
+                    let mine: Vec<u64> = (0..count).map(|i| i + turn + rank).collect();
+                    let view = if turn % 2 == 0 {
+                        comm.all_reduce_shared(&mine, Sum).unwrap()
+                    } else {
+                        comm.all_reduce_shared(&comm.alloc_copy(&mine).unwrap(), Sum).unwrap()
+                    };
+                    held.push_back((turn, count, view));
+                    // Ranks hold different numbers of them.
+                    while held.len() > 3 * comm.rank() {
+                        let (turn, count, view) = held.pop_front().unwrap();
+                        assert_eq!(view.len() as u64, count);
+                        assert!((0..count).zip(view.iter()).all(|(i, &x)| x == size as u64 * (i + turn) + sum));
+                    }
+                }
+                // They outlive the communicator.
+                drop(comm);
+                assert!(held.iter().all(|(turn, count, view)| {
+                    (0..*count).zip(view.iter()).all(|(i, &x)| x == size as u64 * (i + turn) + sum)
+                }));
+            })
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn memory_comes_back() {
+        let job = crate::job::Job::create(&JobSpec::new(2).unwrap()).unwrap();
+        let worlds: Vec<_> = (0..2).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
+        std::thread::scope(|scope| {
+            for world in worlds {
+                scope.spawn(move || {
+                    let views: Vec<_> =
+                        (0..6).map(|turn| world.all_reduce_shared(&[turn + world.rank()], Max).unwrap()).collect();
+                    drop(world);
+                    assert!(views.iter().enumerate().all(|(turn, view)| **view == [turn + 1]));
+                });
+            }
+        });
+        assert_eq!(job.heap_taken(), 0);
+    }
+
+    #[test]
+    fn a_heap_that_is_full_fails_everywhere() {
+        let mut spec = JobSpec::new(2).unwrap();
+        spec.heap = Some(0);
+        let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
+        let errors =
+            Communicator::threads_of(&spec, &plan, |comm| comm.all_reduce_shared(&[1.0], Sum).unwrap_err()).unwrap();
+        assert!(matches!(errors[0], Error::HeapExhausted { .. }), "{}", errors[0]);
+        assert_eq!(errors[1], Error::Refused { rank: 0 });
+    }
+}

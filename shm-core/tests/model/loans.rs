@@ -1,0 +1,306 @@
+//! Calls in which ranks lend their buffers: read, and written, where they lie, and written again as soon as the call has ended.
+
+use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
+use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span, gather_release};
+use shm_core::protocol::{Board, Location, RingName};
+use shm_core::{Links, Result};
+
+use super::calls::{TAG, sum_of_all};
+use super::rank::Rank;
+use super::tree::Tree;
+use super::world::{ModelBoard, RECEIVE, SEND, expect_value, word_of};
+
+/// What the ranks of a model lend in a call, by rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Lends {
+    /// Whose contribution is read where it lies.
+    pub send: &'static [usize],
+    /// Who gets results stored where it wants them.
+    pub receive: &'static [usize],
+    /// Which leaders (or ranks that pass something on) let others take their result where it lies.
+    pub result: &'static [usize],
+}
+
+/// Nothing is lent.
+pub const NOTHING: Lends = Lends { send: &[], receive: &[], result: &[] };
+
+fn whole(lends: bool) -> Location {
+    if lends { Location { whole: true, ..Location::slice_at(SEND) } } else { Location::CELL }
+}
+
+fn slices_of(lends: bool) -> Location {
+    if lends { Location::slice_at(RECEIVE) } else { Location::CELL }
+}
+
+impl Rank {
+    /// A reduction through shares.
+    pub fn lend_shares(&mut self, leaders: &[usize], rounds: u64, takers: Takers, lends: Lends) {
+        let Self { board, up, down, .. } = self;
+        let (me, first) = (board.rank(), up.next_position());
+        let count = rounds * leaders.len() as u64;
+        board.rewrite((0..count).map(|at| word_of(me, first + at)));
+        let takes = takers == Takers::All || takers == Takers::Root(me);
+        let contribution =
+            Location { result: (takes && lends.receive.contains(&me)).then_some(1), ..whole(lends.send.contains(&me)) };
+        let result = slices_of(lends.result.contains(&me));
+        let told = vec![Location::CELL; board.size()];
+        let mut work = Slices { board, leaders, first, contribution, result, told, takes };
+        shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut work).unwrap();
+        if takes {
+            for (at, unit) in (0..count).zip(board.buffer(me, RECEIVE)) {
+                expect_value(unit.read(), sum_of_all(board, first + at));
+            }
+        }
+        board.rewrite(std::iter::empty());
+    }
+
+    /// Every rank gets each leader's share; these leaders lend theirs.
+    pub fn lend_handed(&mut self, leaders: &[usize], rounds: u64, lends: &[usize]) {
+        let Self { board, down, .. } = self;
+        let (me, first) = (board.rank(), down.next_position());
+        board.rewrite((0..rounds).map(|round| word_of(me, first + round)));
+        let location = whole(lends.contains(&me));
+        let told = vec![Location::CELL; leaders.len()];
+        shares::spread(board, down, leaders, rounds, TAG, &mut Handed { board, leaders, first, location, told })
+            .unwrap();
+        board.rewrite(std::iter::empty());
+    }
+
+    /// The words of all ranks are summed up on their way to the root; the leaves among these ranks lend theirs.
+    pub fn lend_gather(&mut self, tree: Tree, slices: u64, lends: &[usize]) {
+        let links = self.links(tree);
+        let Self { board, up, .. } = self;
+        let (me, first) = (board.rank(), up.next_position());
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
+        let mut rising = Rising::new(board, &links, (first, up.slots() as u64), lends.contains(&me));
+        let span = Span::take(up, slices);
+        step::gather_all(board, up, &links, span, TAG, &mut rising).unwrap();
+        board.rewrite(std::iter::empty());
+    }
+
+    /// The root tells everybody a word a slice; these ranks lend what they have of them: the root all at once, others as they
+    /// get them.
+    pub fn lend_release(&mut self, tree: Tree, slices: u64, lends: &[usize]) {
+        let links = self.links(tree);
+        let Self { board, down, .. } = self;
+        let (me, first) = (board.rank(), down.next_position());
+        let word = |slice| word_of(tree.root(), first + slice);
+        let at_root = if links.is_root() { slices } else { 0 };
+        board.rewrite((0..at_root).map(word));
+        let lent = lends.contains(&me) && !links.children().is_empty();
+        let location = if links.is_root() { whole(lent) } else { slices_of(lent) };
+        let mut falling = Falling { board, word: &word, location, parent: Location::CELL };
+        let span = Span::take(down, slices);
+        step::release_all(board, down, &links, span, TAG, &mut falling).unwrap();
+        board.rewrite(std::iter::empty());
+    }
+
+    /// The sum of all ranks' words goes up one tree and down another.
+    pub fn lend_pipeline(&mut self, slices: u64, (up_tree, down_tree): (Tree, Tree), lends: Lends) {
+        let (up_links, down_links) = (self.links(up_tree), self.links(down_tree));
+        let Self { board, up, down, .. } = self;
+        let (me, first) = (board.rank(), up.next_position());
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
+        let mut rising = Rising::new(board, &up_links, (first, up.slots() as u64), lends.send.contains(&me));
+        let word = |slice| sum_of_all(board, first + slice);
+        let location = slices_of(lends.result.contains(&me) && !down_links.children().is_empty());
+        let mut falling = Falling { board, word: &word, location, parent: Location::CELL };
+        gather_release(board, (up, &up_links), (down, &down_links), slices, TAG, (&mut rising, &mut falling)).unwrap();
+        board.rewrite(std::iter::empty());
+    }
+}
+
+/// The words of one reduction through shares.
+struct Slices<'a> {
+    board: &'a ModelBoard,
+    leaders: &'a [usize],
+    first: u64,
+    contribution: Location,
+    result: Location,
+    /// What each rank said.
+    told: Vec<Location>,
+    takes: bool,
+}
+
+impl Slices<'_> {
+    fn unit(&self, round: u64, leader: usize) -> usize {
+        round as usize * self.leaders.len() + leader
+    }
+}
+
+impl Work for Slices<'_> {
+    fn contribution(&self) -> Location {
+        self.contribution
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.told[rank].whole
+    }
+
+    fn note(&mut self, rank: usize, location: Location) {
+        self.told[rank] = location;
+    }
+
+    fn serves(&self, takers: Takers) -> bool {
+        match takers {
+            Takers::All => {
+                (0..self.board.size()).all(|rank| rank == self.board.rank() || self.told[rank].result.is_some())
+            }
+            Takers::Root(root) => self.told[root].result.is_some(),
+            Takers::Owners => true,
+        }
+    }
+
+    fn result(&self) -> Location {
+        self.result
+    }
+
+    fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        let unit = self.unit(round, leader);
+        self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.first + unit as u64));
+    }
+
+    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
+        let (board, unit) = (self.board, self.unit(round, leader));
+        let position = self.first + unit as u64;
+        let others = (0..board.size()).filter(|&rank| rank != board.rank());
+        let word = |rank: usize| board.read_at(RingName::Up, rank, up, self.told[rank].place, unit);
+        let sum = others.clone().map(word).sum::<u64>() + word_of(board.rank(), position);
+        expect_value(sum, sum_of_all(board, position));
+        if self.takes {
+            board.buffer(board.rank(), RECEIVE)[unit].write(sum);
+        }
+        for rank in others.filter(|&rank| self.told[rank].result.is_some()) {
+            board.buffer(rank, RECEIVE)[unit].write(sum);
+        }
+        if let Some(slot) = down {
+            board.fill(RingName::Down, slot, sum);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
+        let (board, unit) = (self.board, self.unit(round, leader));
+        let found = board.read_at(RingName::Down, self.leaders[leader], slot, location.place, unit);
+        expect_value(found, sum_of_all(board, self.first + unit as u64));
+        board.buffer(board.rank(), RECEIVE)[unit].write(found);
+        Ok(())
+    }
+}
+
+/// The words of one handing-out.
+struct Handed<'a> {
+    board: &'a ModelBoard,
+    leaders: &'a [usize],
+    first: u64,
+    location: Location,
+    /// What each leader said.
+    told: Vec<Location>,
+}
+
+impl Parts for Handed<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, leader: usize) -> bool {
+        self.told[leader].whole
+    }
+
+    fn note(&mut self, leader: usize, location: Location) {
+        self.told[leader] = location;
+    }
+
+    fn give(&mut self, round: u64, _: usize, slot: usize) {
+        self.board.fill(RingName::Down, slot, word_of(self.board.rank(), self.first + round));
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize) -> Result<()> {
+        let from = self.leaders[leader];
+        let found = self.board.read_at(RingName::Down, from, slot, self.told[leader].place, round as usize);
+        expect_value(found, word_of(from, self.first + round));
+        Ok(())
+    }
+}
+
+/// The words of gather steps.
+struct Rising<'a> {
+    board: &'a ModelBoard,
+    links: &'a Links,
+    /// The first position, and the slots of the ring.
+    ring: (u64, u64),
+    location: Location,
+    /// What each child said.
+    told: Vec<Location>,
+}
+
+impl<'a> Rising<'a> {
+    fn new(board: &'a ModelBoard, links: &'a Links, ring: (u64, u64), lends: bool) -> Self {
+        let leaf = !links.is_root() && links.children().is_empty();
+        Self { board, links, ring, location: whole(lends && leaf), told: vec![Location::CELL; board.size()] }
+    }
+}
+
+impl Gathers for Rising<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, child: usize) -> bool {
+        self.told[child].whole
+    }
+
+    fn note(&mut self, child: usize, location: Location) {
+        self.told[child] = location;
+    }
+
+    fn fold(&mut self, slice: u64, own: Option<usize>) -> Result<()> {
+        let (board, position) = (self.board, self.ring.0 + slice);
+        let slot = (position % self.ring.1) as usize;
+        let word = |&child: &usize| board.read_at(RingName::Up, child, slot, self.told[child].place, slice as usize);
+        let sum = self.links.children().iter().map(word).sum::<u64>() + word_of(board.rank(), position);
+        match own {
+            Some(own) => board.fill(RingName::Up, own, sum),
+            None => expect_value(sum, sum_of_all(board, position)),
+        }
+        Ok(())
+    }
+}
+
+/// The words of release steps.
+struct Falling<'a> {
+    board: &'a ModelBoard,
+    word: &'a dyn Fn(u64) -> u64,
+    location: Location,
+    /// What the parent said.
+    parent: Location,
+}
+
+impl Releases for Falling<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self) -> bool {
+        self.parent.whole
+    }
+
+    fn note(&mut self, location: Location) {
+        self.parent = location;
+    }
+
+    fn pass(&mut self, slice: u64, passage: Passage) -> Result<()> {
+        let (board, word) = (self.board, (self.word)(slice));
+        if let Some(from) = passage.from {
+            let found = board.read_at(RingName::Down, from, passage.slot, self.parent.place, slice as usize);
+            expect_value(found, word);
+        }
+        if self.location.is_lent() {
+            board.buffer(board.rank(), RECEIVE)[slice as usize].write(word);
+        }
+        if passage.forward {
+            board.fill(RingName::Down, passage.slot, word);
+        }
+        Ok(())
+    }
+}
