@@ -12,6 +12,7 @@ use topo::{Machine, binding_of};
 use crate::note::Note;
 use crate::plan::TopologyPlan;
 use crate::rules::TreeRules;
+use crate::table::{Asked, job_spec};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -61,7 +62,8 @@ impl Communicator {
     /// assert_eq!(sums, [3; 3]);
     /// ```
     pub fn threads<R: Send>(n: usize, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
-        Self::threads_of(&JobSpec::new(n)?, TreeRules::from_environment()?, f)
+        let (spec, rules) = job_spec(n, &Asked::from_environment())?;
+        Self::threads_of(&spec, rules, f)
     }
 
     /// [`threads`](Communicator::threads) for a job and rules of one's own making.
@@ -94,8 +96,9 @@ impl Communicator {
     }
 
     fn worlds_of_threads(n: usize) -> Result<Vec<Self>> {
-        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(TreeRules::from_environment()?, vec![[0; 3]; n]));
-        let job = shm_core::job::Job::create(&JobSpec::new(n)?)?;
+        let (spec, rules) = job_spec(n, &Asked::from_environment())?;
+        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(rules, vec![[0; 3]; n]));
+        let job = shm_core::job::Job::create(&spec)?;
         (0..n).map(|rank| Ok(Self { node: job.attach(rank, Arc::clone(&plan))? })).collect()
     }
 
@@ -186,6 +189,14 @@ impl Communicator {
     /// As there.
     pub fn duplicate(&self) -> Result<Self> {
         Ok(Self { node: self.node.duplicate()? })
+    }
+
+    pub(crate) fn node(&self) -> &shm_core::Communicator {
+        &self.node
+    }
+
+    pub(crate) fn node_mut(&mut self) -> &mut shm_core::Communicator {
+        &mut self.node
     }
 
     /// What this rank has counted in this communicator.

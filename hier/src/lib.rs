@@ -12,7 +12,9 @@ mod plan;
 mod rules;
 pub mod schedule;
 pub mod simulate;
+pub mod table;
 pub mod transport;
+pub mod tune;
 
 pub use across::HierComm;
 pub use communicator::Communicator;

@@ -39,7 +39,7 @@ impl TopologyPlan {
         }
         let tree = self
             .rules
-            .tree(step, class)
+            .tree(step, self.places.len(), class)
             .build(&self.map, root)
             .expect("specifications are checked when they are parsed, roots by the call");
         let tree = Arc::new(tree);
@@ -50,7 +50,7 @@ impl TopologyPlan {
 
 impl Plan for TopologyPlan {
     fn class(&self, step: Step, bytes: usize) -> usize {
-        self.rules.class(step, bytes)
+        self.rules.class(step, self.places.len(), bytes)
     }
 
     fn links(&self, step: Step, class: usize, root: usize, rank: usize, size: usize) -> Links {
@@ -59,7 +59,7 @@ impl Plan for TopologyPlan {
     }
 
     fn name(&self, step: Step, class: usize) -> String {
-        self.rules.tree(step, class).to_string()
+        self.rules.tree(step, self.places.len(), class).to_string()
     }
 
     fn restrict(&self, members: &[usize]) -> Arc<dyn Plan> {

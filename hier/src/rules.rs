@@ -1,8 +1,10 @@
 //! Which tree a message takes: rules by size, for each step.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use shm_core::segment::layout::MOST_RANKS;
 use shm_core::select::number_of_bytes;
 use shm_core::{Error, MOST_CLASSES, Step};
 use topo::{Level, TreeSpec};
@@ -13,11 +15,15 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// Trees by message size, for the release step (broadcast) and the gather step (reduction), set apart.
 ///
 /// ```text
-/// rules = step : tree [ < bytes ] [ , tree [ < bytes ] ].. [ ; step : .. ]
+/// rules = part [ ; part ]..
+/// part  = step [ (ranks) ] : tree [ < bytes ] [ , tree [ < bytes ] ]..
 /// step  = release | gather
+/// ranks = 4 | 3..8
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
-/// it: `flat`, `knomial:4`, `kary:3:right`. Limits take the suffixes K and M.
+/// it: `flat`, `knomial:4`, `kary:3:right`. Limits take the suffixes K and M. A part that names numbers of ranks is for
+/// communicators of so many; the first part that fits counts, whatever stands after it, and one without ranks is for all
+/// others.
 ///
 /// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum do not depend on where
 /// the ranks are bound. `PHALANX_TREES` asks for others.
@@ -29,8 +35,17 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeRules {
-    release: Vec<Rule>,
-    gather: Vec<Rule>,
+    /// T1: the last list of each step is for all numbers of ranks.
+    release: Vec<List>,
+    gather: Vec<List>,
+}
+
+/// The trees of a step on communicators of some sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct List {
+    ranks: RangeInclusive<usize>,
+    /// T2: not empty; limits rise, and the last one is `usize::MAX`.
+    rules: Vec<Rule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,16 +55,20 @@ struct Rule {
     below: usize,
 }
 
+/// All numbers of ranks.
+const ALL: RangeInclusive<usize> = 1..=MOST_RANKS;
+
 impl Default for TreeRules {
     fn default() -> Self {
         let rule = |tree, below| Rule { tree, below };
+        let list = |rules| vec![List { ranks: ALL, rules }];
         Self {
-            release: vec![rule(TreeSpec::flat(), usize::MAX)],
-            gather: vec![
+            release: list(vec![rule(TreeSpec::flat(), usize::MAX)]),
+            gather: list(vec![
                 rule(TreeSpec::knomial(4), 512),
                 rule(TreeSpec::kary(3), 8192),
                 rule(TreeSpec::kary(2), usize::MAX),
-            ],
+            ]),
         }
     }
 }
@@ -66,40 +85,48 @@ impl TreeRules {
         }
     }
 
-    /// The class of a message.
+    /// The class of a message on so many ranks.
     #[must_use]
-    pub fn class(&self, step: Step, bytes: usize) -> usize {
-        let rules = self.of(step);
+    pub fn class(&self, step: Step, ranks: usize, bytes: usize) -> usize {
+        let rules = self.of(step, ranks);
         rules.iter().position(|rule| bytes < rule.below).unwrap_or(rules.len() - 1)
     }
 
-    /// The tree of a class.
+    /// The tree of a class on so many ranks.
     #[must_use]
-    pub fn tree(&self, step: Step, class: usize) -> &TreeSpec {
-        let rules = self.of(step);
+    pub fn tree(&self, step: Step, ranks: usize, class: usize) -> &TreeSpec {
+        let rules = self.of(step, ranks);
         &rules[class.min(rules.len() - 1)].tree
     }
 
     /// Whether some tree depends on where the ranks are.
     #[must_use]
     pub fn are_aware(&self) -> bool {
-        self.release.iter().chain(&self.gather).any(|rule| rule.tree.levels != Vec::<Level>::new())
+        let lists = self.release.iter().chain(&self.gather);
+        lists.flat_map(|list| &list.rules).any(|rule| rule.tree.levels != Vec::<Level>::new())
     }
 
-    fn of(&self, step: Step) -> &[Rule] {
-        match step {
+    fn of(&self, step: Step, ranks: usize) -> &[Rule] {
+        let lists = match step {
             Step::Release => &self.release,
             Step::Gather => &self.gather,
-        }
+        };
+        let list = lists.iter().find(|list| list.ranks.contains(&ranks)).or(lists.last());
+        list.map_or(&[], |list| &list.rules)
     }
 }
 
 impl fmt::Display for TreeRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (step, rules) in [("release: ", &self.release), ("; gather: ", &self.gather)] {
-            f.write_str(step)?;
-            for (i, rule) in rules.iter().enumerate() {
-                write!(f, "{}{}", if i == 0 { "" } else { ", " }, rule.tree)?;
+        let release = self.release.iter().map(|list| ("release", list));
+        let gather = self.gather.iter().map(|list| ("gather", list));
+        for (i, (step, list)) in release.chain(gather).enumerate() {
+            write!(f, "{}{step}", if i == 0 { "" } else { "; " })?;
+            if list.ranks != ALL {
+                write!(f, "({}..{})", list.ranks.start(), list.ranks.end())?;
+            }
+            for (i, rule) in list.rules.iter().enumerate() {
+                write!(f, "{} {}", if i == 0 { ":" } else { "," }, rule.tree)?;
                 if rule.below != usize::MAX {
                     write!(f, " < {}", rule.below)?;
                 }
@@ -115,6 +142,7 @@ impl FromStr for TreeRules {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |why: String| Error::Environment { name: VARIABLE, value: text.to_owned(), why };
         let mut rules = Self::default();
+        let (mut release, mut gather) = (Vec::new(), Vec::new());
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             let (step, list) = part.split_once(':').ok_or_else(|| {
                 wrong(format!("{part:?} is no rule: write STEP:TREE[<BYTES],.., as in gather:kary:3<8K,kary:2"))
@@ -128,13 +156,34 @@ impl FromStr for TreeRules {
             {
                 return Err(wrong(format!("{list:?}: limits must rise, and the last tree has none")));
             }
-            match step.trim() {
-                "release" => rules.release = parsed,
-                "gather" => rules.gather = parsed,
+            let (step, ranks) = match step.trim().strip_suffix(')').and_then(|step| step.split_once('(')) {
+                Some((step, ranks)) => (step, parse_ranks(ranks).map_err(wrong)?),
+                None => (step, ALL),
+            };
+            let lists = match step.trim() {
+                "release" => &mut release,
+                "gather" => &mut gather,
                 other => return Err(wrong(format!("{other:?} is no step: release or gather"))),
+            };
+            lists.push(List { ranks, rules: parsed });
+        }
+        for (lists, given) in [(&mut rules.release, release), (&mut rules.gather, gather)] {
+            // T1: what the parts do not speak of is as usual.
+            let usual = std::mem::replace(lists, given);
+            if lists.last().is_none_or(|list| list.ranks != ALL) {
+                lists.extend(usual);
             }
         }
         Ok(rules)
+    }
+}
+
+/// One number of ranks, or a range of them.
+pub(crate) fn parse_ranks(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    match (least.trim().parse::<usize>(), most.trim().parse::<usize>()) {
+        (Ok(least), Ok(most)) if 1 <= least && least <= most && most <= MOST_RANKS => Ok(least..=most),
+        _ => Err(format!("{text:?} are no numbers of ranks: write 4, or 3..8, from 1 to {MOST_RANKS}")),
     }
 }
 
@@ -157,10 +206,23 @@ mod tests {
     #[test]
     fn classes_follow_the_limits() {
         let rules = TreeRules::default();
-        let class = |bytes| rules.class(Step::Gather, bytes);
+        let class = |bytes| rules.class(Step::Gather, 5, bytes);
         assert_eq!([class(0), class(511), class(512), class(8191), class(8192), class(1 << 30)], [0, 0, 1, 1, 2, 2]);
-        assert_eq!(rules.tree(Step::Gather, 1).to_string(), TreeSpec::kary(3).to_string());
+        assert_eq!(rules.tree(Step::Gather, 5, 1).to_string(), TreeSpec::kary(3).to_string());
         assert!(!rules.are_aware());
+    }
+
+    #[test]
+    fn the_first_part_that_fits_counts() {
+        let rules: TreeRules = "gather(3..4): flat; gather(4): kary:9; gather(8): kary:3 < 1K, flat".parse().unwrap();
+        let tree = |ranks, bytes| rules.tree(Step::Gather, ranks, rules.class(Step::Gather, ranks, bytes)).to_string();
+        assert_eq!([tree(3, 9), tree(4, 9), tree(8, 1023), tree(8, 1024)], ["flat", "flat", "kary:3", "flat"]);
+        let usual = TreeRules::default();
+        for ranks in [1, 2, 5, 7, 9, 256] {
+            let usual = usual.tree(Step::Gather, ranks, usual.class(Step::Gather, ranks, 9)).to_string();
+            assert_eq!(tree(ranks, 9), usual);
+        }
+        assert_eq!(rules.to_string().parse(), Ok(rules));
     }
 
     #[test]
@@ -172,6 +234,8 @@ mod tests {
             ("gather:kary:3,kary:2", "limits must rise"),
             ("gather:kary:3<8K", "the last tree has none"),
             ("gather:bush:3", "bush"),
+            ("gather(0..3):flat", "numbers of ranks"),
+            ("gather(5..3):flat", "numbers of ranks"),
         ] {
             let error = text.parse::<TreeRules>().unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

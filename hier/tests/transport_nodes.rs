@@ -81,14 +81,16 @@ fn an_error_of_one_rank_is_told_to_all() {
         let errors = on_all(4, Behaviour::default(), |transport| {
             let mut settings = given(&nodes);
             if transport.rank() == 2 {
-                settings.tuning = Some(Tuning { up_cells: 1, ..Tuning::default() });
+                let mut wrong = Tuning::default();
+                wrong.flat_ranks = 0;
+                settings.tuning = Some(wrong);
             }
             join(&transport, &settings).map(drop).unwrap_err()
         });
         for (rank, error) in errors.into_iter().enumerate() {
             match (rank, error) {
                 (2, Error::Node(NodeError::Tuning { .. })) => {}
-                (0 | 1 | 3, Error::Other { rank: 2, text }) => assert!(text.contains("up_cells"), "{text}"),
+                (0 | 1 | 3, Error::Other { rank: 2, text }) => assert!(text.contains("flat_ranks"), "{text}"),
                 (rank, error) => panic!("rank {rank}: {error:?}"),
             }
         }

@@ -10,11 +10,11 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
 use crate::reach::Reaching;
-use crate::regime::Engine;
+use crate::regime::{Engine, Thresholds};
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::select::{Collective, Explanation, Tuning, Vector};
+use crate::select::{Collective, Explanation, Selection, Tuning, Vector};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -28,7 +28,8 @@ pub struct Communicator {
     layout: BlockLayout,
     rank: usize,
     size: usize,
-    pub(crate) tuning: Tuning,
+    /// What of the job's table counts here.
+    pub(crate) selection: Selection,
     /// Bytes below which a call surely takes one slot of lines, flat, by collective.
     slot_below: [usize; 4],
     /// The size classes that were traced, by collective.
@@ -44,7 +45,7 @@ impl Communicator {
     pub(crate) fn world_of(seat: Seat, plan: Arc<dyn Plan>) -> Result<Self> {
         let (rank, size) = (seat.rank(), seat.mapping().layout.ranks);
         let offset = seat.mapping().header().shared.world.load(Ordering::Acquire);
-        seat.mapping().check_block(offset, seat.mapping().header().tuning.block_layout(size).total())?;
+        seat.mapping().check_block(offset, seat.mapping().header().select(size).block_layout().total())?;
         let seat = Arc::new(seat);
         // SAFETY: the creator opened the world's block before anybody could attach, with a member for each rank.
         Ok(unsafe { Self::join(seat, offset, rank, (0..size).collect(), plan) })
@@ -74,20 +75,21 @@ impl Communicator {
         members: Vec<usize>,
         plan: Arc<dyn Plan>,
     ) -> Self {
-        let tuning = seat.mapping().header().tuning;
         let size = members.len();
-        let layout = tuning.block_layout(size);
-        let slot_below = Collective::ALL.map(|what| tuning.slot_below(what, size));
+        let selection = seat.mapping().header().select(size);
+        let layout = selection.block_layout();
+        let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
+        let thresholds = Thresholds::new(&seat.mapping().header().tuning);
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
-            engine: RefCell::new(Engine::new(board, plan, &tuning)),
+            engine: RefCell::new(Engine::new(board, plan, thresholds)),
             seat,
             offset,
             layout,
             rank,
             size,
-            tuning,
+            selection,
             slot_below,
             traced: Default::default(),
         }
@@ -129,7 +131,7 @@ impl Communicator {
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn explain(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        let choice = self.tuning.choose(what, Vector::of_bytes(bytes), self.size)?;
+        let choice = self.selection.choose(what, Vector::of_bytes(bytes))?;
         let mut engine = self.enter()?;
         let plan = engine.trees().plan();
         let tree = |step| match choice.flat {
@@ -156,6 +158,23 @@ impl Communicator {
         self.enter()?.trees().follow(plan);
         // All have attached if they came here by calls: a good time to find out.
         self.seat.reach().settle();
+        Ok(())
+    }
+
+    /// Chooses by another table from now on, as if it were the job's; communicators that are made of this one go by the
+    /// job's own. All ranks must do so between the same two calls.
+    ///
+    /// # Errors
+    /// [`Tuning`](Error::Tuning), on all ranks alike: the table cannot be carried out, or needs more cells than there are.
+    /// [`Busy`](Error::Busy), inside of a call.
+    pub fn set_tuning(&mut self, tuning: &Tuning) -> Result<()> {
+        tuning.check()?;
+        let crowd = self.seat.mapping().header().crowd();
+        let selection = tuning.select(self.size, crowd).within(&self.layout)?;
+        self.enter()?.set_thresholds(Thresholds::new(tuning));
+        self.selection = selection;
+        self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
+        self.traced = Default::default();
         Ok(())
     }
 
@@ -206,7 +225,7 @@ impl Communicator {
     /// Says on stderr what was chosen, once for each size class, if the job is to (`PHALANX_DEBUG`).
     #[inline]
     pub(crate) fn trace(&self, what: Collective, bytes: usize) {
-        if self.tuning.debug != 0 && self.rank == 0 {
+        if self.selection.debug && self.rank == 0 {
             self.trace_slowly(what, bytes);
         }
     }

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_short_allreduce_of_two_ranks_fetches_one_line() {
-        let choice = Tuning::default().choose(Collective::Allreduce, Vector::of_bytes(8), 2).unwrap();
+        let choice = Tuning::default().select(2, 1).choose(Collective::Allreduce, Vector::of_bytes(8)).unwrap();
         let (up, down) = (Chain::flat(Step::Gather, 2), Chain::flat(Step::Release, 2));
         assert_eq!(critical_lines(&choice, Collective::Allreduce, 8, 2, up, down), 1);
         assert_eq!(critical_lines(&choice, Collective::Allreduce, 56, 2, up, down), 1);

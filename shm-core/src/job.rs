@@ -101,7 +101,9 @@ impl Job {
             return Err(Error::Ranks { ranks: spec.ranks, most: MOST_RANKS });
         }
         spec.tuning.check()?;
-        let block = spec.tuning.block_layout(spec.ranks);
+        let cores = spec.cores.clamp(1, u32::MAX as usize);
+        let crowd = spec.ranks.div_ceil(cores) as u32;
+        let block = spec.tuning.select(spec.ranks, crowd).block_layout();
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
             None => (round_up(block.total(), CHUNK) * 64)
@@ -119,7 +121,7 @@ impl Job {
             note_bytes: spec.note.len() as u64,
             arena_bytes: (layout.chunks * CHUNK) as u64,
             heap_bytes: (layout.extents * EXTENT) as u64,
-            cores: spec.cores.clamp(1, u32::MAX as usize) as u32,
+            cores: cores as u32,
             membarrier: seat::register_for_heavy_fences().is_ok(),
             reach: if spec.cma { 0 } else { crate::reach::FORBIDDEN },
             tuning: spec.tuning,

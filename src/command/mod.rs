@@ -5,6 +5,7 @@ mod copying;
 mod doctor;
 mod run;
 mod topo;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -23,13 +24,15 @@ const EXAMPLES: &str = "\
 Examples:
   phalanx run -n 4 -- ./program --its-own options
   phalanx topo --ranks 8 --tree kary:3
-  phalanx doctor";
+  phalanx doctor
+  phalanx tune --quick";
 
 #[derive(Debug, Subcommand)]
 enum What {
     Run(run::Run),
     Topo(topo::Topo),
     Doctor(doctor::Doctor),
+    Tune(tune::Tune),
 }
 
 impl Arguments {
@@ -39,6 +42,7 @@ impl Arguments {
             What::Run(run) => run.run(),
             What::Topo(topo) => topo.run(),
             What::Doctor(doctor) => doctor.run(),
+            What::Tune(tune) => tune.run(),
         }
     }
 }

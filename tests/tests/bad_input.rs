@@ -17,6 +17,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use phalanx_tests::command::{Ended, bare, job, run};
 use phalanx_tests::phalanx_command;
 use phalanx_tests::random::Random;
+use shm_core::segment::layout::HEADER;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -129,16 +130,17 @@ fn descriptors_of_other_things() {
     refused(&with(&memory(&header, length, SealFlag::F_SEAL_SHRINK)), &["shrink or grow"]);
     refused(&with(&memory(&[], 0, SEALS)), &["0 bytes"]);
     refused(&with(&memory(&header[..100], 100, SEALS)), &["100 bytes"]);
-    refused(&with(&memory(&[0; 4096], length, SEALS)), &["mark of a segment"]);
-    refused(&with(&memory(&[0xff; 4096], length, SEALS)), &["mark of a segment"]);
-    refused(&with(&memory(&header, 4096, SEALS)), &["the file has 4096 bytes", "start the job again"]);
+    refused(&with(&memory(&[0; HEADER], length, SEALS)), &["mark of a segment"]);
+    refused(&with(&memory(&[0xff; HEADER], length, SEALS)), &["mark of a segment"]);
+    let cut = format!("the file has {HEADER} bytes");
+    refused(&with(&memory(&header, HEADER as u64, SEALS)), &[&cut, "start the job again"]);
     refused(&with(&memory(&header, length - 4096, SEALS)), &["damaged"]);
     refused(&with(&memory(&header, length + (1 << 30), SEALS)), &["damaged"]);
 }
 
-/// The first page of a job's segment.
+/// The header of a job's segment.
 fn header_of(job: &Job) -> Vec<u8> {
-    let mut header = vec![0; 4096];
+    let mut header = vec![0; HEADER];
     File::from(job.descriptor().try_clone_to_owned().unwrap()).read_exact_at(&mut header, 0).unwrap();
     header
 }
@@ -187,8 +189,8 @@ fn headers_of_other_builds() {
     // The world lies elsewhere: before the arena, across its end, off the grid.
     let world = |value: fn(u64, u64) -> u64| {
         move |bytes: &mut [u8]| {
-            // The only word of the first page, behind the table, that is not zero.
-            let at = (192..4096).step_by(8).rev().find(|&at| number_at(bytes, at) != 0).expect("the world's place");
+            // The last word of the header, behind the table, that is not zero.
+            let at = (192..HEADER).step_by(8).rev().find(|&at| number_at(bytes, at) != 0).expect("the world's place");
             let changed = value(number_at(bytes, at), number_at(bytes, 24));
             bytes[at..at + 8].copy_from_slice(&changed.to_ne_bytes());
         }

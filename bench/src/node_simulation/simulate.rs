@@ -79,7 +79,8 @@ impl Case<'_> {
             }
             _ => Vector::of_bytes(self.bytes),
         };
-        Ok(self.algorithm.tuning.choose(self.what, vector, self.places.len())?)
+        // Each simulated rank has a core of its own.
+        Ok(self.algorithm.tuning.select(self.places.len(), 1).choose(self.what, vector)?)
     }
 
     /// Simulates it.

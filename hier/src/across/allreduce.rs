@@ -82,7 +82,7 @@ impl HierComm {
             });
         }
         let bytes = size_of_val(recv);
-        let choice = self.choose(Collective::Allreduce, bytes, operator.is_commutative());
+        let choice = self.choose(Collective::Allreduce, bytes, self.may_reorder(&operator));
         self.trace(Collective::Allreduce, bytes);
         if choice.flat {
             return self.allreduce_flat(&choice, send, recv, operator);
@@ -112,7 +112,7 @@ impl HierComm {
             return Ok(());
         }
         let leaders = if cuts_alike::<T>() { choice.leaders } else { 1 };
-        let ordered = !operator.is_commutative();
+        let ordered = !self.may_reorder(operator);
         let segments = choice.algorithm.pattern(Goal::Allreduce, self.placement.nodes() as u32)?.segments();
         let cut = Cut::new(recv.len(), segments as usize, slice / size_of::<T>().max(1), leaders == 1);
         let vector = Vector::of(recv);

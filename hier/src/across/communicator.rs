@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use shm_core::operator::{BitOr, Min};
+use shm_core::operator::{BitOr, Min, Operator};
 use shm_core::{Buffer, Collective, Counters, Element, Zeroable};
 
 use super::adapt::Search;
@@ -14,12 +14,13 @@ use super::error::{Error, Result, of_node};
 use super::model::NetworkModel;
 use super::network::Network;
 use super::one_sided::OneSided;
-use super::rules::{Choice, ClusterRules, Setting};
-use super::settings::{Agreed, ClusterSettings};
+use super::rules::{Choice, ClusterRules, Rule, Setting};
+use super::settings::{Agreed, ClusterSettings, Cost};
 use crate::communicator::{exchange_places, own_place};
 use crate::nodes::{self, Placement, Watch};
 use crate::plan::TopologyPlan;
 use crate::schedule::{Algorithm, Goal, Program};
+use crate::table::NetworkTable;
 use crate::transport::Transport;
 
 /// A rank's handle on a group of ranks on several nodes that call collectives together.
@@ -42,6 +43,10 @@ pub struct HierComm {
     /// This rank's node.
     pub(super) here: usize,
     pub(super) rules: ClusterRules,
+    /// What was measured across nodes, if a table says something of that.
+    table: Option<Arc<NetworkTable>>,
+    /// Whether contributions are combined in rank order always.
+    strict: bool,
     /// The ranks of this communicator that are the members of the node's whole job, by their rank there.
     world: Arc<[Option<usize>]>,
     /// The host of each rank.
@@ -128,11 +133,17 @@ impl HierComm {
         let (node, watch, agreed, placement, ring, hosts) = found?;
         let rank = transport.rank();
         let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
+        let usual = settings.network == Cost::Usual;
         let (rules, settings) = (agreed.rules, Arc::new(settings.clone()));
         let parts = Parts { node, watch, transport, placement, ring, world, hosts, rules, settings };
-        let comm = Self::assemble(parts)?;
+        let mut comm = Self::assemble(parts)?;
+        comm.strict = agreed.tuning.strict != 0;
+        comm.table = agreed.table.map(Arc::new);
         match agreed.network {
-            Some(model) => comm.set_model(model),
+            Some(model) => {
+                let measured = comm.measured().filter(|_| usual).map(|table| table.model);
+                comm.set_model(measured.unwrap_or(model));
+            }
             None => comm.measure_network()?,
         }
         Ok(comm)
@@ -194,6 +205,8 @@ impl HierComm {
             rank,
             here,
             rules,
+            table: None,
+            strict: false,
             world,
             hosts,
             settings,
@@ -312,7 +325,7 @@ impl HierComm {
             .collect();
         let world = self.world.iter().map(|rank| members.iter().position(|&member| Some(member) == *rank)).collect();
         let hosts = members.iter().map(|&member| self.hosts[member].clone()).collect();
-        let part = Self::assemble(Parts {
+        let mut part = Self::assemble(Parts {
             node,
             watch: Arc::clone(&self.watch),
             transport,
@@ -324,6 +337,7 @@ impl HierComm {
             settings: Arc::new(self.settings_for(&members)),
         })?;
         part.set_model(self.model.get());
+        (part.table, part.strict) = (self.table.clone(), self.strict);
         Ok(Some(part))
     }
 
@@ -341,7 +355,7 @@ impl HierComm {
     /// What a call on `bytes` bytes with an operator that commutes does, for people.
     #[must_use]
     pub fn explain(&self, what: Collective, bytes: usize) -> String {
-        let choice = self.choose(what, bytes, true);
+        let choice = self.choose(what, bytes, !self.strict);
         let nodes = self.placement.nodes();
         if nodes == 1 {
             return "within the node".to_owned();
@@ -353,7 +367,22 @@ impl HierComm {
             slice if slice >= bytes => "whole".to_owned(),
             slice => format!("slices of {slice} bytes, {} in flight", choice.flight),
         };
-        format!("{} among {nodes} nodes, leaders a node: {}, {slice}", choice.algorithm, choice.leaders)
+        let source = match self.measured().map(|table| table.rule(what, bytes)) {
+            Some(rule) if rule != Rule::default() => ", by the table",
+            _ => "",
+        };
+        format!("{} among {nodes} nodes, leaders a node: {}, {slice}{source}", choice.algorithm, choice.leaders)
+    }
+
+    /// What was measured on such a communicator, if a table says something of it.
+    fn measured(&self) -> Option<&NetworkTable> {
+        let placement = &self.placement;
+        self.table.as_deref().filter(|table| table.fits(placement.nodes(), placement.fewest(), placement.most()))
+    }
+
+    /// Whether contributions may be combined in another order than that of ranks.
+    pub(super) fn may_reorder<T: Element, O: Operator<T>>(&self, operator: &O) -> bool {
+        operator.is_commutative() && !self.strict
     }
 
     /// Sets what the network costs: choices follow from it.
@@ -386,7 +415,8 @@ impl HierComm {
             commutative,
             network: self.model.get(),
         };
-        self.rules.choose(what, bytes, setting)
+        let measured = self.measured().map_or(Rule::default(), |table| table.rule(what, bytes));
+        self.rules.choose(what, bytes, setting, measured)
     }
 
     /// Says on stderr what a call does, once for each size class (`PHALANX_DEBUG`).

@@ -99,6 +99,13 @@ pub enum Error {
         why: String,
     },
 
+    /// Rank 0 has found no table where one was named, or one that it cannot take.
+    #[error("rank 0 cannot take the table: {why}")]
+    Table {
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+
     /// This communicator has failed before.
     #[error("rank {rank}: this communicator cannot be used further, since an earlier call failed; its error said why")]
     Broken {

@@ -180,11 +180,11 @@ impl HierComm {
             return self.settle(Err(shm_core::Error::Length { rank: self.rank, what, found, expected }.into()));
         }
         let bytes = count * size_of::<T>();
-        let choice = self.choose(Collective::Reduce, bytes, operator.is_commutative());
+        let choice = self.choose(Collective::Reduce, bytes, self.may_reorder(&operator));
         if self.placement.nodes() > 1 && choice.flat {
             return self.reduce_flat(choice.algorithm, root, send, recv, operator);
         }
-        let envoys = self.envoys(root, !operator.is_commutative());
+        let envoys = self.envoys(root, !self.may_reorder(&operator));
         let at = self.node.process_at_rank(envoys.local);
         if self.placement.nodes() == 1 {
             return self.on_node(match (send, recv) {

@@ -49,6 +49,20 @@ pub struct Rule {
     pub one_sided: bool,
 }
 
+impl Rule {
+    /// What is not forced here is as `other` has it.
+    fn or(self, other: Self) -> Self {
+        let one_sided = self.one_sided || (self.algorithm.is_none() && other.one_sided);
+        Self {
+            algorithm: self.algorithm.or(other.algorithm),
+            leaders: self.leaders.or(other.leaders),
+            slice: self.slice.or(other.slice),
+            flight: self.flight.or(other.flight),
+            one_sided,
+        }
+    }
+}
+
 /// The rules for all collectives, as `PHALANX_CLUSTER` has them.
 ///
 /// ```text
@@ -136,10 +150,11 @@ impl ClusterRules {
         self.rules[what as usize]
     }
 
-    /// What a call on `bytes` bytes does: a pure function, the same on all ranks.
+    /// What a call on `bytes` bytes does: a pure function, the same on all ranks. What these rules leave open, `measured`
+    /// says (a table's word on such a call), and what that leaves open, the model of the network.
     #[must_use]
-    pub fn choose(&self, what: Collective, bytes: usize, setting: Setting) -> Choice {
-        let rule = self.of(what);
+    pub fn choose(&self, what: Collective, bytes: usize, setting: Setting, measured: Rule) -> Choice {
+        let rule = self.of(what).or(measured);
         let flat = !setting.commutative && !setting.block;
         let ranks = if flat { setting.ranks } else { setting.nodes }.max(1);
         let goal = goal_of(what);
@@ -268,7 +283,7 @@ mod tests {
     fn operators_that_do_not_commute_are_kept_in_order() {
         let rules = ClusterRules::default();
         let fixed = Setting { commutative: false, ..cluster() };
-        let choice = |setting| rules.choose(Collective::Allreduce, 1 << 20, setting);
+        let choice = |setting| rules.choose(Collective::Allreduce, 1 << 20, setting, Rule::default());
         assert!(choice(fixed).algorithm.is_ordered(Goal::Allreduce) && !choice(fixed).flat);
         assert!(choice(Setting { block: false, ..fixed }).flat);
         assert!(!choice(Setting { block: false, ..cluster() }).flat);
@@ -291,7 +306,7 @@ mod tests {
                                 commutative,
                                 ..cluster()
                             };
-                            let choice = rules.choose(what, bytes, setting);
+                            let choice = rules.choose(what, bytes, setting, Rule::default());
                             let ranks = if choice.flat { 3 * nodes } else { nodes };
                             choice.algorithm.pattern(goal_of(what), ranks as u32).unwrap();
                             assert!(commutative || choice.algorithm.is_ordered(goal_of(what)));
@@ -307,7 +322,7 @@ mod tests {
     fn rules_are_read() {
         let rules: ClusterRules =
             "allreduce: ring, leaders=2, slice=64K; broadcast:binomial,slice=whole".parse().unwrap();
-        let choice = rules.choose(Collective::Allreduce, 100, cluster());
+        let choice = rules.choose(Collective::Allreduce, 100, cluster(), Rule::default());
         assert_eq!((choice.algorithm, choice.leaders, choice.slice), (Algorithm::Ring, 2, Slice::Bytes(64 << 10)));
         assert_eq!(rules.of(Collective::Broadcast).slice, Some(Slice::Whole));
         for (text, word) in [

@@ -10,6 +10,7 @@ use shm_core::Tuning;
 
 use crate::nodes::{Placement, Settings};
 use crate::rules::TreeRules;
+use crate::table::{self, Asked, NetworkTable, Table};
 use crate::transport::{Transport, all_gather};
 
 /// The variable that names the file of switches.
@@ -37,6 +38,8 @@ pub struct ClusterSettings {
     pub topology: Option<PathBuf>,
     /// What the network costs: the choice of schedules follows from it.
     pub network: Cost,
+    /// The table by which calls choose, within nodes and across them; rank 0 looks for it. None is the built-in one.
+    pub table: Asked,
 }
 
 /// Where the model of the network comes from. The same on all ranks.
@@ -58,17 +61,19 @@ pub(super) struct Agreed {
     pub network: Option<NetworkModel>,
     pub tuning: Tuning,
     pub trees: TreeRules,
+    /// What the table says of calls across nodes.
+    pub table: Option<NetworkTable>,
     /// The hosts of all ranks, and the file's text; empty without one.
     hosts: Vec<String>,
     topology: String,
 }
 
-/// What each rank tells the others: three texts, parted by a byte that is in none of them.
+/// What each rank tells the others: texts, parted by a byte that is in none of them.
 const PART: char = '\0';
 
 impl ClusterSettings {
     /// The settings that the environment asks for: `PHALANX_CLUSTER`, `PHALANX_ALGORITHM` and `PHALANX_TREES` have rules,
-    /// `PHALANX_TOPOLOGY` names a file, and `PHALANX_NETWORK=measured` has the network measured.
+    /// `PHALANX_TOPOLOGY` names a file, `PHALANX_NETWORK=measured` has the network measured, and `PHALANX_TABLE` names a table.
     #[must_use]
     pub fn from_environment() -> Self {
         let [rules, algorithms, trees] =
@@ -78,7 +83,8 @@ impl ClusterSettings {
             Ok(value) if value == "measured" => Cost::Measured,
             _ => Cost::Usual,
         };
-        Self { nodes: Settings::default(), rules, algorithms, trees, topology, network }
+        let table = Asked::from_environment();
+        Self { nodes: Settings::default(), rules, algorithms, trees, topology, network, table }
     }
 
     /// Tells the others, and hears from them. Collective. A file that rank 0 cannot read is an error on all ranks.
@@ -91,33 +97,50 @@ impl ClusterSettings {
             },
             _ => (String::new(), String::new()),
         };
+        let asked = if transport.rank() == 0 { &self.table } else { &Asked::BuiltIn };
+        let (table, fault_of_table) = match table::found(asked) {
+            Ok(table) => (table.map(|table| table.to_toml()).unwrap_or_default(), String::new()),
+            Err(error) => (String::new(), error.to_string()),
+        };
         let network = if self.network == Cost::Measured { "measured" } else { "" }.to_owned();
-        let own = [&host, &self.rules, &self.algorithms, &self.trees, &network, &topology, &fault]
-            .map(|text| text.replace(PART, ""));
+        let texts = [&self.rules, &self.algorithms, &self.trees, &network, &topology, &fault, &table, &fault_of_table];
+        let own = std::iter::once(&host).chain(texts).map(|text| text.replace(PART, "")).collect::<Vec<_>>();
         let all = all_gather(transport, own.join(&PART.to_string()).as_bytes(), None)?;
         let all: Vec<String> = all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
         let mut first = all.first().map_or("", String::as_str).split(PART).skip(1);
-        let [rules, algorithms, trees, network, topology, fault] =
-            [(); 6].map(|()| first.next().unwrap_or_default().to_owned());
+        let [rules, algorithms, trees, network, topology, fault, table, fault_of_table] =
+            [(); 8].map(|()| first.next().unwrap_or_default().to_owned());
         if !fault.is_empty() {
             return Err(Error::Topology { why: fault });
         }
+        if !fault_of_table.is_empty() {
+            return Err(Error::Table { why: fault_of_table });
+        }
+        let table = match table.as_str() {
+            "" => None,
+            text => Some(Table::from_toml(text).map_err(|flaw| Error::Table { why: flaw.to_string() })?),
+        };
         let hosts = all.iter().map(|text| text.split(PART).next().unwrap_or_default().to_owned()).collect();
         let tuning = match self.nodes.tuning {
             Some(tuning) => tuning,
             None => {
-                let mut tuning = Tuning::default();
+                let mut tuning = table.as_ref().map_or(Ok(Tuning::default()), Table::tuning)?;
                 tuning.force(&algorithms)?;
                 tuning
             }
         };
-        let trees = if trees.is_empty() { TreeRules::default() } else { trees.parse()? };
+        let trees = match (trees.as_str(), &table) {
+            ("", None) => TreeRules::default(),
+            ("", Some(table)) => table.trees.clone(),
+            (text, _) => text.parse()?,
+        };
+        let table = table.and_then(|table| table.network);
         let network = match self.network {
             Cost::Given(model) => Some(model),
             _ if network == "measured" => None,
             _ => Some(NetworkModel::default()),
         };
-        Ok(Agreed { rules: rules.parse()?, network, tuning, trees, hosts, topology })
+        Ok(Agreed { rules: rules.parse()?, network, tuning, trees, table, hosts, topology })
     }
 }
 

@@ -9,7 +9,7 @@ use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
 use crate::note::Note;
-use crate::rules::TreeRules;
+use crate::table::{self, Asked};
 
 /// The places of the ranks, and what the job knows of the machine.
 pub(super) struct Setting {
@@ -40,13 +40,21 @@ impl Setting {
 
     /// The job, as this process's environment and, before it, the variables given to the ranks want it.
     pub(super) fn spec(self, ranks: usize, given: &[(OsString, OsString)]) -> Result<JobSpec, LaunchError> {
-        let mut spec = JobSpec::new(ranks).map_err(LaunchError::Job)?;
+        let asked = match text(given, table::VARIABLE) {
+            Some(value) => Asked::from_value(Some(&value)),
+            None => Asked::from_environment(),
+        };
+        let (mut spec, trees) = table::job_spec(ranks, &asked).map_err(LaunchError::Job)?;
         let rules = match text(given, "PHALANX_TREES") {
             Some(rules) => rules.parse(),
-            None => TreeRules::from_environment(),
+            None => Ok(trees),
         };
         if let Some(algorithm) = text(given, "PHALANX_ALGORITHM") {
-            spec.tuning = Tuning { debug: spec.tuning.debug, ..Tuning::default() };
+            let debug = spec.tuning.debug;
+            // What this process's own environment says of algorithms does not count then.
+            let table = table::found(&asked).map_err(LaunchError::Job)?;
+            spec.tuning = table.map_or(Ok(Tuning::default()), |table| table.tuning()).map_err(LaunchError::Job)?;
+            spec.tuning.debug = debug;
             spec.tuning.force(&algorithm).map_err(LaunchError::Job)?;
         }
         if let Some(debug) = text(given, "PHALANX_DEBUG") {
@@ -80,6 +88,7 @@ fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shm_core::Collective;
 
     fn spec(given: &[(&str, &str)]) -> Result<JobSpec, LaunchError> {
         let given: Vec<(OsString, OsString)> = given.iter().map(|(key, value)| (key.into(), value.into())).collect();
@@ -90,7 +99,10 @@ mod tests {
     fn variables_that_are_given_to_the_ranks_count() {
         let made =
             spec(&[("PHALANX_ALGORITHM", "all:line"), ("PHALANX_ALGORITHM", "allreduce:shares,leaders=2")]).unwrap();
-        assert_eq!((made.tuning.leaders, made.cores, made.ranks), (2, 3, 2));
+        assert_eq!(
+            (made.tuning.select(2, 1).bands(Collective::Allreduce)[0].leaders, made.cores, made.ranks),
+            (2, 3, 2)
+        );
         assert_eq!(made.tuning.forced[0], 0);
         assert_eq!(spec(&[("PHALANX_ARENA", "1048576"), ("PHALANX_DEBUG", "1")]).unwrap().arena, Some(1 << 20));
         let note = spec(&[("PHALANX_TREES", "gather:kary:7")]).unwrap().note;

@@ -72,7 +72,7 @@ impl Communicator {
             let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
             return self.stopping_at_panic(|| engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag));
         }
-        let choice = match self.tuning.choose(Collective::Allreduce, fold.vector(bytes), self.size()) {
+        let choice = match self.selection.choose(Collective::Allreduce, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
@@ -116,7 +116,7 @@ impl Communicator {
     /// ```
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
         let (bytes, fold) = (size_of_val(send), Fold::new(&operator));
-        let choice = match self.tuning.choose_shares(0, fold.vector(bytes), self.size()) {
+        let choice = match self.selection.choose_shares(0, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };

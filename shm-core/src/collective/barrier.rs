@@ -28,7 +28,7 @@ impl Communicator {
         if self.fits_a_slot(Collective::Barrier, 0) {
             return engine.slot_barrier(tag);
         }
-        let choice = self.tuning.choose(Collective::Barrier, Vector::of_bytes(0), self.size())?;
+        let choice = self.selection.choose(Collective::Barrier, Vector::of_bytes(0))?;
         engine.line_barrier(&choice, tag)
     }
 }

@@ -21,7 +21,7 @@ impl Communicator {
         self.trace(Collective::Broadcast, bytes);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, type_number::<T>(), 0, buffer.len()));
-        let choice = self.tuning.choose(Collective::Broadcast, Vector::of_bytes(bytes), self.size())?;
+        let choice = self.selection.choose(Collective::Broadcast, Vector::of_bytes(bytes))?;
         engine.board.begin(tag)?;
         if self.size() == 1 {
             return Ok(());

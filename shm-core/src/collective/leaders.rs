@@ -141,7 +141,7 @@ impl Communicator {
         if leaders == 0 || leaders > self.size() {
             return Err(Error::Leaders { rank: self.rank(), leaders, size: self.size() });
         }
-        self.tuning.choose_shares(leaders, vector, self.size())
+        self.selection.choose_shares(leaders, vector)
     }
 }
 

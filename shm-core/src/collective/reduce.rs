@@ -29,7 +29,7 @@ impl Communicator {
             });
         }
         let count = bytes.checked_div(fold.element).unwrap_or(0);
-        let choice = match self.tuning.choose(Collective::Reduce, fold.vector(bytes), self.size()) {
+        let choice = match self.selection.choose(Collective::Reduce, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };

@@ -90,7 +90,7 @@ impl Communicator {
     }
 
     fn take_block_for(&self, size: usize) -> Grant {
-        let layout = self.tuning.block_layout(size);
+        let layout = self.seat().mapping().header().select(size).block_layout();
         let mapping = self.seat().mapping();
         match mapping.take_block(self.seat().rank(), layout.total()) {
             Ok(offset) => {
@@ -106,7 +106,7 @@ impl Communicator {
 
     fn return_grant(&self, grant: &Grant, size: usize) {
         if let Some(offset) = grant.offset.checked_sub(1) {
-            let layout = self.tuning.block_layout(size);
+            let layout = self.seat().mapping().header().select(size).block_layout();
             self.seat().mapping().give_block_back(self.seat().rank(), offset, layout.total());
         }
     }

@@ -16,7 +16,7 @@ use crate::select::{Collective, Tuning};
 
 /// From which size buffers are used where they lie.
 #[derive(Clone, Copy)]
-pub(super) struct Thresholds {
+pub(crate) struct Thresholds {
     direct_least: u64,
     reach_least: [u64; 4],
 }

@@ -23,10 +23,11 @@ use crate::operator::Fold;
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
-use crate::select::{Choice, Tuning};
+use crate::select::Choice;
 use crate::shared_result::ResultMemory;
 
-use lend::{Operands, Source, Thresholds};
+pub(crate) use lend::Thresholds;
+use lend::{Operands, Source};
 
 /// The part of a message that one rank combines, and where the result goes: at byte `0..bytes` of both.
 #[derive(Clone, Copy)]
@@ -74,7 +75,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, tuning: &Tuning) -> Self {
+    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
         let size = board.size();
         Self {
             board,
@@ -89,11 +90,16 @@ impl Engine {
             operands: Operands::default(),
             sources: Vec::new(),
             results: Vec::new(),
-            thresholds: Thresholds::new(tuning),
+            thresholds,
             shared: ResultMemory::default(),
             leaders: Vec::new(),
             trees: Trees { plan, cache: Vec::new() },
         }
+    }
+
+    /// Lends by other thresholds from now on.
+    pub fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
     }
 
     pub fn trees(&mut self) -> &mut Trees {

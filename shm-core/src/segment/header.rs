@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::reach::Introduction;
 use crate::segment::layout::{self, JobLayout, MOST_RANKS};
-use crate::select::Tuning;
+use crate::select::{Selection, Tuning};
 
 /// "phalanx" and a zero, read as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"phalanx\0");
@@ -139,6 +139,16 @@ impl Header {
         };
         // SAFETY: by contract the place is mapped, large enough, aligned to a page and unshared.
         unsafe { at.write(header) };
+    }
+
+    /// Ranks of the job for each core that it may use, rounded up.
+    pub fn crowd(&self) -> u32 {
+        self.ranks.div_ceil(self.cores.max(1)).max(1)
+    }
+
+    /// What of the table counts on a communicator of `size` ranks.
+    pub fn select(&self, size: usize) -> Selection {
+        self.tuning.select(size, self.crowd())
     }
 
     /// The layout that this header describes.

@@ -9,6 +9,9 @@ pub const APART: usize = 128;
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
 
+/// Bytes of the segment's header, rounded up to pages.
+pub const HEADER: usize = round_up(size_of::<super::header::Header>(), 4096);
+
 /// Line slots a rank owns in a communicator.
 pub const LINE_SLOTS: usize = 16;
 
@@ -74,7 +77,7 @@ impl JobLayout {
     #[must_use]
     pub fn new(ranks: usize, note: usize, arena: usize, heap: usize) -> Self {
         let (chunks, extents) = (arena.div_ceil(CHUNK), heap.div_ceil(EXTENT));
-        let bells = 4096;
+        let bells = HEADER;
         let note_at = bells + ranks * APART;
         let map = round_up(note_at + note, APART);
         let heap_map = round_up(map + chunks, APART);
@@ -197,7 +200,7 @@ mod tests {
         fn parts_of_a_job_do_not_overlap(ranks in 1..=MOST_RANKS, note in 0usize..100_000, arena in 0usize..1 << 30,
                                         heap in 0usize..1 << 40) {
             let job = JobLayout::new(ranks, note, arena, heap);
-            prop_assert!(size_of::<super::super::header::Header>() <= job.bells);
+            prop_assert!(size_of::<super::super::header::Header>() <= job.bells && job.bells % APART == 0);
             prop_assert!(job.bells + ranks * APART <= job.note);
             prop_assert!(job.note + note <= job.map);
             prop_assert!(job.map + job.chunks <= job.heap_map);

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::sys::mman::MmapAdvise;
 
 use super::header::{Header, RankWords};
-use super::layout::{APART, EXTENT, JobLayout};
+use super::layout::{APART, EXTENT, HEADER, JobLayout};
 use super::map::Map;
 use super::memory_file::{self, MEMORY_ADVICE};
 use crate::error::{Error, Result};
@@ -33,14 +33,14 @@ impl Mapping {
     /// Maps a segment that somebody else made, once everything about it is found to be right.
     pub fn of_other(file: OwnedFd) -> Result<Self> {
         let bytes = memory_file::check(&file)?;
-        if bytes < 4096 {
+        if bytes < HEADER as u64 {
             return Err(Error::Segment {
                 why: format!("it has {bytes} bytes, less than its header"),
                 advice: "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",
             });
         }
         let map = map(&file, bytes as usize)?;
-        // SAFETY: a page at least is mapped (checked above), aligned to a page; every bit pattern is a Header; the fields
+        // SAFETY: the header is mapped (checked above), aligned to a page; every bit pattern is a Header; the fields
         // that are not atomic do not change once the descriptor has left its creator.
         let header = unsafe { &*map.base().cast::<Header>() };
         header.check(bytes)?;

@@ -2,18 +2,24 @@
 //!
 //! ```text
 //! PHALANX_ALGORITHM = rule [ ; rule ]..
-//! rule              = collective : [algorithm] [ , parameter = value ]..
+//! rule              = strict | collective : [algorithm] [ , parameter = value ]..
 //! collective        = barrier | broadcast | reduce | allreduce | all
 //! algorithm         = line | cells | shares | auto
-//! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells
-//!                   | share_cell | share_downs | up_bytes | down_bytes | flat_ranks | line_most | shares_least | shares_square
-//!                   | direct_least | reach_least
+//! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells | share_cell | share_downs
+//!                   | line_most | shares_least | direct_least | reach_least | up_bytes | down_bytes | flat_ranks
 //! ```
 //!
-//! `cell` and `cells` set the up and the down ring alike. What they mean is said at [`Tuning`]'s fields. Values take
-//! the suffixes K and M; `never` is more than any.
+//! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
+//! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the down
+//! ring alike. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken, and from which
+//! shares. `reach_least` is [`Tuning`]'s field for these collectives; `direct_least`, `up_bytes`, `down_bytes` and
+//! `flat_ranks` are its fields for all. Values take the suffixes K and M; `never` is more than any.
+//!
+//! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
+//! algorithm: the bits of a sum are those of a loop over the ranks. Cells take flat trees then.
 
 use super::choice::{Collective, Regime};
+use super::rule::Band;
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 
@@ -41,8 +47,12 @@ impl Tuning {
     pub fn force(&mut self, rules: &str) -> Result<()> {
         let wrong = |why: String| Error::Environment { name: VARIABLE, value: rules.to_owned(), why };
         for rule in rules.split(';').map(str::trim).filter(|rule| !rule.is_empty()) {
+            if rule == "strict" {
+                self.strict = 1;
+                continue;
+            }
             let (what, how) = rule.split_once(':').ok_or_else(|| {
-                wrong(format!("{rule:?} is no rule: write COLLECTIVE:ALGORITHM[,PARAMETER=VALUE..], as in allreduce:shares,leaders=4"))
+                wrong(format!("{rule:?} is no rule: write COLLECTIVE:ALGORITHM[,PARAMETER=VALUE..], as in allreduce:shares,leaders=4, or strict"))
             })?;
             let targets = Collective::meant_by(what.trim()).map_err(wrong)?;
             for part in how.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -77,36 +87,107 @@ impl Tuning {
     fn set(&mut self, name: &str, value: u64, targets: &[Collective]) -> std::result::Result<(), String> {
         let narrow = u32::try_from(value).map_err(|_| format!("{name}={value} is too large"));
         match name {
-            "line_most" => targets.iter().for_each(|&what| self.line_most[what as usize] = value),
-            "shares_least" => targets
-                .iter()
-                .filter(|&&what| Regime::Shares.serves(what))
-                .for_each(|&what| self.shares_least[what as usize] = value),
-            "shares_square" => targets.iter().for_each(|&what| self.shares_square[what as usize] = value),
-            "direct_least" => self.direct_least = value,
-            "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
-            "leaders" => self.leaders = narrow?,
-            "cell" => (self.up_cell, self.down_cell) = (narrow.clone()?, narrow?),
-            "cells" => (self.up_cells, self.down_cells) = (narrow.clone()?, narrow?),
-            "up_cell" => self.up_cell = narrow?,
-            "up_cells" => self.up_cells = narrow?,
-            "down_cell" => self.down_cell = narrow?,
-            "down_cells" => self.down_cells = narrow?,
-            "share_cell" => self.share_cell = narrow?,
-            "share_downs" => self.share_downs = narrow?,
             "up_bytes" => self.up_bytes = narrow?,
             "down_bytes" => self.down_bytes = narrow?,
             "flat_ranks" => self.flat_ranks = narrow?,
+            "direct_least" => self.direct_least = value,
+            "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
+            "line_most" => self.edit(targets, |_, bands| lines_up_to(bands, value))?,
+            "shares_least" => self.edit(targets, |what, bands| {
+                if Regime::Shares.serves(what) {
+                    shares_from(bands, value);
+                }
+            })?,
             _ => {
-                return Err(format!(
-                    "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, share_cell, \
-                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least, shares_square, \
-                     direct_least, reach_least"
-                ));
+                let value = narrow?;
+                let mut known = true;
+                self.edit(targets, |_, bands| {
+                    bands.iter_mut().for_each(|band| known &= set_parameter(band, name, value))
+                })?;
+                if !known {
+                    return Err(format!(
+                        "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, \
+                         share_cell, share_downs, line_most, shares_least, direct_least, reach_least, \
+                         up_bytes, down_bytes, flat_ranks"
+                    ));
+                }
             }
         }
         Ok(())
     }
+
+    /// Changes the bands of all rules for these collectives.
+    fn edit(
+        &mut self,
+        targets: &[Collective],
+        mut change: impl FnMut(Collective, &mut Vec<Band>),
+    ) -> std::result::Result<(), String> {
+        for rule in self.rules_mut() {
+            if let Some(what) = rule.collective().filter(|what| targets.contains(what)) {
+                let mut bands = rule.bands().to_vec();
+                change(what, &mut bands);
+                rule.set_bands(&bands).map_err(|error| match error {
+                    Error::Tuning { why } => why,
+                    other => other.to_string(),
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sets one parameter of a band; false if there is none of this name.
+fn set_parameter(band: &mut Band, name: &str, value: u32) -> bool {
+    match name {
+        "leaders" => band.leaders = value,
+        "cell" => (band.up_cell, band.down_cell) = (value, value),
+        "cells" => (band.up_cells, band.down_cells) = (value, value),
+        "up_cell" => band.up_cell = value,
+        "up_cells" => band.up_cells = value,
+        "down_cell" => band.down_cell = value,
+        "down_cells" => band.down_cells = value,
+        "share_cell" => band.share_cell = value,
+        "share_downs" => band.share_downs = value,
+        _ => return false,
+    }
+    true
+}
+
+/// Lines for messages of up to `most` bytes, and for no others, if there are other bands.
+fn lines_up_to(bands: &mut Vec<Band>, most: u64) {
+    let Some(first) = bands.first().copied() else { return };
+    bands.retain(|band| band.regime() != Some(Regime::Line));
+    let edge = most.saturating_add(1);
+    // Of the bands that begin before the edge, the last one goes on from there.
+    let before = bands.iter().filter(|band| band.from <= edge).count();
+    if let Some(last) = before.checked_sub(1) {
+        bands[last].from = edge;
+        bands.drain(..last);
+    } else if let Some(next) = bands.first_mut() {
+        next.from = edge;
+    }
+    bands.insert(0, Band { from: 0, regime: Regime::Line.number(), ..first });
+}
+
+/// Shares for messages of `least` bytes and more, and for no others; bands of lines stay.
+fn shares_from(bands: &mut Vec<Band>, least: u64) {
+    let Some(last) = bands.last().copied() else { return };
+    let lines = bands.iter().filter(|band| band.regime() == Some(Regime::Line)).count();
+    let end_of_lines = bands.get(lines).map_or(0, |band| band.from);
+    let edge = least.max(end_of_lines);
+    let mut shares = Band { from: edge, regime: Regime::Shares.number(), ..last };
+    if let Some(band) = bands.iter().find(|band| band.regime() == Some(Regime::Shares)) {
+        shares = Band { from: edge, ..*band };
+    }
+    // Where shares were and are not any more, cells are.
+    bands
+        .iter_mut()
+        .filter(|band| band.regime() == Some(Regime::Shares))
+        .for_each(|band| band.regime = Regime::Cells.number());
+    bands.retain(|band| band.from < edge);
+    bands
+        .dedup_by(|later, earlier| later.regime == earlier.regime && Band { from: earlier.from, ..*later } == *earlier);
+    bands.push(shares);
 }
 
 /// A number with an optional suffix K, M or G.
@@ -124,24 +205,51 @@ pub fn number_of_bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::Vector;
+    use crate::select::{Choice, Vector};
 
-    fn vector(bytes: usize, element: usize) -> Vector {
-        Vector { element, align: element.min(8), ..Vector::of_bytes(bytes) }
+    fn choose(tuning: &Tuning, what: Collective, bytes: usize) -> Choice {
+        tuning.select(8, 1).choose(what, Vector { element: 8, align: 8, ..Vector::of_bytes(bytes) }).unwrap()
     }
 
     #[test]
     fn rules_are_read() {
         let mut tuning = Tuning::default();
         tuning.force("allreduce:shares,leaders=4; broadcast:cells,cell=16K,cells=8").unwrap();
-        let choice = tuning.choose(Collective::Allreduce, vector(8, 8), 8).unwrap();
+        let choice = choose(&tuning, Collective::Allreduce, 8);
         assert_eq!((choice.regime, choice.leaders), (Regime::Shares, 4));
-        let choice = tuning.choose(Collective::Broadcast, vector(8, 1), 8).unwrap();
+        let choice = choose(&tuning, Collective::Broadcast, 8);
         assert_eq!((choice.regime, choice.down_cell, choice.down_slots), (Regime::Cells, 16384, 8));
-        assert_eq!(tuning.choose(Collective::Reduce, vector(8, 8), 8).unwrap().regime, Regime::Line);
+        assert_eq!(choose(&tuning, Collective::Reduce, 8).regime, Regime::Line);
+        assert_ne!(choose(&tuning, Collective::Reduce, 2000).up_cell, 16384, "another collective's");
         tuning.force("all:cells").unwrap();
-        assert_eq!(tuning.choose(Collective::Reduce, vector(8, 8), 8).unwrap().regime, Regime::Cells);
-        assert_eq!(tuning.choose(Collective::Barrier, vector(0, 1), 8).unwrap().regime, Regime::Line);
+        assert_eq!(choose(&tuning, Collective::Reduce, 8).regime, Regime::Cells);
+        assert_eq!(choose(&tuning, Collective::Barrier, 0).regime, Regime::Line);
+        tuning.force("all:auto; strict").unwrap();
+        assert_eq!(choose(&tuning, Collective::Reduce, 8).regime, Regime::Line);
+        assert!(choose(&tuning, Collective::Allreduce, 2000).flat && tuning.select(3, 1).is_strict());
+    }
+
+    #[test]
+    fn edges_of_bands_move() {
+        for what in [Collective::Reduce, Collective::Allreduce] {
+            for (lines, shares) in [(0, 1), (8, 16), (120, 1504), (504, 8), (2000, 3000), (0, 1 << 30)] {
+                let mut tuning = Tuning::default();
+                tuning.force(&format!("{what}:line_most={lines},shares_least={shares}")).unwrap();
+                for bytes in (0..5000).step_by(8) {
+                    let expected = match bytes {
+                        bytes if bytes <= lines => Regime::Line,
+                        bytes if bytes >= shares => Regime::Shares,
+                        _ => Regime::Cells,
+                    };
+                    assert_eq!(choose(&tuning, what, bytes).regime, expected, "{what} of {bytes}, {lines}, {shares}");
+                }
+            }
+        }
+        let mut tuning = Tuning::default();
+        tuning.force("all:line_most=64,shares_least=3000,leaders=3").unwrap();
+        assert_eq!(choose(&tuning, Collective::Broadcast, 64).regime, Regime::Line);
+        assert_eq!(choose(&tuning, Collective::Broadcast, 4096).regime, Regime::Cells);
+        assert_eq!(choose(&tuning, Collective::Allreduce, 4096).leaders, 3);
     }
 
     #[test]
@@ -155,16 +263,10 @@ mod tests {
             ("reduce:cells,size=4", "no parameter"),
             ("reduce:cells,cell=100", "multiples of 64"),
             ("reduce:cells,cells=1", "up_cells"),
+            ("strictly", "or strict"),
         ] {
             let error = Tuning::default().force(rules).unwrap_err().to_string();
             assert!(error.contains(word), "{rules}: {error}");
         }
-    }
-
-    #[test]
-    fn large_elements_are_refused_alike_before_any_flag_moves() {
-        let tuning = Tuning::default();
-        assert!(tuning.choose(Collective::Allreduce, vector(1 << 20, 1 << 16), 4).is_err());
-        assert!(tuning.choose(Collective::Allreduce, vector(1 << 14, 1 << 14), 4).is_ok());
     }
 }

@@ -1,190 +1,127 @@
 //! The table.
 
-use super::choice::{Choice, Collective, Regime, Vector};
+use super::choice::{Collective, Regime};
+use super::default;
+use super::rule::{EMPTY, Rule};
+use super::selection::Selection;
 use crate::error::{Error, Result};
-use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
-use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
+use crate::segment::layout::MOST_RANKS;
 
-/// The parameters of the choice. Every rank of a job sees the one that its creator wrote into the segment.
-///
-/// Cells and trees of the broadcast and of the reduction are set apart: the *up* ring serves gather steps and shares, the
-/// *down* ring release steps and results.
+/// The most rules of a table.
+pub const MOST_RULES: usize = 48;
+
+/// The table by which calls choose: rules, of which the first one that fits counts. Every rank of a job sees the one that its
+/// creator wrote into the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tuning {
-    /// Bytes up to which a collective takes lines, by [`Collective`].
-    pub line_most: [u64; 4],
-    /// Bytes from which a collective takes shares, by [`Collective`]; `u64::MAX` for never.
-    pub shares_least: [u64; 4],
-    /// The same for each pair of ranks (bytes by the square of their number): a share must be long enough for the p
-    /// contributions that are folded to it, and there are p shares.
-    pub shares_square: [u64; 4],
+    /// `length` rules; what follows is none.
+    rules: [Rule; MOST_RULES],
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
     pub direct_least: u64,
     /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
     /// for never.
     pub reach_least: [u64; 4],
-    /// The regime that is forced on a collective, by [`Collective`]: 0 for none, else the [`Regime`]'s number.
-    pub forced: [u32; 4],
+    length: u32,
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
     pub flat_ranks: u32,
-    /// Leaders among whom shares are divided; 0 for all ranks.
-    pub leaders: u32,
-    /// Bytes of an up cell, and their number, where trees are used.
-    pub up_cell: u32,
-    /// Number of up cells where trees are used.
-    pub up_cells: u32,
-    /// Bytes of a down cell where trees are used.
-    pub down_cell: u32,
-    /// Number of down cells where trees are used.
-    pub down_cells: u32,
-    /// The most bytes of a slice of a share.
-    pub share_cell: u32,
-    /// Down cells of a leader.
-    pub share_downs: u32,
+    /// The regime that is forced on a collective, by [`Collective`]: 0 for none, else the [`Regime`]'s number.
+    pub forced: [u32; 4],
     /// Bytes of up cells a rank; 0 to derive them from the number of ranks.
     pub up_bytes: u32,
     /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
     pub down_bytes: u32,
+    /// 1 to combine contributions in rank order, one after the other, in every call.
+    pub strict: u32,
     /// 1 to print what is chosen, once for each kind of call.
     pub debug: u32,
-    /// Keeps the size a multiple of eight.
-    pub reserved: u32,
 }
 
+/// Ranks up to which lines are exchanged flat, where nobody says otherwise.
+pub const FLAT_RANKS: u32 = 32;
+
+/// [`Tuning::direct_least`], where nobody says otherwise.
+pub const DIRECT_LEAST: u64 = 1;
+
+/// [`Tuning::reach_least`], where nobody says otherwise.
+pub const REACH_LEAST: [u64; 4] = [u64::MAX, 64 * 1024, u64::MAX, u64::MAX];
+
 impl Default for Tuning {
+    /// The built-in table.
     fn default() -> Self {
-        Self {
-            line_most: [0, 504, 504, 504],
-            shares_least: [u64::MAX, u64::MAX, 6 * 1024, 2 * 1024],
-            shares_square: [0, 0, 0, 512],
-            direct_least: 1,
-            reach_least: [u64::MAX, 64 * 1024, u64::MAX, u64::MAX],
-            forced: [0; 4],
-            flat_ranks: 32,
-            leaders: 0,
-            up_cell: 8 * 1024,
-            up_cells: 4,
-            down_cell: 32 * 1024,
-            down_cells: 4,
-            share_cell: 64 * 1024,
-            share_downs: 2,
-            up_bytes: 0,
-            down_bytes: 0,
-            debug: 0,
-            reserved: 0,
-        }
+        let mut table = Self::nothing();
+        table.length = default::RULES.len() as u32;
+        table.rules[..default::RULES.len()].copy_from_slice(default::RULES);
+        table
     }
 }
 
 impl Tuning {
-    /// Bytes of up cells a rank of a communicator of `size` ranks owns.
-    #[must_use]
-    pub fn up_area(&self, size: usize) -> usize {
-        let derived = if size <= 64 { 256 * 1024 } else { 128 * 1024 };
-        let area = if self.up_bytes == 0 { derived } else { self.up_bytes as usize };
-        area.max(least_up_slots(size) * LINE).max(self.up_cell as usize * self.up_cells as usize)
-    }
-
-    /// Bytes of down cells a rank of a communicator of `size` ranks owns.
-    #[must_use]
-    pub fn down_area(&self, size: usize) -> usize {
-        let derived = if size <= 64 { 128 * 1024 } else { 64 * 1024 };
-        let area = if self.down_bytes == 0 { derived } else { self.down_bytes as usize };
-        area.max(LEAST_DOWN_SLOTS * LINE).max(self.down_cell as usize * self.down_cells as usize)
-    }
-
-    /// Bytes from which `what` takes shares on `size` ranks.
-    fn shares_from(&self, what: Collective, size: usize) -> u64 {
-        let square = (size * size) as u64;
-        self.shares_least[what as usize].max(self.shares_square[what as usize].saturating_mul(square))
-    }
-
-    /// The layout of the block of a communicator of `size` ranks.
-    pub(crate) fn block_layout(&self, size: usize) -> BlockLayout {
-        BlockLayout::new(size, self.up_area(size), self.down_area(size))
-    }
-
-    /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no further
-    /// choice.
-    pub(crate) fn slot_below(&self, what: Collective, size: usize) -> usize {
-        let lines = match Regime::from_number(self.forced[what as usize]) {
-            None => self.line_most[what as usize] as usize,
-            Some(Regime::Line) => SLOT_PAYLOAD,
-            Some(_) => return 0,
-        };
-        // With tracing, every call goes the long way, which says what it chose.
-        if size > self.flat_ranks as usize || self.debug != 0 { 0 } else { lines.min(SLOT_PAYLOAD) + 1 }
-    }
-
-    /// What a call on a vector takes on `size` ranks.
-    ///
-    /// An operator that does not commute never takes a tree deeper than one.
-    ///
-    /// # Errors
-    /// `Tuning` when an element is larger than a cell can be: the same on all ranks, before any flag moves.
-    pub fn choose(&self, what: Collective, vector: Vector, size: usize) -> Result<Choice> {
-        let Vector { bytes, commutative, .. } = vector;
-        let element = vector.element.max(1);
-        let regime = match Regime::from_number(self.forced[what as usize]) {
-            Some(regime) => regime,
-            None if bytes as u64 <= self.line_most[what as usize] && vector.fits_lines() => Regime::Line,
-            None if bytes as u64 >= self.shares_from(what, size) => Regime::Shares,
-            None => Regime::Cells,
-        };
-        // What cannot be cut into lines goes through cells.
-        let regime = if regime == Regime::Line && !vector.fits_lines() { Regime::Cells } else { regime };
-        let flat = size <= self.flat_ranks as usize || !commutative;
-        match regime {
-            Regime::Line => {
-                Ok(Choice { regime, flat, leaders: 1, up_cell: 0, up_slots: 0, down_cell: 0, down_slots: 0 })
-            }
-            Regime::Cells => {
-                let (up_cell, up_slots) =
-                    fit(self.up_cell as usize, self.up_cells as usize, element, self.up_area(size), 2)?;
-                let (down_cell, down_slots) =
-                    fit(self.down_cell as usize, self.down_cells as usize, element, self.down_area(size), 2)?;
-                let down_slots = down_slots.min(MOST_DOWN_SLOTS);
-                Ok(Choice { regime, flat: !commutative, leaders: 1, up_cell, up_slots, down_cell, down_slots })
-            }
-            Regime::Shares => self.choose_shares(self.leaders as usize, vector, size),
+    const fn nothing() -> Self {
+        Self {
+            rules: [EMPTY; MOST_RULES],
+            direct_least: DIRECT_LEAST,
+            reach_least: REACH_LEAST,
+            length: 0,
+            flat_ranks: FLAT_RANKS,
+            forced: [0; 4],
+            up_bytes: 0,
+            down_bytes: 0,
+            strict: 0,
+            debug: 0,
         }
     }
 
-    /// The parameters of shares for `leaders` leaders (0: all ranks).
+    /// A table of these rules, and of the built-in ones for what they do not speak of.
     ///
     /// # Errors
-    /// `Tuning` when an element is larger than a cell can be.
-    pub(crate) fn choose_shares(&self, leaders: usize, vector: Vector, size: usize) -> Result<Choice> {
-        let element = vector.element.max(1);
-        let leaders = match leaders {
-            0 => size,
-            some => some.min(size),
-        };
-        let up_slots = least_up_slots(leaders);
-        let down_slots = (self.share_downs as usize).clamp(LEAST_DOWN_SLOTS, MOST_DOWN_SLOTS);
-        let most = (self.up_area(size) / up_slots).min(self.down_area(size) / down_slots);
-        let cell = (self.share_cell as usize).min(most) / LINE * LINE;
-        let cell = cell.max(round_up(element, LINE));
-        if cell > most {
-            return Err(too_large(element, most));
+    /// `Tuning` when they are too many, or one cannot be carried out.
+    pub fn of(rules: &[Rule]) -> Result<Self> {
+        let mut table = Self::nothing();
+        let rules = || rules.iter().chain(default::RULES);
+        let length = rules().count();
+        if length > MOST_RULES {
+            return Err(Error::Tuning {
+                why: format!("{length} rules with the built-in ones; there can be {MOST_RULES}"),
+            });
         }
-        let regime = Regime::Shares;
-        Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
+        table.length = length as u32;
+        table.rules.iter_mut().zip(rules()).for_each(|(place, rule)| *place = *rule);
+        table.check()?;
+        Ok(table)
     }
 
-    /// Refuses a table that could not be carried out.
+    /// The rules, of which the first one that fits counts.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules[..(self.length as usize).min(MOST_RULES)]
+    }
+
+    pub(super) fn rules_mut(&mut self) -> &mut [Rule] {
+        &mut self.rules[..(self.length as usize).min(MOST_RULES)]
+    }
+
+    /// What counts on a communicator of `size` ranks, in a job with `crowd` ranks for each core (rounded up).
+    #[must_use]
+    pub fn select(&self, size: usize, crowd: u32) -> Selection {
+        Selection::new(self, size, crowd)
+    }
+
+    /// The rule for calls of `what`.
+    pub(super) fn rule(&self, what: Collective, size: usize, crowd: u32) -> Option<&Rule> {
+        let mut fitting = self.rules().iter().filter(|rule| rule.fits(what, size, crowd));
+        match self.strict {
+            0 => fitting.find(|rule| !rule.is_strict()),
+            _ => fitting.clone().find(|rule| rule.is_strict()).or_else(|| fitting.next()),
+        }
+    }
+
+    /// Refuses a table that could not be carried out, or has no answer to some call.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |why: String| Err(Error::Tuning { why });
         for (name, value, least, most) in [
-            ("flat_ranks", self.flat_ranks, 1, 256),
-            ("leaders", self.leaders, 0, 256),
-            ("up_cell", self.up_cell, LINE as u32, 1 << 26),
-            ("up_cells", self.up_cells, 2, 64),
-            ("down_cell", self.down_cell, LINE as u32, 1 << 26),
-            ("down_cells", self.down_cells, 2, 64),
-            ("share_cell", self.share_cell, LINE as u32, 1 << 26),
-            ("share_downs", self.share_downs, 2, 64),
+            ("flat_ranks", self.flat_ranks, 1, MOST_RANKS as u32),
+            ("the number of rules", self.length, 0, MOST_RULES as u32),
             ("up_bytes", self.up_bytes, 0, 1 << 28),
             ("down_bytes", self.down_bytes, 0, 1 << 28),
         ] {
@@ -192,13 +129,14 @@ impl Tuning {
                 return refuse(format!("{name} = {value} is not within {least}..={most}"));
             }
         }
-        if !(self.up_cell as usize).is_multiple_of(LINE) || !(self.down_cell as usize).is_multiple_of(LINE) {
-            return refuse(format!(
-                "cells of {} and {} bytes: they must be multiples of {LINE}",
-                self.up_cell, self.down_cell
-            ));
-        }
+        self.rules().iter().try_for_each(Rule::check)?;
         for what in Collective::ALL {
+            let answers = |size: usize| self.rules().iter().any(|rule| rule.fits_all_crowds(what, size));
+            if let Some(size) = (1..=MOST_RANKS).find(|&size| !answers(size)) {
+                return refuse(format!(
+                    "there is no rule for {what} on {size} ranks, however many there are for each core"
+                ));
+            }
             let forced = self.forced[what as usize];
             let regime = Regime::from_number(forced);
             if forced != 0 && !regime.is_some_and(|regime| regime.serves(what)) {
@@ -209,18 +147,12 @@ impl Tuning {
     }
 }
 
-/// Cells large enough for an element, and as many of them as were asked for if the area holds them.
-fn fit(cell: usize, cells: usize, element: usize, area: usize, least: usize) -> Result<(usize, usize)> {
-    let cell = cell.max(round_up(element, LINE));
-    let cells = cells.min(area / cell);
-    if cells < least { Err(too_large(element, area / least)) } else { Ok((cell, cells)) }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn too_large(element: usize, most: usize) -> Error {
-    Error::Tuning {
-        why: format!(
-            "an element of {element} bytes does not fit a cell of at most {most} bytes; \
-             use a vector of smaller elements, or larger cells (PHALANX_ALGORITHM=all:up_bytes=..,down_bytes=..)"
-        ),
+    #[test]
+    fn the_built_in_table_can_be_carried_out() {
+        Tuning::default().check().unwrap();
     }
 }

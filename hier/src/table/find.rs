@@ -1,0 +1,164 @@
+//! Which table a job takes: the environment's word, or what lies in the usual place.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use shm_core::Error;
+use shm_core::job::JobSpec;
+
+use super::{Fingerprint, Table};
+use crate::rules::{self, TreeRules};
+
+/// The variable that names a file: `FILE`, `adapt:FILE` for one that was measured on another machine, `none` for the
+/// built-in table.
+pub const VARIABLE: &str = "PHALANX_TABLE";
+
+/// Which table is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Asked {
+    /// The one in the usual place, if there is one and it was measured here.
+    Usual(Option<PathBuf>),
+    /// The built-in one.
+    #[default]
+    BuiltIn,
+    /// This one.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Whether it may be one of another machine.
+        adapt: bool,
+    },
+}
+
+/// A table that was looked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The table, and where it was.
+    pub table: Option<(Table, PathBuf)>,
+    /// What to tell the user, once.
+    pub remark: Option<String>,
+}
+
+/// `$XDG_CONFIG_HOME/phalanx/table.toml`, or the same in `$HOME/.config`.
+#[must_use]
+pub fn default_place() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
+    let folder = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(folder.join("phalanx").join("table.toml"))
+}
+
+impl Asked {
+    /// What the value of [`VARIABLE`] asks for.
+    #[must_use]
+    pub fn from_value(value: Option<&str>) -> Self {
+        match value {
+            None => Asked::Usual(default_place()),
+            Some("" | "none") => Asked::BuiltIn,
+            Some(value) => match value.strip_prefix("adapt:") {
+                Some(path) => Asked::File { path: path.into(), adapt: true },
+                None => Asked::File { path: value.into(), adapt: false },
+            },
+        }
+    }
+
+    /// What this process's environment asks for.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        Self::from_value(std::env::var(VARIABLE).ok().as_deref())
+    }
+
+    /// Looks for it.
+    ///
+    /// # Errors
+    /// `Environment`: the file that was named cannot be read, or was measured on another machine; a file is no table.
+    pub fn find(&self, machine: impl FnOnce() -> Fingerprint) -> Result<Found, Error> {
+        match self {
+            Asked::BuiltIn | Asked::Usual(None) => Ok(Found::default()),
+            Asked::File { path, adapt } => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| wrong(path, format!("it cannot be read: {error}")))?;
+                let table = read(path, &text)?;
+                let differences = machine().differences(&table.machine);
+                if differences.is_empty() {
+                    return Ok(Found { table: Some((table, path.clone())), remark: None });
+                }
+                let differences = differences.join("; ");
+                if !adapt {
+                    let why = format!(
+                        "it was measured on another machine (this one has {differences}): measure this one with \
+                         `phalanx tune`, or take it all the same with {VARIABLE}=adapt:{}",
+                        path.display()
+                    );
+                    return Err(wrong(path, why));
+                }
+                let remark = format!(
+                    "{} was measured on another machine (this one has {differences}); its rules are taken by ranks and ranks per core",
+                    path.display()
+                );
+                // What messages cost is no matter of the processor.
+                Ok(Found { table: Some((table, path.clone())), remark: Some(remark) })
+            }
+            Asked::Usual(Some(path)) => {
+                // What is not there, or may not be read, is not asked for.
+                let Ok(text) = std::fs::read_to_string(path) else { return Ok(Found::default()) };
+                let table = read(path, &text)?;
+                let differences = machine().differences(&table.machine);
+                if differences.is_empty() {
+                    return Ok(Found { table: Some((table, path.clone())), remark: None });
+                }
+                let remark = format!(
+                    "{} was measured on another machine (this one has {}): the built-in table is taken; \
+                     `phalanx tune` measures this machine, {VARIABLE}=none ends this message",
+                    path.display(),
+                    differences.join("; ")
+                );
+                Ok(Found { table: None, remark: Some(remark) })
+            }
+        }
+    }
+}
+
+/// The table that this process's environment asks for; remarks go to standard error, once in a process.
+///
+/// # Errors
+/// As of [`Asked::find`].
+pub fn found(asked: &Asked) -> Result<Option<Table>, Error> {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let found = asked.find(Fingerprint::of_this_machine)?;
+    if let Some(remark) = &found.remark {
+        SAID.call_once(|| eprintln!("phalanx: {remark}"));
+    }
+    Ok(found.table.map(|(table, _)| table))
+}
+
+/// A job of `ranks` ranks, and its trees, as a table and, before it, the environment's `PHALANX_ALGORITHM` and
+/// `PHALANX_TREES` want them.
+///
+/// # Errors
+/// `Environment` when a variable or a table is not understood; `Tuning` when it cannot be carried out.
+pub(crate) fn job_spec(ranks: usize, asked: &Asked) -> Result<(JobSpec, TreeRules), Error> {
+    let mut spec = JobSpec::new(ranks)?;
+    let mut trees = TreeRules::from_environment()?;
+    if let Some(table) = found(asked)? {
+        let debug = spec.tuning.debug;
+        spec.tuning = table.tuning()?;
+        spec.tuning.debug = debug;
+        if let Ok(rules) = std::env::var("PHALANX_ALGORITHM") {
+            spec.tuning.force(&rules)?;
+        }
+        if std::env::var_os(rules::VARIABLE).is_none() {
+            trees = table.trees;
+        }
+    }
+    Ok((spec, trees))
+}
+
+fn read(path: &Path, text: &str) -> Result<Table, Error> {
+    Table::from_toml(text).map_err(|flaw| {
+        wrong(path, format!("{flaw}; mend it, measure anew with `phalanx tune`, or do without with {VARIABLE}=none"))
+    })
+}
+
+fn wrong(path: &Path, why: String) -> Error {
+    Error::Environment { name: VARIABLE, value: path.display().to_string(), why }
+}

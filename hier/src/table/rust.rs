@@ -1,0 +1,59 @@
+//! The built-in table's source: shm-core, which reads no files, has its rules as constants.
+
+use std::fmt::Write;
+
+use shm_core::Collective;
+use shm_core::select::{Band, Regime};
+
+use super::Table;
+
+impl Table {
+    /// The text of `shm-core/src/select/default.rs` for these rules. Ranks per core are not in it: the built-in table is for
+    /// all machines.
+    #[must_use]
+    pub fn to_rust(&self) -> String {
+        let mut text = "\
+//! The built-in table, in the words of `hier/src/table/default.toml`: `scripts/default-table` writes both.
+
+use super::choice::Collective::{Allreduce, Barrier, Broadcast, Reduce};
+use super::rule::{Band, Rule};
+
+/// The rules; the first one that fits counts.
+#[rustfmt::skip]
+pub(super) const RULES: &[Rule] = &[
+"
+        .to_owned();
+        for rule in &self.rules {
+            let Some(what) = rule.collective() else { continue };
+            let bands: Vec<String> = rule.bands().iter().map(|band| constructor(what, band)).collect();
+            let (least, most) = rule.ranks().into_inner();
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                text,
+                "    Rule::built_in({what:?}, ({least}, {most}), {}, &[{}]),",
+                rule.is_strict(),
+                bands.join(", ")
+            );
+        }
+        text.push_str("];\n");
+        text
+    }
+}
+
+fn constructor(what: Collective, band: &Band) -> String {
+    let usual = Band::new(0, Regime::Cells);
+    let up =
+        if what == Collective::Broadcast { (usual.up_cells, usual.up_cell) } else { (band.up_cells, band.up_cell) };
+    let down = if what == Collective::Reduce {
+        (usual.down_cells, usual.down_cell)
+    } else {
+        (band.down_cells, band.down_cell)
+    };
+    match band.regime() {
+        Some(Regime::Cells) => format!("Band::cells({}, {up:?}, {down:?})", band.from),
+        Some(Regime::Shares) => {
+            format!("Band::shares({}, {}, {}, {})", band.from, band.leaders, band.share_cell, band.share_downs)
+        }
+        _ => format!("Band::line({})", band.from),
+    }
+}

@@ -1,0 +1,154 @@
+//! A table as text for people, with a remark beside each choice.
+
+use std::fmt::Write;
+
+use shm_core::Collective;
+use shm_core::segment::layout::MOST_RANKS;
+use shm_core::select::{Band, Regime, Rule};
+
+use super::read::VERSION;
+use super::{NetworkTable, Table};
+use crate::across::Line;
+
+const HEAD: &str = "\
+# Phalanx: what collective calls take, by message size. `phalanx tune` writes such files.
+#
+# PHALANX_TABLE=FILE takes one for a job; it is taken unasked where it lies at $XDG_CONFIG_HOME/phalanx/table.toml.
+# The first rule that fits counts; what no rule speaks of is as in the built-in table. Sizes are bytes, K and M.
+#   line    stamp and payload in one cache line        cells   trees, pipelined; number x bytes of cells up and down
+#   shares  every leader folds a share of the vector, in slices of at most so many bytes
+";
+
+impl Table {
+    /// The text; [`from_toml`](Table::from_toml) reads it.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = HEAD.to_owned();
+        let machine = &self.machine;
+        // Writing to a String does not fail.
+        let _ = write!(
+            text,
+            "\nversion = {VERSION}\n\n[machine]\nmodel = {}\npackages = {}\ncores = {}\npus = {}\nl2 = {}\nl3 = {}\n",
+            quoted(&machine.model),
+            machine.packages,
+            machine.cores,
+            machine.pus,
+            size(machine.l2),
+            size(machine.l3)
+        );
+        let _ = write!(
+            text,
+            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n# Bytes from which buffers in shared memory are used where they lie, and private ones are read by kernel-assisted copies.\ndirect_from = {}\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
+            self.flat_ranks,
+            threshold(self.direct_least),
+            Collective::ALL.map(|what| format!("{what} = {}", threshold(self.reach_least[what as usize]))).join(", "),
+            quoted(&self.trees.to_string())
+        );
+        for (at, rule) in self.rules.iter().enumerate() {
+            write_rule(&mut text, rule, self.remarks.get(at).map_or(&[], Vec::as_slice));
+        }
+        if let Some(network) = &self.network {
+            write_network(&mut text, network);
+        }
+        text
+    }
+}
+
+fn write_rule(text: &mut String, rule: &Rule, remarks: &[String]) {
+    let Some(what) = rule.collective() else { return };
+    let _ = write!(text, "\n[[rules]]\ncollective = \"{what}\"\n");
+    let (least, most) = rule.ranks().into_inner();
+    if (least, most) != (1, MOST_RANKS as u32) {
+        let _ = writeln!(text, "ranks = \"{least}..{most}\"");
+    }
+    let (least, most) = rule.crowd().into_inner();
+    if (least, most) != (1, u32::MAX) {
+        let most = if most == u32::MAX { String::new() } else { most.to_string() };
+        let _ = writeln!(text, "ranks_per_core = \"{least}..{most}\"");
+    }
+    if rule.is_strict() {
+        text.push_str("order = \"rank\"\n");
+    }
+    text.push_str("ladder = [\n");
+    for (at, band) in rule.bands().iter().enumerate() {
+        let row = row(what, band);
+        match remarks.get(at).filter(|remark| !remark.is_empty()) {
+            Some(remark) => {
+                let _ = writeln!(text, "  {row},  # {}", remark.replace('\n', " "));
+            }
+            None => {
+                let _ = writeln!(text, "  {row},");
+            }
+        }
+    }
+    text.push_str("]\n");
+}
+
+/// A row of a ladder; of the parameters, those that mean something there.
+fn row(what: Collective, band: &Band) -> String {
+    let from = size(band.from);
+    let cells = |name, number, bytes: u32| format!(", {name} = \"{number} x {}\"", bare(u64::from(bytes)));
+    match band.regime() {
+        Some(Regime::Cells) => {
+            let up =
+                if what == Collective::Broadcast { String::new() } else { cells("up", band.up_cells, band.up_cell) };
+            let down =
+                if what == Collective::Reduce { String::new() } else { cells("down", band.down_cells, band.down_cell) };
+            format!("{{ from = {from}, take = \"cells\"{up}{down} }}")
+        }
+        Some(Regime::Shares) => {
+            let leaders = if band.leaders == 0 { "\"all\"".to_owned() } else { band.leaders.to_string() };
+            let (slice, downs) = (size(u64::from(band.share_cell)), band.share_downs);
+            format!(
+                "{{ from = {from}, take = \"shares\", leaders = {leaders}, slice = {slice}, down_cells = {downs} }}"
+            )
+        }
+        _ => format!("{{ from = {from}, take = \"line\" }}"),
+    }
+}
+
+fn write_network(text: &mut String, network: &NetworkTable) {
+    let line = |line: Line| format!("{{ latency_us = {:?}, us_per_kib = {:?} }}", line.latency, line.per_byte * 1024.0);
+    let _ = write!(
+        text,
+        "\n# Across nodes; taken on so many nodes with so many ranks each. Rows as in PHALANX_CLUSTER.\n[network]\n\
+         nodes = {}\nranks_a_node = {}\nshift = {}\nexchange = {}\n",
+        network.nodes,
+        network.ranks_a_node,
+        line(network.model.shift),
+        line(network.model.exchange)
+    );
+    for rule in &network.rules {
+        let _ = write!(text, "\n[[network.rules]]\ncollective = \"{}\"\nladder = [\n", rule.what);
+        for band in &rule.bands {
+            let _ = writeln!(text, "  {{ from = {}, take = {} }},", size(band.from), quoted(&band.take));
+        }
+        text.push_str("]\n");
+    }
+}
+
+/// A number of bytes, or never.
+fn threshold(bytes: u64) -> String {
+    if bytes == u64::MAX { "\"never\"".to_owned() } else { size(bytes) }
+}
+
+/// A number of bytes as TOML: plain, or text with a unit.
+fn size(bytes: u64) -> String {
+    let bare = bare(bytes);
+    if bare.ends_with(['K', 'M']) { format!("\"{bare}\"") } else { bare }
+}
+
+/// A number of bytes with the largest unit that leaves it whole.
+pub(crate) fn bare(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let plain: String = text.chars().filter(|character| !character.is_control()).collect();
+    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+}

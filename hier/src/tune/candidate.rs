@@ -1,0 +1,96 @@
+//! What is compared.
+
+use shm_core::select::{Band, Regime, Rule, Selection};
+use shm_core::{Collective, Error, Tuning};
+
+use crate::rules::TreeRules;
+use crate::table::bare;
+
+/// A way to carry a call out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Regime and parameters, from 0 bytes on.
+    pub band: Band,
+    /// The trees.
+    pub trees: TreeRules,
+    /// Whether contributions are combined in rank order.
+    pub strict: bool,
+    /// Whether lines are exchanged flat.
+    pub flat: bool,
+}
+
+/// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
+const CELLS: [(u32, u32); 4] = [(4, 8 << 10), (4, 32 << 10), (2, 64 << 10), (8, 16 << 10)];
+/// Slices of shares.
+const SLICES: [u32; 2] = [16 << 10, 64 << 10];
+/// Lines for longer messages have never won.
+const LONGEST_LINES: usize = 4 << 10;
+
+impl Candidate {
+    /// A table that has it for all messages.
+    ///
+    /// # Errors
+    /// `Tuning` when it cannot be carried out.
+    pub fn tuning(&self, what: Collective) -> Result<Tuning, Error> {
+        let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?])?;
+        tuning.strict = u32::from(self.strict);
+        tuning.flat_ranks = if self.flat { shm_core::select::FLAT_RANKS } else { 1 };
+        Ok(tuning)
+    }
+
+    /// Its name: the same for the same candidate, in every run.
+    #[must_use]
+    pub fn name(&self, what: Collective) -> String {
+        let band = &self.band;
+        let cells = |number: u32, bytes: u32| format!("{number}x{}", bare(u64::from(bytes)));
+        let mut name = match band.regime() {
+            Some(Regime::Cells) => match what {
+                Collective::Broadcast => format!("cells {}", cells(band.down_cells, band.down_cell)),
+                Collective::Reduce => format!("cells {}", cells(band.up_cells, band.up_cell)),
+                _ => format!("cells {} {}", cells(band.up_cells, band.up_cell), cells(band.down_cells, band.down_cell)),
+            },
+            Some(Regime::Shares) => {
+                let leaders = if band.leaders == 0 { "all".to_owned() } else { band.leaders.to_string() };
+                format!("shares {leaders} {}", bare(u64::from(band.share_cell)))
+            }
+            _ if self.flat => "line".to_owned(),
+            _ => "line over trees".to_owned(),
+        };
+        if self.strict {
+            name.push_str(" strict");
+        }
+        name
+    }
+}
+
+/// The candidates for a message: first the one that the built-in table takes.
+pub(super) fn candidates(
+    what: Collective,
+    bytes: usize,
+    ranks: usize,
+    strict: bool,
+    built_in: &Selection,
+    trees: &TreeRules,
+) -> Vec<Candidate> {
+    let make = |band: Band| Candidate { band: Band { from: 0, ..band }, trees: trees.clone(), strict, flat: true };
+    let usual = built_in.bands(what).iter().rfind(|band| band.from <= bytes as u64);
+    let mut all: Vec<Candidate> = usual.into_iter().map(|&band| make(band)).collect();
+    if bytes <= LONGEST_LINES {
+        all.push(make(Band::line(0)));
+    }
+    if Regime::Cells.serves(what) {
+        let wanted = CELLS.iter().enumerate().filter(|&(at, &(_, cell))| at == 0 || bytes > cell as usize / 4);
+        all.extend(wanted.map(|(_, &cells)| make(Band::cells(0, cells, cells))));
+    }
+    if Regime::Shares.serves(what) && bytes >= 512 {
+        let slices =
+            SLICES.iter().enumerate().filter(|&(at, &slice)| at + 1 == SLICES.len() || bytes / ranks > slice as usize);
+        all.extend(slices.map(|(_, &slice)| make(Band::shares(0, 0, slice, 2))));
+        if ranks > 2 {
+            all.push(make(Band::shares(0, (ranks / 2) as u32, 64 << 10, 2)));
+        }
+    }
+    let mut names = std::collections::HashSet::new();
+    all.retain(|candidate| names.insert(candidate.name(what)));
+    all
+}

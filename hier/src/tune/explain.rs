@@ -1,0 +1,77 @@
+//! The findings as a table, and as text.
+
+use std::fmt::Write;
+
+use shm_core::segment::layout::MOST_RANKS;
+use shm_core::select::{Band, Rule};
+use shm_core::{Collective, Error};
+
+use super::Findings;
+use crate::table::{Fingerprint, Table, bare};
+
+/// The table of what was found on some numbers of ranks, rising. Each counts for the numbers that it is the next to, and the
+/// last one for all that are larger.
+///
+/// # Errors
+/// `Tuning` when there are too many rules.
+pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Error> {
+    let mut table = Table::new(machine);
+    let barrier = Rule::new(Collective::Barrier, &[Band::line(0)])?;
+    table.rules.push(barrier);
+    table.remarks.push(Vec::new());
+    let mut trees: Vec<String> = Vec::new();
+    let mut least = 1;
+    for (at, found) in findings.iter().enumerate() {
+        let most = if at + 1 == findings.len() { MOST_RANKS } else { found.ranks };
+        let part = |part: &String| part.replacen(&format!("({})", found.ranks), &format!("({least}..{most})"), 1);
+        trees.extend(found.tree_parts.iter().map(part));
+        if found.flat_lines_lose {
+            table.flat_ranks = table.flat_ranks.min((least - 1).max(1) as u32);
+        }
+        for finding in &found.collectives {
+            let bands: Vec<Band> = finding
+                .ladder
+                .iter()
+                .map(|(from, candidate, _)| Band { from: *from as u64, ..candidate.band })
+                .collect();
+            let rule = Rule::new(finding.what, &bands)?.on_ranks(least as u32..=most as u32);
+            table.rules.push(rule.in_strict_mode(finding.strict));
+            table.remarks.push(finding.ladder.iter().map(|(_, _, remark)| remark.clone()).collect());
+        }
+        least = found.ranks + 1;
+    }
+    table.trees = trees.join("; ").parse()?;
+    table.tuning()?;
+    Ok(table)
+}
+
+/// What was measured, size by size: the candidates' times, which one was taken, and why.
+#[must_use]
+pub fn explanation(findings: &[Findings]) -> String {
+    let mut text = String::new();
+    for found in findings {
+        for finding in &found.collectives {
+            let order = if finding.strict { ", in rank order" } else { "" };
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "{} on {} ranks{order}: microseconds, +- the spread", finding.what, found.ranks);
+            for looked in &finding.looked {
+                for (at, (name, figures)) in looked.times.iter().enumerate() {
+                    let size = if at == 0 { bare(looked.bytes as u64) } else { String::new() };
+                    let mark = if at == looked.taken { format!("  <- {}", looked.why) } else { String::new() };
+                    let (median, spread) = (figures.median(), figures.spread() * 100.0);
+                    let _ = writeln!(text, "{size:>8}  {name:28} {median:>12.3} +-{spread:3.0}%{mark}");
+                }
+            }
+            let rungs: Vec<String> = finding
+                .ladder
+                .iter()
+                .map(|(from, candidate, _)| format!("from {}: {}", bare(*from as u64), candidate.name(finding.what)))
+                .collect();
+            let _ = writeln!(text, "  => {}\n", rungs.join("; "));
+        }
+        for part in &found.tree_parts {
+            let _ = writeln!(text, "trees: {part}\n");
+        }
+    }
+    text
+}

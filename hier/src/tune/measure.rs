@@ -1,0 +1,188 @@
+//! Times on a communicator.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use shm_core::operator::{Max, Sum};
+use shm_core::{Collective, Error};
+
+use super::candidate::Candidate;
+use super::search::{Search, Times};
+use super::{Effort, Figures, Findings, Ledger};
+use crate::communicator::{Communicator, exchange_places, own_place};
+use crate::plan::TopologyPlan;
+
+/// Calls that are made before any is timed.
+const CHECKED: u64 = 2;
+/// The most calls of a block.
+const MOST_CALLS: f64 = 2000.0;
+
+/// One rank's part of a search; collective over the communicator. Measurements that are in the text of a ledger are not made
+/// again; rank 0 writes those that are made to the end of the file. The findings are the same on all ranks.
+///
+/// # Errors
+/// Those of the calls; [`Error::Environment`] when an answer was wrong, or the file cannot be written.
+pub fn tune_rank(comm: Communicator, effort: &Effort, crowd: u32, ledger: &Path) -> Result<Findings, Error> {
+    let text = if comm.rank() == 0 { super::read_ledger(ledger) } else { String::new() };
+    let text = share_text(&comm, text)?;
+    let mut known = Ledger::of_text(&text);
+    if comm.rank() == 0 {
+        known.append_to(ledger).map_err(|error| cannot_write(ledger, &error))?;
+    }
+    let machine = topo::Machine::discover().ok();
+    let places = exchange_places(comm.node(), own_place(machine.as_ref()))?;
+    let ranks = comm.size();
+    let times = Measured { comm, places, effort, known, ledger, calls: 0 };
+    Search { effort, ranks, crowd, times }.run()
+}
+
+/// What a search finds in the text of a ledger that holds all that it asks for.
+///
+/// # Errors
+/// `Tuning` when something is not in it.
+pub fn replay(ledger: &str, effort: &Effort, ranks: usize) -> Result<Findings, Error> {
+    struct Finished(Ledger, usize);
+    impl Times for Finished {
+        fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
+            let key = key_of(self.1, what, bytes, candidates);
+            let missing = || Error::Tuning { why: format!("there is no measurement of {key}") };
+            self.0.get(&key).cloned().ok_or_else(missing)
+        }
+    }
+    Search { effort, ranks, crowd: 1, times: Finished(Ledger::of_text(ledger), ranks) }.run()
+}
+
+/// What a measurement is known by.
+fn key_of(ranks: usize, what: Collective, bytes: usize, candidates: &[Candidate]) -> String {
+    let names: Vec<String> =
+        candidates.iter().map(|candidate| format!("{} [{}]", candidate.name(what), candidate.trees)).collect();
+    format!("{ranks} {what} {bytes} {}", names.join(", "))
+}
+
+/// Rank 0's text on all ranks.
+fn share_text(comm: &Communicator, text: String) -> Result<String, Error> {
+    let root = comm.process_at_rank(0);
+    let mut length = [text.len() as u64];
+    root.broadcast_into(&mut length)?;
+    let mut bytes = text.into_bytes();
+    bytes.resize(length[0] as usize, 0);
+    root.broadcast_into(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
+    let why = format!("finished measurements cannot be written there: {error}; name another file");
+    Error::Environment { name: "--output", value: path.display().to_string(), why }
+}
+
+/// A communicator that is measured.
+struct Measured<'a> {
+    comm: Communicator,
+    places: Vec<[usize; 3]>,
+    effort: &'a Effort,
+    known: Ledger,
+    ledger: &'a Path,
+    calls: u64,
+}
+
+impl Times for Measured<'_> {
+    fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
+        let key = key_of(self.comm.size(), what, bytes, candidates);
+        if let Some(figures) = self.known.get(&key).filter(|figures| figures.len() == candidates.len()) {
+            return Ok(figures.clone());
+        }
+        let mut buffers = Buffers::new(bytes);
+        let mut calls = Vec::new();
+        for candidate in candidates {
+            self.take(what, candidate)?;
+            let mut time = 0.0;
+            for _ in 0..CHECKED {
+                time = self.block(what, &mut buffers, 1)?;
+                self.check(what, bytes, &buffers)?;
+            }
+            // A call is followed by its like, and preceded by a barrier and the writing of its input.
+            calls.push((self.effort.block * 1e6 / time.max(0.1)).clamp(2.0, MOST_CALLS) as u64);
+        }
+        let mut figures = vec![Figures::default(); candidates.len()];
+        for _ in 0..self.effort.blocks {
+            for (at, candidate) in candidates.iter().enumerate() {
+                self.take(what, candidate)?;
+                self.block(what, &mut buffers, 1)?;
+                figures[at].blocks.push(self.block(what, &mut buffers, calls[at])?);
+            }
+        }
+        self.known.put(&key, &figures).map_err(|error| cannot_write(self.ledger, &error))?;
+        Ok(figures)
+    }
+}
+
+impl Measured<'_> {
+    /// Chooses by a candidate from now on. Other calls than those that are measured go as it says, too.
+    fn take(&mut self, what: Collective, candidate: &Candidate) -> Result<(), Error> {
+        let plan = Arc::new(TopologyPlan::new(candidate.trees.clone(), self.places.clone()));
+        self.comm.node().set_plan(plan)?;
+        self.comm.node_mut().set_tuning(&candidate.tuning(what)?)
+    }
+
+    /// Microseconds of a call, of the slowest rank, over a few calls. Input is written anew before each.
+    fn block(&mut self, what: Collective, buffers: &mut Buffers, calls: u64) -> Result<f64, Error> {
+        let mut elapsed = 0.0;
+        let root = self.comm.process_at_rank(0);
+        for _ in 0..calls {
+            self.calls += 1;
+            if self.comm.rank() == 0 || what != Collective::Broadcast {
+                buffers.send.fill(value(self.calls, self.comm.rank()));
+            }
+            self.comm.barrier()?;
+            let start = Instant::now();
+            match what {
+                Collective::Barrier => self.comm.barrier(),
+                Collective::Broadcast => root.broadcast_into(&mut buffers.send),
+                Collective::Reduce if self.comm.rank() == 0 => {
+                    root.reduce_into_root(&buffers.send, &mut buffers.recv, Sum)
+                }
+                Collective::Reduce => root.reduce_into(&buffers.send, Sum),
+                Collective::Allreduce => self.comm.all_reduce_into(&buffers.send, &mut buffers.recv, Sum),
+            }?;
+            elapsed += start.elapsed().as_secs_f64();
+        }
+        let mut slowest = [0.0];
+        self.comm.all_reduce_into(&[elapsed * 1e6 / calls as f64], &mut slowest, Max)?;
+        Ok(slowest[0])
+    }
+
+    /// Whether the last call's answer is right.
+    fn check(&self, what: Collective, bytes: usize, buffers: &Buffers) -> Result<(), Error> {
+        let rank = self.comm.rank();
+        let sum: f64 = (0..self.comm.size()).map(|rank| value(self.calls, rank)).sum();
+        let right = match what {
+            Collective::Barrier => true,
+            Collective::Broadcast => buffers.send.iter().all(|&found| found == value(self.calls, 0)),
+            Collective::Reduce if rank != 0 => true,
+            Collective::Reduce | Collective::Allreduce => buffers.recv.iter().all(|&found| found == sum),
+        };
+        let mut wrong = [u8::from(!right)];
+        self.comm.all_reduce_in_place(&mut wrong, Max)?;
+        match wrong[0] {
+            0 => Ok(()),
+            _ => Err(Error::Tuning { why: format!("a wrong answer of {what} of {bytes} bytes: please report this") }),
+        }
+    }
+}
+
+/// What a rank contributes to a call.
+fn value(call: u64, rank: usize) -> f64 {
+    (call % 31) as f64 + rank as f64
+}
+
+struct Buffers {
+    send: Vec<f64>,
+    recv: Vec<f64>,
+}
+
+impl Buffers {
+    fn new(bytes: usize) -> Self {
+        Self { send: vec![0.0; bytes / 8], recv: vec![-1.0; bytes / 8] }
+    }
+}

@@ -1,0 +1,300 @@
+//! Which candidate for which sizes.
+
+use shm_core::{Collective, Error, Tuning};
+
+use super::candidate::{Candidate, candidates};
+use super::{Effort, Figures};
+use crate::rules::TreeRules;
+use crate::table::bare;
+
+/// Where times come from.
+pub trait Times {
+    /// The times of candidates for messages of `bytes` bytes, taken in turns. The same on all ranks.
+    ///
+    /// # Errors
+    /// When a call fails, or its answer is wrong.
+    fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error>;
+}
+
+/// What was looked at for one message size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looked {
+    /// Bytes.
+    pub bytes: usize,
+    /// The candidates' names, with their times.
+    pub times: Vec<(String, Figures)>,
+    /// Which one was taken, and why.
+    pub taken: usize,
+    /// Why.
+    pub why: String,
+}
+
+/// What was found for one collective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The collective.
+    pub what: Collective,
+    /// Whether this is for the strict mode.
+    pub strict: bool,
+    /// From how many bytes on, which candidate, and a remark with the times beside it.
+    pub ladder: Vec<(usize, Candidate, String)>,
+    /// All that was looked at, by size.
+    pub looked: Vec<Looked>,
+}
+
+/// What was found on one number of ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// Ranks.
+    pub ranks: usize,
+    /// The trees.
+    pub trees: TreeRules,
+    /// Parts of `PHALANX_TREES` that say where they differ from the usual ones.
+    pub tree_parts: Vec<String>,
+    /// Whether lines that are exchanged flat were beaten by lines over trees.
+    pub flat_lines_lose: bool,
+    /// By collective.
+    pub collectives: Vec<Finding>,
+}
+
+/// The search on one number of ranks.
+pub struct Search<'a, T> {
+    /// How thorough it is.
+    pub effort: &'a Effort,
+    /// Ranks.
+    pub ranks: usize,
+    /// Ranks for each core.
+    pub crowd: u32,
+    /// Where times come from.
+    pub times: T,
+}
+
+/// Trees that are compared, by step.
+const RELEASES: [&str; 4] = ["flat", "knomial:2", "kary:2", "kary:4"];
+const GATHERS: [&str; 4] = ["kary:3", "kary:2", "flat", "knomial:2"];
+/// For messages below this, and from there on.
+const TREE_EDGE: usize = 8 << 10;
+const TREE_SIZES: [usize; 2] = [2 << 10, 64 << 10];
+
+impl<T: Times> Search<'_, T> {
+    /// Searches everything.
+    ///
+    /// # Errors
+    /// Those of the measurements.
+    pub fn run(&mut self) -> Result<Findings, Error> {
+        let (trees, tree_parts) = self.trees()?;
+        let flat_lines_lose = self.barriers(&trees)?;
+        let mut collectives = Vec::new();
+        for what in [Collective::Broadcast, Collective::Reduce, Collective::Allreduce] {
+            collectives.push(self.collective(what, false, &trees)?);
+        }
+        // Two ranks have no deep trees: everything is in rank order there.
+        if self.effort.strict && self.ranks > 2 {
+            for what in [Collective::Reduce, Collective::Allreduce] {
+                collectives.push(self.collective(what, true, &trees)?);
+            }
+        }
+        Ok(Findings { ranks: self.ranks, trees, tree_parts, flat_lines_lose, collectives })
+    }
+
+    /// The trees: the usual ones, where no other wins by more than the spread.
+    fn trees(&mut self) -> Result<(TreeRules, Vec<String>), Error> {
+        let mut parts = Vec::new();
+        if self.ranks > 2 {
+            for (step, names, what) in
+                [("release", RELEASES, Collective::Broadcast), ("gather", GATHERS, Collective::Reduce)]
+            {
+                let mut best = [""; 2];
+                for (at, bytes) in TREE_SIZES.into_iter().enumerate() {
+                    let usual = if step == "gather" && at == 1 { "kary:2" } else { names[0] };
+                    let order: Vec<&str> =
+                        std::iter::once(usual).chain(names.into_iter().filter(|&name| name != usual)).collect();
+                    let band = shm_core::select::Band::new(0, shm_core::Regime::Cells);
+                    let candidates = order
+                        .iter()
+                        .map(|name| {
+                            let trees = format!("{step}: {name}").parse()?;
+                            Ok(Candidate { band, trees, strict: false, flat: true })
+                        })
+                        .collect::<Result<Vec<_>, Error>>()?;
+                    let figures = self.times.times(what, bytes, &candidates)?;
+                    best[at] = order[choose(&figures, None).0];
+                }
+                let usual = if step == "gather" { ["kary:3", "kary:2"] } else { ["flat"; 2] };
+                if best != usual {
+                    let ranks = self.ranks;
+                    let short = if step == "gather" { "knomial:4 < 512, " } else { "" };
+                    parts.push(match best {
+                        [one, other] if one == other => format!("{step}({ranks}): {short}{one}"),
+                        [one, other] => format!("{step}({ranks}): {short}{one} < {TREE_EDGE}, {other}"),
+                    });
+                }
+            }
+        }
+        Ok((parts.join("; ").parse()?, parts))
+    }
+
+    /// Whether a barrier over trees of lines beats the flat one.
+    fn barriers(&mut self, trees: &TreeRules) -> Result<bool, Error> {
+        if self.ranks <= 2 {
+            return Ok(false);
+        }
+        let band = shm_core::select::Band::line(0);
+        let candidates = [true, false].map(|flat| Candidate { band, trees: trees.clone(), strict: false, flat });
+        let figures = self.times.times(Collective::Barrier, 0, &candidates)?;
+        Ok(choose(&figures, None).0 == 1)
+    }
+
+    /// All candidates at some sizes, and the edges between those that were taken.
+    fn collective(&mut self, what: Collective, strict: bool, trees: &TreeRules) -> Result<Finding, Error> {
+        let mut built_in = Tuning::default();
+        built_in.strict = u32::from(strict);
+        let built_in = built_in.select(self.ranks, self.crowd);
+        let mut looked: Vec<Looked> = Vec::new();
+        let mut taken: Vec<Candidate> = Vec::new();
+        for &bytes in &self.effort.sizes {
+            let candidates = candidates(what, bytes, self.ranks, strict, &built_in, trees);
+            let figures = self.times.times(what, bytes, &candidates)?;
+            let name = |candidate: &Candidate| candidate.name(what);
+            let before = taken.last().and_then(|last| candidates.iter().position(|one| name(one) == name(last)));
+            let (at, why) = choose(&figures, before);
+            let times = candidates.iter().map(name).zip(figures).collect();
+            looked.push(Looked { bytes, times, taken: at, why });
+            taken.push(candidates[at].clone());
+        }
+        let mut ladder = vec![(0, taken[0].clone(), remark(&looked[0]))];
+        for at in 1..taken.len() {
+            let (one, other) = (taken[at - 1].clone(), taken[at].clone());
+            if one.name(what) != other.name(what) {
+                let edge = self.edge(what, [&one, &other], looked[at - 1].bytes, looked[at].bytes)?;
+                ladder.push((edge, other, remark(&looked[at])));
+            }
+        }
+        // A ladder has so many rungs: those that span the least are given to the one below.
+        while ladder.len() > shm_core::select::MOST_BANDS {
+            let span =
+                |at: usize| ladder.get(at + 1).map_or(f64::INFINITY, |next| next.0 as f64 / ladder[at].0.max(1) as f64);
+            let least = (1..ladder.len()).min_by(|&a, &b| span(a).total_cmp(&span(b))).unwrap_or(1);
+            ladder.remove(least);
+        }
+        Ok(Finding { what, strict, ladder, looked })
+    }
+
+    /// From how many bytes on the second one of two is faster, between a size where the first is and one where the second is.
+    fn edge(&mut self, what: Collective, two: [&Candidate; 2], low: usize, high: usize) -> Result<usize, Error> {
+        let (mut low, mut high) = (low, high);
+        for _ in 0..self.effort.halvings {
+            let middle = ((low as f64 * high as f64).sqrt() / 64.0).round() as usize * 64;
+            if middle <= low || middle >= high {
+                break;
+            }
+            let figures = self.times.times(what, middle, &[two[0].clone(), two[1].clone()])?;
+            if figures[1].median() < figures[0].median() {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        Ok(high)
+    }
+}
+
+/// Which one to take, and why: the first (that of the built-in table), unless another wins by more than the spread; then the
+/// one of the size below, unless the fastest wins over that too.
+fn choose(figures: &[Figures], before: Option<usize>) -> (usize, String) {
+    let fastest = (0..figures.len()).min_by(|&a, &b| figures[a].median().total_cmp(&figures[b].median())).unwrap_or(0);
+    if fastest == 0 {
+        return (0, "built in, and fastest".to_owned());
+    }
+    if !figures[fastest].beat(&figures[0]) {
+        return (0, "built in, and not beaten by more than the spread".to_owned());
+    }
+    if let Some(before) = before.filter(|&before| before != fastest)
+        && figures[before].beat(&figures[0])
+        && !figures[fastest].beat(&figures[before])
+    {
+        return (before, "as below, where the fastest is not faster by more than the spread".to_owned());
+    }
+    let gain = figures[0].median() / figures[fastest].median();
+    (fastest, format!("{gain:.2} times as fast as the built-in one"))
+}
+
+/// The times beside a choice, for the file.
+fn remark(looked: &Looked) -> String {
+    let mut order: Vec<&(String, Figures)> = looked.times.iter().collect();
+    order.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+    let words: Vec<String> =
+        order.iter().take(3).map(|(name, figures)| format!("{name} {:.3}", figures.median())).collect();
+    format!("{}: {} us", bare(looked.bytes as u64), words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine whose times are known: latency and bytes a microsecond by regime.
+    struct Known {
+        asked: usize,
+        noise: u64,
+    }
+
+    impl Times for Known {
+        fn times(&mut self, _: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
+            self.asked += 1;
+            Ok(candidates
+                .iter()
+                .map(|candidate| {
+                    let (latency, rate) = match candidate.band.regime() {
+                        Some(shm_core::Regime::Line) => (0.3, 500.0),
+                        Some(shm_core::Regime::Cells) => (1.0, 2000.0),
+                        _ => (4.0, 8000.0),
+                    };
+                    let time = latency + bytes as f64 / rate;
+                    let blocks = (0..7).map(|_| {
+                        self.noise = self.noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        time * (1.0 + (self.noise >> 40) as f64 / (1u64 << 24) as f64 * 0.02)
+                    });
+                    Figures { blocks: blocks.collect() }
+                })
+                .collect())
+        }
+    }
+
+    #[test]
+    fn the_edges_of_a_known_machine_are_found() {
+        let mut effort = Effort::usual();
+        effort.halvings = 6;
+        let mut search = Search { effort: &effort, ranks: 2, crowd: 1, times: Known { asked: 0, noise: 1 } };
+        let findings = search.run().unwrap();
+        let allreduce = findings.collectives.iter().find(|finding| finding.what == Collective::Allreduce).unwrap();
+        let regimes: Vec<_> = allreduce.ladder.iter().filter_map(|(_, candidate, _)| candidate.band.regime()).collect();
+        assert_eq!(regimes, shm_core::Regime::ALL, "{:?}", allreduce.ladder);
+        // Lines give way at 467 bytes, cells at 8,000: to within 64 bytes, or the least gain that counts.
+        assert!((400..=640).contains(&allreduce.ladder[1].0), "{:?}", allreduce.ladder);
+        assert!((7000..=9600).contains(&allreduce.ladder[2].0), "{:?}", allreduce.ladder);
+        assert!(search.times.asked < 80);
+    }
+
+    #[test]
+    fn equal_candidates_leave_the_built_in_table_as_it_is() {
+        struct Equal;
+        impl Times for Equal {
+            fn times(&mut self, _: Collective, _: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
+                Ok(vec![Figures { blocks: vec![1.0, 1.2, 0.9] }; candidates.len()])
+            }
+        }
+        let effort = Effort::usual();
+        for ranks in [2, 8] {
+            let findings = Search { effort: &effort, ranks, crowd: 1, times: Equal }.run().unwrap();
+            let built_in = Tuning::default().select(ranks, 1);
+            assert!(findings.tree_parts.is_empty() && !findings.flat_lines_lose);
+            for finding in findings.collectives {
+                for looked in &finding.looked {
+                    assert_eq!(looked.taken, 0);
+                }
+                let regimes = finding.ladder.iter().map(|(_, candidate, _)| candidate.band.regime());
+                assert!(regimes.eq(built_in.bands(finding.what).iter().map(|band| band.regime())));
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What of the table counts for one communicator: picked out when it is made, so that a call looks at a few bands only.
+
+use super::choice::{Choice, Collective, Regime, Vector};
+use super::rule::{Band, MOST_BANDS};
+use super::tuning::Tuning;
+use crate::error::{Error, Result};
+use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
+use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
+
+/// The bands of one collective, rising from 0 bytes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ladder {
+    bands: [Band; MOST_BANDS],
+    /// 1 at least.
+    length: usize,
+}
+
+impl Ladder {
+    fn new(bands: &[Band]) -> Self {
+        let mut ladder = Self { bands: [Band::line(0); MOST_BANDS], length: bands.len().clamp(1, MOST_BANDS) };
+        ladder.bands.iter_mut().zip(bands).for_each(|(place, band)| *place = *band);
+        ladder
+    }
+
+    fn bands(&self) -> &[Band] {
+        &self.bands[..self.length]
+    }
+
+    /// The band of a message.
+    fn at(&self, bytes: usize) -> &Band {
+        let bands = self.bands();
+        let at = bands.iter().rposition(|band| band.from <= bytes as u64).unwrap_or(0);
+        &bands[at]
+    }
+}
+
+/// The bands of all collectives on one communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    ladders: [Ladder; 4],
+    forced: [Option<Regime>; 4],
+    size: usize,
+    flat_ranks: usize,
+    strict: bool,
+    /// Whether each kind of call is to be printed once.
+    pub(crate) debug: bool,
+    /// Bytes of up and of down cells that a rank owns.
+    up_area: usize,
+    down_area: usize,
+}
+
+impl Selection {
+    pub(super) fn new(table: &Tuning, size: usize, crowd: u32) -> Self {
+        let ladders = Collective::ALL.map(|what| {
+            // A checked table has a rule for every call.
+            Ladder::new(table.rule(what, size, crowd).map_or(&[], |rule| rule.bands()))
+        });
+        let most = |area: fn(&Band) -> usize| ladders.iter().flat_map(Ladder::bands).map(area).max().unwrap_or(0);
+        let area = |given: u32, derived: usize| if given == 0 { derived } else { given as usize };
+        let (up, down) = if size <= 64 { (256 << 10, 128 << 10) } else { (128 << 10, 64 << 10) };
+        Self {
+            ladders,
+            forced: table.forced.map(Regime::from_number),
+            size,
+            flat_ranks: table.flat_ranks as usize,
+            strict: table.strict != 0,
+            debug: table.debug != 0,
+            up_area: area(table.up_bytes, up).max(least_up_slots(size) * LINE).max(most(|band| band.areas().0)),
+            down_area: area(table.down_bytes, down).max(LEAST_DOWN_SLOTS * LINE).max(most(|band| band.areas().1)),
+        }
+    }
+
+    /// The same for a block of this layout, if its cells are large enough.
+    pub(crate) fn within(self, layout: &BlockLayout) -> Result<Self> {
+        if self.up_area > layout.up_bytes || self.down_area > layout.down_bytes {
+            return Err(Error::Tuning {
+                why: format!(
+                    "it needs {} and {} bytes of cells, and the communicator has {} and {}: \
+                     make it with PHALANX_ALGORITHM=all:up_bytes=..,down_bytes=..",
+                    self.up_area, self.down_area, layout.up_bytes, layout.down_bytes
+                ),
+            });
+        }
+        Ok(self)
+    }
+
+    /// The bands of a collective: what its messages take, by size, if nothing is forced.
+    #[must_use]
+    pub fn bands(&self, what: Collective) -> &[Band] {
+        self.ladders[what as usize].bands()
+    }
+
+    /// Whether every call combines contributions in rank order.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// The layout of the communicator's block.
+    pub(crate) fn block_layout(&self) -> BlockLayout {
+        BlockLayout::new(self.size, self.up_area, self.down_area)
+    }
+
+    /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no further
+    /// choice.
+    pub(crate) fn slot_below(&self, what: Collective) -> usize {
+        let ladder = &self.ladders[what as usize];
+        let lines = match self.forced[what as usize] {
+            Some(Regime::Line) => SLOT_PAYLOAD + 1,
+            Some(_) => 0,
+            None => {
+                let other = ladder.bands().iter().find(|band| band.regime() != Some(Regime::Line));
+                other.map_or(SLOT_PAYLOAD + 1, |band| band.from.min(SLOT_PAYLOAD as u64 + 1) as usize)
+            }
+        };
+        // With tracing, every call goes the long way, which says what it chose.
+        if !self.lines_are_flat(true) || self.debug { 0 } else { lines }
+    }
+
+    /// Whether lines are exchanged flat.
+    fn lines_are_flat(&self, commutative: bool) -> bool {
+        self.size <= self.flat_ranks || self.strict || !commutative
+    }
+
+    /// What a call on a vector takes.
+    ///
+    /// An operator that does not commute never takes a tree deeper than one; in the strict mode, none does.
+    ///
+    /// # Errors
+    /// `Tuning` when an element is larger than a cell can be: the same on all ranks, before any flag moves.
+    pub fn choose(&self, what: Collective, vector: Vector) -> Result<Choice> {
+        let element = vector.element.max(1);
+        let band = self.ladders[what as usize].at(vector.bytes);
+        let regime = self.forced[what as usize].or(band.regime()).unwrap_or(Regime::Line);
+        // What cannot be cut into lines goes through cells.
+        let regime = if regime == Regime::Line && !vector.fits_lines() { Regime::Cells } else { regime };
+        match regime {
+            Regime::Line => {
+                let flat = self.lines_are_flat(vector.commutative);
+                Ok(Choice { regime, flat, leaders: 1, up_cell: 0, up_slots: 0, down_cell: 0, down_slots: 0 })
+            }
+            Regime::Cells => {
+                let fit = |cell: u32, cells: u32, area| fit(cell as usize, cells as usize, element, area);
+                let (up_cell, up_slots) = fit(band.up_cell, band.up_cells, self.up_area)?;
+                let (down_cell, down_slots) = fit(band.down_cell, band.down_cells, self.down_area)?;
+                let down_slots = down_slots.min(MOST_DOWN_SLOTS);
+                // A broadcast combines nothing.
+                let flat = !vector.commutative || (self.strict && what != Collective::Broadcast);
+                Ok(Choice { regime, flat, leaders: 1, up_cell, up_slots, down_cell, down_slots })
+            }
+            Regime::Shares => self.shares(band, band.leaders as usize, vector),
+        }
+    }
+
+    /// The parameters of shares for `leaders` leaders.
+    ///
+    /// # Errors
+    /// `Tuning` when an element is larger than a cell can be.
+    pub(crate) fn choose_shares(&self, leaders: usize, vector: Vector) -> Result<Choice> {
+        self.shares(self.ladders[Collective::Allreduce as usize].at(vector.bytes), leaders, vector)
+    }
+
+    fn shares(&self, band: &Band, leaders: usize, vector: Vector) -> Result<Choice> {
+        let element = vector.element.max(1);
+        let leaders = match leaders {
+            0 => self.size,
+            some => some.min(self.size),
+        };
+        let up_slots = least_up_slots(leaders);
+        let down_slots = (band.share_downs as usize).clamp(LEAST_DOWN_SLOTS, MOST_DOWN_SLOTS);
+        let most = (self.up_area / up_slots).min(self.down_area / down_slots);
+        let cell = (band.share_cell as usize).min(most) / LINE * LINE;
+        let cell = cell.max(round_up(element, LINE));
+        if cell > most {
+            return Err(too_large(element, most));
+        }
+        let regime = Regime::Shares;
+        Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
+    }
+}
+
+/// Cells large enough for an element, and as many of them as were asked for if the area holds them; two at least.
+fn fit(cell: usize, cells: usize, element: usize, area: usize) -> Result<(usize, usize)> {
+    const LEAST: usize = 2;
+    let cell = cell.max(round_up(element, LINE));
+    let cells = cells.min(area / cell);
+    if cells < LEAST { Err(too_large(element, area / LEAST)) } else { Ok((cell, cells)) }
+}
+
+fn too_large(element: usize, most: usize) -> Error {
+    Error::Tuning {
+        why: format!(
+            "an element of {element} bytes does not fit a cell of at most {most} bytes; \
+             use a vector of smaller elements, or larger cells (PHALANX_ALGORITHM=all:up_bytes=..,down_bytes=..)"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::select::Rule;
+
+    fn vector(bytes: usize) -> Vector {
+        Vector { element: 8, align: 8, ..Vector::of_bytes(bytes / 8 * 8) }
+    }
+
+    /// A rule from numbers that were drawn.
+    fn drawn(what: Collective, ranks: (u32, u32), crowd: (u32, u32), mut sizes: Vec<u64>, strict: bool) -> Rule {
+        sizes.push(0);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.truncate(MOST_BANDS);
+        let serving: Vec<Regime> = Regime::ALL.into_iter().filter(|regime| regime.serves(what)).collect();
+        let bands: Vec<Band> =
+            sizes.iter().map(|&from| Band::new(from, serving[(from % serving.len() as u64) as usize])).collect();
+        let range = |(a, b): (u32, u32)| a.min(b)..=a.max(b);
+        Rule::new(what, &bands).unwrap().on_ranks(range(ranks)).on_crowds(range(crowd)).in_strict_mode(strict)
+    }
+
+    proptest! {
+        /// Every call has an answer, the one that reading the rules from the top gives, and the short way agrees with it.
+        #[test]
+        fn every_call_has_the_answer_of_the_first_rule_that_fits(
+            rows in prop::collection::vec(
+                (0usize..4, (1u32..=256, 1u32..=256), (1u32..20, 1u32..20), prop::collection::vec(0u64..1 << 20, 0..8), any::<bool>()),
+                0..12,
+            ),
+            size in 1usize..=256, crowd in 1u32..30, bytes in prop::collection::vec(0usize..1 << 21, 20), strict in any::<bool>(),
+        ) {
+            let rules: Vec<Rule> = rows
+                .into_iter()
+                .map(|(what, ranks, crowd, sizes, strict)| drawn(Collective::ALL[what], ranks, crowd, sizes, strict))
+                .collect();
+            let mut table = Tuning::of(&rules).unwrap();
+            table.strict = u32::from(strict);
+            let selection = table.select(size, crowd);
+            prop_assert_eq!(selection, table.select(size, crowd));
+            for what in Collective::ALL {
+                let fitting = || table.rules().iter().filter(|rule| {
+                    rule.collective() == Some(what) && rule.ranks().contains(&(size as u32)) && rule.crowd().contains(&crowd)
+                });
+                let first = match strict {
+                    true => fitting().find(|rule| rule.is_strict()).or(fitting().next()),
+                    false => fitting().find(|rule| !rule.is_strict()),
+                };
+                let bands = first.unwrap().bands();
+                for &bytes in &bytes {
+                    let expected = bands.iter().rfind(|band| band.from <= bytes as u64).unwrap();
+                    let choice = selection.choose(what, vector(bytes / 8 * 8)).unwrap();
+                    let expected_there = bands.iter().rfind(|band| band.from <= (bytes / 8 * 8) as u64).unwrap();
+                    prop_assert_eq!(Some(choice.regime), expected_there.regime());
+                    prop_assert!(expected.from <= bytes as u64);
+                    if bytes < selection.slot_below(what) {
+                        let choice = selection.choose(what, Vector::of_bytes(bytes)).unwrap();
+                        prop_assert!(choice.regime == Regime::Line && choice.flat && bytes <= SLOT_PAYLOAD);
+                    }
+                    let ordered = Vector { commutative: false, ..vector(bytes) };
+                    let choice = selection.choose(what, ordered).unwrap();
+                    prop_assert!(choice.flat || choice.regime == Regime::Shares);
+                }
+            }
+            selection.block_layout();
+        }
+
+        /// In the strict mode nothing is combined in a tree, whatever the rules say.
+        #[test]
+        fn the_strict_mode_has_no_deep_trees(size in 1usize..=256, bytes in 0usize..1 << 22, forced in 0u32..4) {
+            let mut table = Tuning::default();
+            table.strict = 1;
+            table.forced = [0, 0, forced, forced];
+            let selection = table.select(size, 1);
+            for what in [Collective::Reduce, Collective::Allreduce] {
+                let choice = selection.choose(what, vector(bytes)).unwrap();
+                prop_assert!(choice.flat || choice.regime == Regime::Shares);
+            }
+        }
+    }
+
+    #[test]
+    fn large_elements_are_refused_alike_before_any_flag_moves() {
+        let selection = Tuning::default().select(4, 1);
+        let of = |bytes, element| selection.choose(Collective::Allreduce, Vector { element, ..vector(bytes) });
+        assert!(of(1 << 20, 1 << 16).is_err());
+        assert!(of(1 << 14, 1 << 14).is_ok());
+    }
+
+    #[test]
+    fn another_table_must_fit_the_cells_that_are_there() {
+        let layout = Tuning::default().select(4, 1).block_layout();
+        let large = Rule::new(Collective::Broadcast, &[Band::cells(0, (2, 64), (64, 1 << 20))]).unwrap();
+        let error = Tuning::of(&[large]).unwrap().select(4, 1).within(&layout).unwrap_err().to_string();
+        assert!(error.contains("bytes of cells"), "{error}");
+        assert!(Tuning::default().select(4, 1).within(&layout).is_ok());
+    }
+}

@@ -1,0 +1,280 @@
+//! `phalanx tune`: measures this machine, and writes its table.
+
+use std::io::{IsTerminal, stderr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use hier::launch::Launch;
+use hier::table::{Fingerprint, Table, default_place};
+use hier::tune::{Effort, Findings, explanation, read_ledger, table_of, tune_rank};
+use indicatif::{ProgressBar, ProgressStyle};
+use phalanx::Communicator;
+
+use super::ranks;
+
+/// Measure this machine, and write the table by which calls choose
+///
+/// Starts ranks as `phalanx run` does, and compares algorithms, leaders, cells and trees over message sizes, in turns, with
+/// answers checked. Another choice than the built-in one is taken only where it wins by more than the spread.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct Tune {
+    /// Numbers of ranks, rising
+    #[arg(long, value_delimiter = ',', value_parser = ranks, default_value = "2,4,8", value_name = "N,..")]
+    ranks: Vec<usize>,
+
+    /// How thorough: under a minute instead of a few minutes
+    #[arg(long)]
+    quick: bool,
+
+    /// Where the table goes [default: $XDG_CONFIG_HOME/phalanx/table.toml, where jobs look for it]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print each size's candidates with their times, which one was taken, and why
+    #[arg(long)]
+    explain: bool,
+
+    /// Measure nothing: print a table's rules as the source of the built-in ones
+    #[arg(long, value_name = "TABLE", hide = true)]
+    rust: Option<PathBuf>,
+
+    /// How thorough, by name
+    #[arg(long, value_enum, hide = true)]
+    effort: Option<Thorough>,
+
+    /// One rank of a measurement; the file has what was finished before
+    #[arg(long, value_name = "FILE", hide = true)]
+    rank: Option<PathBuf>,
+}
+
+/// How thorough a measurement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Thorough {
+    Usual,
+    Quick,
+    Tiny,
+}
+
+const AFTER: &str = "\
+Examples:
+  phalanx tune                                  a few minutes; jobs take the table from then on
+  phalanx tune --quick --explain --output t.toml
+  PHALANX_TABLE=t.toml phalanx run -n 4 -- ./program
+
+Ctrl-C loses no finished measurement: they are in FILE.partial, and the same command goes on from there.";
+
+impl Thorough {
+    fn effort(self) -> Effort {
+        match self {
+            Thorough::Usual => Effort::usual(),
+            Thorough::Quick => Effort::quick(),
+            Thorough::Tiny => Effort::tiny(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Thorough::Usual => "usual",
+            Thorough::Quick => "quick",
+            Thorough::Tiny => "tiny",
+        }
+    }
+}
+
+impl Tune {
+    pub fn run(self) -> ExitCode {
+        let thorough = self.effort.unwrap_or(if self.quick { Thorough::Quick } else { Thorough::Usual });
+        let outcome = match (&self.rank, &self.rust) {
+            (Some(ledger), _) => one_rank(thorough, ledger).map(drop),
+            (_, Some(table)) => print_source(table),
+            _ => self.measure(thorough),
+        };
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(Stopped { why, status }) => {
+                if !why.is_empty() {
+                    eprintln!("phalanx: {why}");
+                }
+                status.into()
+            }
+        }
+    }
+
+    fn measure(&self, thorough: Thorough) -> Result<(), Stopped> {
+        if !self.ranks.is_sorted_by(|a, b| a < b) {
+            return Err(Stopped::because("--ranks: the numbers must rise, as in 2,4,8", 2));
+        }
+        let output = self.output.clone().or_else(default_place).ok_or_else(|| {
+            Stopped::because("there is neither XDG_CONFIG_HOME nor HOME: say where the table goes with --output", 2)
+        })?;
+        if let Some(folder) = output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))?;
+        }
+        let begin = Instant::now();
+        let mut partial = output.clone().into_os_string();
+        partial.push(format!(".{}.partial", thorough.name()));
+        let partial = PathBuf::from(partial);
+        let before = finished(&partial);
+        if before > 0 {
+            eprintln!("going on from {before} measurements in {}", partial.display());
+        }
+        let steps: usize = self.ranks.iter().map(|&ranks| steps(&thorough.effort(), ranks)).sum();
+        let progress = Progress::follow(partial.clone(), steps);
+        let launched = self.ranks.iter().try_for_each(|&ranks| launch(thorough, ranks, &partial));
+        progress.end();
+        launched.map_err(|stopped| Stopped {
+            why: format!(
+                "{}; {} finished measurements are in {}, and the same command goes on from there",
+                stopped.why,
+                finished(&partial),
+                partial.display()
+            ),
+            ..stopped
+        })?;
+        // Everything is in the ledger: the search runs once more here, and asks for nothing that is not there.
+        let findings =
+            self.ranks.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
+        let table = table_of(Fingerprint::of_this_machine(), &findings)
+            .map_err(|error| Stopped::because(error.to_string(), 1))?;
+        std::fs::write(&output, table.to_toml()).map_err(|error| failed("write", &output, &error))?;
+        let _ = std::fs::remove_file(&partial);
+        if self.explain {
+            print!("{}", explanation(&findings));
+        }
+        println!(
+            "{} written after {:.0} s; {}",
+            output.display(),
+            begin.elapsed().as_secs_f64(),
+            how_to_take(self.output.as_deref())
+        );
+        Ok(())
+    }
+}
+
+fn how_to_take(output: Option<&Path>) -> String {
+    match output {
+        None => "jobs on this machine take it from now on".to_owned(),
+        Some(path) => format!("PHALANX_TABLE={} takes it for a job", path.display()),
+    }
+}
+
+/// Why it went no further, and the exit status.
+struct Stopped {
+    why: String,
+    status: u8,
+}
+
+impl Stopped {
+    fn because(why: impl Into<String>, status: u8) -> Self {
+        Self { why: why.into(), status }
+    }
+}
+
+fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Stopped {
+    Stopped::because(format!("cannot {verb} {}: {error}; name another place with --output", path.display()), 1)
+}
+
+/// Measures on so many ranks.
+fn launch(thorough: Thorough, ranks: usize, partial: &Path) -> Result<(), Stopped> {
+    let program = std::env::current_exe()
+        .map_err(|error| Stopped::because(format!("this program cannot be found: {error}"), 1))?;
+    let args = ["tune".as_ref(), "--effort".as_ref(), thorough.name().as_ref(), "--rank".as_ref(), partial.as_os_str()];
+    let outcome = Launch::new(program, args)
+        .ranks(ranks)
+        .forward_signals()
+        .env("PHALANX_TABLE", "none")
+        .env("PHALANX_TREES", "")
+        // Room for the largest cells that are compared.
+        .env("PHALANX_ALGORITHM", "all:up_bytes=1M,down_bytes=1M")
+        .env("PHALANX_DEBUG", "0")
+        .run()
+        .map_err(|error| Stopped::because(error.to_string(), error.status()))?;
+    match (outcome.interrupted, outcome.status()) {
+        (Some(_), status) => Err(Stopped::because("interrupted", status)),
+        (None, 0) => Ok(()),
+        (None, status) => Err(Stopped::because(format!("a rank of {ranks} has failed"), status)),
+    }
+}
+
+/// One rank of a measurement.
+fn one_rank(thorough: Thorough, ledger: &Path) -> Result<Findings, Stopped> {
+    let stopped = |error: phalanx::Error| Stopped::because(error.to_string(), 1);
+    let comm = Communicator::world().map_err(stopped)?;
+    tune_rank(comm, &thorough.effort(), 1, ledger).map_err(stopped)
+}
+
+/// The findings that follow from finished measurements.
+fn replay(thorough: Thorough, ranks: usize, ledger: &Path) -> Result<Findings, Stopped> {
+    hier::tune::replay(&read_ledger(ledger), &thorough.effort(), ranks)
+        .map_err(|error| Stopped::because(error.to_string(), 1))
+}
+
+fn print_source(path: &Path) -> Result<(), Stopped> {
+    let text = std::fs::read_to_string(path).map_err(|error| failed("read", path, &error))?;
+    let table = Table::from_toml(&text).map_err(|flaw| Stopped::because(format!("{}: {flaw}", path.display()), 2))?;
+    print!("{}", table.to_rust());
+    Ok(())
+}
+
+/// Finished measurements in a file.
+fn finished(ledger: &Path) -> usize {
+    read_ledger(ledger).lines().filter(|line| line.ends_with("\tend")).count()
+}
+
+/// About how many measurements a search makes.
+fn steps(effort: &Effort, ranks: usize) -> usize {
+    let searches = if effort.strict && ranks > 2 { 5 } else { 3 };
+    let trees = if ranks > 2 { 5 } else { 0 };
+    trees + searches * (effort.sizes.len() + 2 * effort.halvings)
+}
+
+/// A bar that follows the ledger; lines, now and then, where there is no terminal.
+struct Progress {
+    stop: Arc<AtomicBool>,
+    wake: mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Progress {
+    fn follow(ledger: PathBuf, steps: usize) -> Self {
+        const LOOK: Duration = Duration::from_millis(500);
+        const LINE_EVERY: Duration = Duration::from_secs(10);
+        let bar = if stderr().is_terminal() { ProgressBar::new(steps as u64) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template(
+            "{bar:28} {pos} of about {len} measurements  {elapsed} gone, about {eta} to go",
+        );
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let (wake, sleep) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let (begin, first) = (Instant::now(), finished(&ledger));
+            bar.set_position(first as u64);
+            let mut last = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                let _ = sleep.recv_timeout(LOOK);
+                let done = finished(&ledger);
+                bar.set_position(done.min(steps) as u64);
+                if bar.is_hidden() && last.elapsed() >= LINE_EVERY {
+                    last = Instant::now();
+                    let gone = begin.elapsed().as_secs_f64();
+                    let rest = gone * steps.saturating_sub(done) as f64 / done.saturating_sub(first).max(1) as f64;
+                    eprintln!("{done} of about {steps} measurements, {gone:.0} s gone, about {rest:.0} s to go");
+                }
+            }
+            bar.finish_and_clear();
+        });
+        Self { stop, wake, thread }
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.wake.send(());
+        let _ = self.thread.join();
+    }
+}
