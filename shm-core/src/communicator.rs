@@ -80,7 +80,7 @@ impl Communicator {
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
-            engine: RefCell::new(Engine::new(board, plan)),
+            engine: RefCell::new(Engine::new(board, plan, tuning.stream)),
             seat,
             offset,
             layout,

@@ -6,9 +6,10 @@
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
-//! Regime 4, for buffers that lie in the segment already, will stand beside them.
+//! `fold` folds into cells. Regime 4, for buffers that lie in the segment already, will stand beside them.
 
 mod cells;
+mod fold;
 mod line;
 pub(crate) mod shares;
 
@@ -18,6 +19,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
+use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
@@ -49,6 +51,11 @@ pub(crate) struct Engine {
     /// How the up and down cells are cut at present: bytes of a cell.
     up_cell: usize,
     down_cell: usize,
+    /// What is known of the ways into the own cells.
+    up_pace: Pace,
+    down_pace: Pace,
+    /// Where pieces of a fold are made that go on in a cell.
+    piece: Box<fold::Piece>,
     /// Where a partial result is made that goes on in a line.
     scratch: Box<Scratch>,
     /// Where each rank's piece of an exchange lies.
@@ -61,7 +68,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>) -> Self {
+    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, stream: u32) -> Self {
         let size = board.size();
         Self {
             board,
@@ -70,6 +77,9 @@ impl Engine {
             down: Ring::new(RingName::Down, 1, size),
             up_cell: 0,
             down_cell: 0,
+            up_pace: Pace::new(RingName::Up, stream),
+            down_pace: Pace::new(RingName::Down, stream),
+            piece: Box::default(),
             scratch: Box::new(Scratch([0; 512])),
             places: vec![std::ptr::null(); size].into_boxed_slice(),
             operands: Vec::with_capacity(size),

@@ -4,13 +4,15 @@
 //! buffer, straight into its result, which the others copy out: (5p-1)n bytes loaded and stored for an allreduce of n bytes
 //! on p ranks with p leaders. Contributions are combined in rank order, for every operator.
 
+use super::fold::{Piece, fold_in};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
+use crate::pace::{Pace, reading};
 use crate::payload::{copy_in, copy_out};
-use crate::protocol::Board;
 use crate::protocol::shares::{self, Parts, Shares, Takers, Work};
+use crate::protocol::{Board, RingName};
 use crate::segment::layout::LINE;
 use crate::select::Choice;
 
@@ -91,8 +93,9 @@ impl Engine {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(bytes, element, choice.leaders, choice.down_cell);
-        let Self { board, down, leaders, .. } = self;
-        let mut parts = Handing { board, leaders, division, cell: choice.down_cell, buffer };
+        let Self { board, down, leaders, down_pace, .. } = self;
+        let first = down.next_position();
+        let mut parts = Handing { board, pace: down_pace, first, leaders, division, cell: choice.down_cell, buffer };
         shares::spread(board, down, leaders, division.rounds(), tag, &mut parts)
     }
 
@@ -108,13 +111,30 @@ impl Engine {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
-        let Self { board, up, down, operands, leaders, .. } = self;
+        let Self { board, up, down, operands, leaders, up_pace, down_pace, piece, .. } = self;
         let shares = Shares { leaders, rounds: division.rounds(), takers };
         let keeps = match takers {
             Takers::All | Takers::Owners => true,
             Takers::Root(root) => root == board.rank(),
         };
-        let mut work = Slicing { board, leaders, division, cell: choice.up_cell, reduction, operands, keeps };
+        let taker = match takers {
+            Takers::Root(root) => root,
+            _ => (board.rank() + 1) % board.size(),
+        };
+        let mut work = Slicing {
+            board,
+            up_pace,
+            down_pace,
+            first: (up.next_position(), down.next_position()),
+            piece,
+            leaders,
+            division,
+            cell: choice.up_cell,
+            reduction,
+            operands,
+            keeps,
+            taker,
+        };
         shares::run(board, up, down, shares, tag, &mut work)
     }
 }
@@ -122,6 +142,11 @@ impl Engine {
 /// The payload of one call.
 struct Slicing<'a> {
     board: &'a SharedBoard,
+    up_pace: &'a mut Pace,
+    down_pace: &'a mut Pace,
+    /// The first position of the call in the up and in the down ring.
+    first: (u64, u64),
+    piece: &'a mut Piece,
     leaders: &'a [usize],
     division: Division,
     cell: usize,
@@ -129,14 +154,26 @@ struct Slicing<'a> {
     operands: &'a mut Vec<*const u8>,
     /// Whether this rank takes results.
     keeps: bool,
+    /// A rank that takes this rank's results.
+    taker: usize,
+}
+
+impl Slicing<'_> {
+    /// The position of a contribution.
+    fn up_position(&self, round: u64, leader: usize) -> u64 {
+        self.first.0 + round * self.leaders.len() as u64 + leader as u64
+    }
 }
 
 impl Work for Slicing<'_> {
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
-        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy_in(self.reduction.send.wrapping_add(at), cell, len) };
+        let (send, position) = (self.reduction.send.wrapping_add(at), self.up_position(round, leader));
+        self.up_pace.writing(self.board, position, self.leaders[leader], len, |way| {
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+            unsafe { copy_in(send, cell, len, way) };
+        });
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
@@ -151,15 +188,22 @@ impl Work for Slicing<'_> {
         }));
         let own = self.keeps.then(|| self.reduction.recv.wrapping_add(at));
         let shared = down.map(|slot| board.down_cell(rank, slot, self.cell));
-        let result = own.or(shared).expect("a leader keeps its result, or gives it to the root, or both");
-        // SAFETY: everybody's slot is published, so that `len` bytes of it are written and will not change; the result goes
-        // to the caller's buffer, or to the own claimed slot, which is no operand.
-        unsafe { self.reduction.fold.apply(result, self.operands, len) };
-        add(&board.tally.loaded, self.operands.len() * len);
+        let (up_position, down_position) = (self.up_position(round, leader), self.first.1 + round);
+        let Self { down_pace, piece, operands, taker, reduction, .. } = self;
+        let count = operands.len();
+        reading(board, RingName::Up, up_position, len, || match (own, shared) {
+            (own, Some(shared)) => down_pace.writing(board, down_position, *taker, len, |way| {
+                // SAFETY: everybody's slot is published, so that `len` bytes of it are written and will not change; the
+                // result goes to the caller's buffer and to the own claimed slot, which is no operand.
+                unsafe { fold_in(reduction.fold, operands, own, shared, len, way, piece) };
+            }),
+            // SAFETY: the same, with the caller's buffer alone.
+            (Some(own), None) => unsafe { reduction.fold.apply(own, operands, len) },
+            (None, None) => unreachable!("a leader keeps its result, or gives it to the root, or both"),
+        });
+        add(&board.tally.loaded, count * len);
         add(&board.tally.stored, len);
-        if let (Some(own), Some(shared)) = (own, shared) {
-            // SAFETY: `len` bytes were just written there; the slot is claimed.
-            unsafe { copy_in(own, shared, len) };
+        if own.is_some() && shared.is_some() {
             add(&board.tally.loaded, len);
             add(&board.tally.stored, len);
         }
@@ -168,13 +212,26 @@ impl Work for Slicing<'_> {
     fn take(&mut self, round: u64, leader: usize, slot: usize) {
         let range = self.division.range(leader, round);
         // SAFETY: the slot is published, and not reused before this rank says so.
-        unsafe { take_slice(self.board, self.leaders[leader], slot, self.cell, self.reduction.recv, range) };
+        unsafe {
+            take_slice(
+                self.board,
+                self.first.1 + round,
+                self.leaders[leader],
+                slot,
+                self.cell,
+                self.reduction.recv,
+                range,
+            )
+        };
     }
 }
 
 /// The payload of an allgather of shares.
 struct Handing<'a> {
     board: &'a SharedBoard,
+    pace: &'a mut Pace,
+    /// The first position of the call.
+    first: u64,
     leaders: &'a [usize],
     division: Division,
     cell: usize,
@@ -185,8 +242,11 @@ impl Parts for Handing<'_> {
     fn give(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.down_cell(self.board.rank(), slot, self.cell);
-        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy_in(self.buffer.wrapping_add(at), cell, len) };
+        let (from, reader) = (self.buffer.wrapping_add(at), (self.board.rank() + 1) % self.board.size());
+        self.pace.writing(self.board, self.first + round, reader, len, |way| {
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+            unsafe { copy_in(from, cell, len, way) };
+        });
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
@@ -194,7 +254,9 @@ impl Parts for Handing<'_> {
     fn take(&mut self, round: u64, leader: usize, slot: usize) {
         let range = self.division.range(leader, round);
         // SAFETY: the slot is published, and not reused before this rank says so.
-        unsafe { take_slice(self.board, self.leaders[leader], slot, self.cell, self.buffer, range) };
+        unsafe {
+            take_slice(self.board, self.first + round, self.leaders[leader], slot, self.cell, self.buffer, range)
+        };
     }
 }
 
@@ -204,14 +266,17 @@ impl Parts for Handing<'_> {
 /// The slot is published and not reused meanwhile; the slice lies within the caller's buffer, and fits a cell.
 unsafe fn take_slice(
     board: &SharedBoard,
+    position: u64,
     leader: usize,
     slot: usize,
     cell: usize,
     buffer: *mut u8,
     (at, len): (usize, usize),
 ) {
-    // SAFETY: by contract; a private buffer does not overlap a cell.
-    unsafe { copy_out(board.down_cell(leader, slot, cell), buffer.wrapping_add(at), len) };
+    reading(board, RingName::Down, position, len, || {
+        // SAFETY: by contract; a private buffer does not overlap a cell.
+        unsafe { copy_out(board.down_cell(leader, slot, cell), buffer.wrapping_add(at), len) };
+    });
     add(&board.tally.loaded, len);
     add(&board.tally.stored, len);
 }

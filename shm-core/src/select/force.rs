@@ -6,7 +6,7 @@
 //! collective        = barrier | broadcast | reduce | allreduce | all
 //! algorithm         = line | cells | shares | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells
-//!                   | share_cell | share_downs | up_bytes | down_bytes | flat_ranks | line_most | shares_least | shares_square
+//!                   | share_cell | share_downs | up_bytes | down_bytes | stream | flat_ranks | line_most | shares_least | shares_square
 //! ```
 //!
 //! `cell` and `cells` set the up and the down ring alike. What they mean is said at [`Tuning`]'s fields. Values take
@@ -92,10 +92,11 @@ impl Tuning {
             "up_bytes" => self.up_bytes = narrow?,
             "down_bytes" => self.down_bytes = narrow?,
             "flat_ranks" => self.flat_ranks = narrow?,
+            "stream" => self.stream = narrow?,
             _ => {
                 return Err(format!(
                     "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, share_cell, \
-                     share_downs, up_bytes, down_bytes, flat_ranks, line_most, shares_least, shares_square"
+                     share_downs, up_bytes, down_bytes, stream, flat_ranks, line_most, shares_least, shares_square"
                 ));
             }
         }
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn large_elements_are_refused_alike_before_any_flag_moves() {
         let tuning = Tuning::default();
-        assert!(tuning.choose(Collective::Allreduce, vector(1 << 20, 1 << 16), 4).is_err());
+        assert!(tuning.choose(Collective::Allreduce, vector(1 << 20, 1 << 18), 4).is_err());
         assert!(tuning.choose(Collective::Allreduce, vector(1 << 14, 1 << 14), 4).is_ok());
     }
 }

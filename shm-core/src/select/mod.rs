@@ -3,7 +3,7 @@
 
 mod choice;
 mod force;
-mod tuning;
+pub(crate) mod tuning;
 
 pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;

@@ -3,7 +3,13 @@
 use super::choice::{Choice, Collective, Regime, Vector};
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
-use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
+use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, most_up_slots, round_up};
+
+/// [`Tuning::stream`]: cells are never filled past the caches.
+pub(crate) const STREAM_NEVER: u32 = 1;
+
+/// [`Tuning::stream`]: cells are always filled past the caches.
+pub(crate) const STREAM_ALWAYS: u32 = 2;
 
 /// The parameters of the choice. Every rank of a job sees the one that its creator wrote into the segment.
 ///
@@ -25,17 +31,17 @@ pub struct Tuning {
     pub flat_ranks: u32,
     /// Leaders among whom shares are divided; 0 for all ranks.
     pub leaders: u32,
-    /// Bytes of an up cell, and their number, where trees are used.
+    /// Bytes of an up cell where trees are used.
     pub up_cell: u32,
-    /// Number of up cells where trees are used.
+    /// Number of up cells where trees are used, at most: as many as the area holds.
     pub up_cells: u32,
     /// Bytes of a down cell where trees are used.
     pub down_cell: u32,
-    /// Number of down cells where trees are used.
+    /// Number of down cells where trees are used, at most: as many as the area holds.
     pub down_cells: u32,
     /// The most bytes of a slice of a share.
     pub share_cell: u32,
-    /// Down cells of a leader.
+    /// Down cells of a leader, at most: as many as its area holds.
     pub share_downs: u32,
     /// Bytes of up cells a rank; 0 to derive them from the number of ranks.
     pub up_bytes: u32,
@@ -43,8 +49,9 @@ pub struct Tuning {
     pub down_bytes: u32,
     /// 1 to print what is chosen, once for each kind of call.
     pub debug: u32,
-    /// Keeps the size a multiple of eight.
-    pub reserved: u32,
+    /// How cells are filled: 0 in the way that measuring finds the better one, 1 always through the caches, 2 always past
+    /// them. Slices shorter than 1 KiB always go through the caches.
+    pub stream: u32,
 }
 
 impl Default for Tuning {
@@ -56,39 +63,46 @@ impl Default for Tuning {
             forced: [0; 4],
             flat_ranks: 32,
             leaders: 0,
-            up_cell: 8 * 1024,
-            up_cells: 4,
+            up_cell: 32 * 1024,
+            up_cells: 32,
             down_cell: 32 * 1024,
-            down_cells: 4,
+            down_cells: 32,
             share_cell: 64 * 1024,
-            share_downs: 2,
+            share_downs: 32,
             up_bytes: 0,
             down_bytes: 0,
             debug: 0,
-            reserved: 0,
+            stream: 0,
         }
     }
 }
 
 impl Tuning {
     /// Bytes of up cells a rank of a communicator of `size` ranks owns.
+    ///
+    /// Few ranks get 1 MiB: cells that are used in turn then leave the writer's second-level cache before they are read,
+    /// and a reader takes a line faster from a cache that it shares with the writer than from the writer's own.
     #[must_use]
     pub fn up_area(&self, size: usize) -> usize {
-        let derived = if size <= 64 { 256 * 1024 } else { 128 * 1024 };
+        let derived = area_of(size).max(if size <= 64 { 256 * 1024 } else { 128 * 1024 });
         let area = if self.up_bytes == 0 { derived } else { self.up_bytes as usize };
-        area.max(least_up_slots(size) * LINE).max(self.up_cell as usize * self.up_cells as usize)
+        area.max(least_up_slots(size) * LINE).max(2 * self.up_cell as usize)
     }
 
     /// Bytes of down cells a rank of a communicator of `size` ranks owns.
     #[must_use]
     pub fn down_area(&self, size: usize) -> usize {
-        let derived = if size <= 64 { 128 * 1024 } else { 64 * 1024 };
+        let derived = area_of(size).max(if size <= 64 { 128 * 1024 } else { 64 * 1024 });
         let area = if self.down_bytes == 0 { derived } else { self.down_bytes as usize };
-        area.max(LEAST_DOWN_SLOTS * LINE).max(self.down_cell as usize * self.down_cells as usize)
+        area.max(LEAST_DOWN_SLOTS * LINE).max(2 * self.down_cell as usize)
     }
 
     /// Bytes from which `what` takes shares on `size` ranks.
     fn shares_from(&self, what: Collective, size: usize) -> u64 {
+        // Of two ranks, the root folds faster alone than it is handed half of the result.
+        if size == 2 && what == Collective::Reduce {
+            return u64::MAX;
+        }
         let square = (size * size) as u64;
         self.shares_least[what as usize].max(self.shares_square[what as usize].saturating_mul(square))
     }
@@ -154,14 +168,18 @@ impl Tuning {
             0 => size,
             some => some.min(size),
         };
-        let up_slots = least_up_slots(leaders);
-        let down_slots = (self.share_downs as usize).clamp(LEAST_DOWN_SLOTS, MOST_DOWN_SLOTS);
-        let most = (self.up_area(size) / up_slots).min(self.down_area(size) / down_slots);
+        // As long as they may be, then as many as there is room for.
+        let (least_up, least_down) = (least_up_slots(leaders), LEAST_DOWN_SLOTS);
+        let most = (self.up_area(size) / least_up).min(self.down_area(size) / least_down);
         let cell = (self.share_cell as usize).min(most) / LINE * LINE;
         let cell = cell.max(round_up(element, LINE));
         if cell > most {
             return Err(too_large(element, most));
         }
+        let up_slots =
+            (self.up_area(size) / cell / leaders * leaders).clamp(least_up, most_up_slots(size).max(least_up));
+        let asked = (self.share_downs as usize).clamp(least_down, MOST_DOWN_SLOTS);
+        let down_slots = (self.down_area(size) / cell).clamp(least_down, asked);
         let regime = Regime::Shares;
         Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
     }
@@ -178,6 +196,7 @@ impl Tuning {
             ("down_cells", self.down_cells, 2, 64),
             ("share_cell", self.share_cell, LINE as u32, 1 << 26),
             ("share_downs", self.share_downs, 2, 64),
+            ("stream", self.stream, 0, STREAM_ALWAYS),
             ("up_bytes", self.up_bytes, 0, 1 << 28),
             ("down_bytes", self.down_bytes, 0, 1 << 28),
         ] {
@@ -200,6 +219,11 @@ impl Tuning {
         }
         Ok(())
     }
+}
+
+/// Bytes of cells that a rank gets of each ring, as far as 4 MiB for all of them go.
+fn area_of(size: usize) -> usize {
+    (4 << 20 >> size.next_power_of_two().ilog2()).min(1 << 20)
 }
 
 /// Cells large enough for an element, and as many of them as were asked for if the area holds them.

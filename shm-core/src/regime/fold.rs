@@ -1,0 +1,99 @@
+//! Folding into a cell, and into the own result beside it, piece by piece.
+//!
+//! A fold stores with ordinary stores. Where the cell is better filled past the caches ([`Way`]), or where the result is
+//! wanted in two places, a piece is folded to private memory and copied on while it lies in the first-level cache.
+
+use crate::operator::Fold;
+use crate::pace::Way;
+use crate::payload::{copy_part_in, end_parts};
+use crate::segment::layout::LINE;
+
+/// Bytes of a piece.
+const PIECE: usize = 4096;
+
+/// Where pieces are folded that are wanted in a cell alone.
+#[repr(C, align(64))]
+pub(super) struct Piece([u8; PIECE]);
+
+impl Default for Piece {
+    fn default() -> Self {
+        Self([0; PIECE])
+    }
+}
+
+/// Folds `bytes` bytes of `operands` into `cell`, in `way`, and into `own` if there is such a place. The operands are moved on
+/// to their ends.
+///
+/// # Safety
+/// As [`Fold::apply`], for `cell` and for `own`; `cell` is no operand, and overlaps nothing.
+pub(super) unsafe fn fold_in(
+    fold: Fold<'_>,
+    operands: &mut [*const u8],
+    own: Option<*mut u8>,
+    cell: *mut u8,
+    bytes: usize,
+    way: Way,
+    scratch: &mut Piece,
+) {
+    let element = fold.element.max(1);
+    if own.is_none() && (way == Way::Cached || element > PIECE) {
+        // SAFETY: by contract.
+        return unsafe { fold.apply(cell, operands, bytes) };
+    }
+    let mut at = 0;
+    while at < bytes {
+        let len = piece(element).min(bytes - at);
+        let to = own.map_or(scratch.0.as_mut_ptr(), |own| own.wrapping_add(at));
+        // SAFETY: `at + len <= bytes`, whole elements; the scratch has room for a piece, and is aligned for any element.
+        unsafe { fold.apply(to, operands, len) };
+        // SAFETY: `len` bytes were just written there; the rest by contract.
+        unsafe { copy_part_in(to, cell.wrapping_add(at), len, way) };
+        operands.iter_mut().for_each(|operand| *operand = operand.wrapping_add(len));
+        at += len;
+    }
+    end_parts(way);
+}
+
+/// Bytes of a piece of `element`-byte elements: whole ones, and whole lines too if that is possible.
+fn piece(element: usize) -> usize {
+    let odd = LINE >> element.trailing_zeros().min(LINE.ilog2());
+    let lines = element * odd;
+    let unit = if lines <= PIECE { lines } else { element };
+    (PIECE / unit).max(1) * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::Sum;
+
+    #[test]
+    fn pieces_are_whole_elements_and_lines() {
+        for (element, bytes) in [(1, 4096), (8, 4096), (24, 4032), (40, 3840), (100, 3200), (3000, 3000), (5000, 5000)]
+        {
+            assert_eq!(piece(element), bytes, "{element}");
+        }
+    }
+
+    #[test]
+    fn both_places_get_the_fold() {
+        let [a, b]: [Vec<u64>; 2] = [1, 1000].map(|by| (0..1300).map(|i| i * by).collect());
+        for way in [Way::Cached, Way::Streamed] {
+            for n in [0, 1, 511, 512, 513, 1300] {
+                for both in [false, true] {
+                    let (mut own, mut cell) = (a.clone(), vec![7; 1301]);
+                    // The own result takes the place of an operand.
+                    let mut operands = [own.as_ptr().cast::<u8>(), b.as_ptr().cast()];
+                    let place = both.then_some(own.as_mut_ptr().cast());
+                    let to = cell.as_mut_ptr().cast();
+                    let scratch = &mut Piece::default();
+                    // SAFETY: at least `n` elements are at each place.
+                    unsafe { fold_in(Fold::new::<u64, _>(&Sum), &mut operands, place, to, 8 * n, way, scratch) };
+                    let sum = |i: usize| i as u64 * 1001;
+                    assert!((0..n).all(|i| cell[i] == sum(i)) && cell[n..].iter().all(|&value| value == 7));
+                    assert!((0..n).all(|i| own[i] == if both { sum(i) } else { a[i] }) && own[n..] == a[n..]);
+                }
+            }
+        }
+    }
+}
