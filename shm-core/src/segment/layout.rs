@@ -34,7 +34,7 @@ pub const MOST_DOWN_SLOTS: usize = 64;
 pub const CHUNK: usize = 64 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Up slots a rank owns at most, in a communicator of `size` ranks.
 #[must_use]
