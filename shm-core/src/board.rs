@@ -180,6 +180,21 @@ impl SharedBoard {
         unsafe { &*at.cast::<[AtomicU64; 2]>() }
     }
 
+    /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.
+    fn figure_word(&self, ring: RingName, rank: usize) -> &AtomicU64 {
+        &self.word(rank, self.area.done + 32 + ring as usize * 8).0
+    }
+
+    /// Leaves a figure for the writers of what was read. It orders nothing and promises nothing.
+    pub fn leave_figure(&self, ring: RingName, figure: u64) {
+        self.figure_word(ring, self.rank).store(figure, Ordering::Relaxed);
+    }
+
+    /// The figure that `rank` left last.
+    pub fn figure(&self, ring: RingName, rank: usize) -> u64 {
+        self.figure_word(ring, rank).load(Ordering::Relaxed)
+    }
+
     fn call_word(&self, rank: usize, call: u64) -> &FlagWord {
         self.word(rank, self.area.calls + (call as usize % CALLS) * 8)
     }

@@ -26,6 +26,7 @@ mod error;
 pub mod job;
 mod links;
 pub mod operator;
+mod pace;
 mod payload;
 mod plan;
 pub mod protocol;

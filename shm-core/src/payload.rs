@@ -2,6 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::pace::Way;
+#[cfg(target_arch = "x86_64")]
+use crate::segment::layout::LINE;
+
 /// Stores `bytes` bytes in the words of a line.
 ///
 /// # Safety
@@ -53,18 +57,48 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies `bytes` bytes from a private buffer into an own cell.
+/// Copies `bytes` bytes from a private buffer into an own cell, in `way`.
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `cell`, which
 /// nobody else touches meanwhile, and the two do not overlap.
 #[inline]
-pub(crate) unsafe fn copy_in(from: *const u8, cell: *mut u8, bytes: usize) {
+pub(crate) unsafe fn copy_in(from: *const u8, cell: *mut u8, bytes: usize, way: Way) {
     // SAFETY: by contract.
-    unsafe { std::ptr::copy_nonoverlapping(from, cell, bytes) };
+    unsafe { copy_part_in(from, cell, bytes, way) };
+    end_parts(way);
+}
+
+/// Orders what [`copy_part_in`] stored before whatever is stored later. Streamed stores are ordered by nothing else,
+/// not even by a store with release ordering after them.
+#[inline]
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+pub(crate) fn end_parts(way: Way) {
+    #[cfg(target_arch = "x86_64")]
+    if way == Way::Streamed {
+        // SAFETY: every x86-64 has this fence.
+        unsafe { core::arch::x86_64::_mm_sfence() };
+    }
+}
+
+/// [`copy_in`] of a part of what belongs in a cell: [`end_parts`] must follow the last one, before the cell is published.
+///
+/// # Safety
+/// As [`copy_in`].
+#[inline]
+pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, way: Way) {
+    match way {
+        // SAFETY: by contract.
+        Way::Cached => unsafe { std::ptr::copy_nonoverlapping(from, cell, bytes) },
+        // SAFETY: by contract.
+        Way::Streamed => unsafe { stream(from, cell, bytes) },
+    }
 }
 
 /// Copies `bytes` bytes out of another rank's cell into a private buffer.
+///
+/// An ordinary copy: fetching ahead, and streaming to the private buffer, gained nothing or lost on the machine where they
+/// were tried.
 ///
 /// # Safety
 /// `cell` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
@@ -73,4 +107,103 @@ pub(crate) unsafe fn copy_in(from: *const u8, cell: *mut u8, bytes: usize) {
 pub(crate) unsafe fn copy_out(cell: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: by contract.
     unsafe { std::ptr::copy_nonoverlapping(cell, to, bytes) };
+}
+
+/// Copies past the caches where the machine can. A line that its reader still holds is then not fetched back to
+/// be overwritten, nor fetched out of the writer's cache afterwards. The caller fences.
+///
+/// # Safety
+/// As [`copy_in`].
+unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let head = to.align_offset(LINE).min(bytes);
+        let lines = (bytes - head) / LINE;
+        let tail = head + lines * LINE;
+        // SAFETY: `head <= bytes`.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, head) };
+        let (from_lines, to_lines) = (from.wrapping_add(head), to.wrapping_add(head));
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the feature was just detected; so many whole lines are there, and `to_lines` is aligned to them.
+            unsafe { stream_lines_avx512(from_lines, to_lines, lines) };
+        } else {
+            // SAFETY: the same.
+            unsafe { stream_lines(from_lines, to_lines, lines) };
+        }
+        // SAFETY: `tail <= bytes`.
+        unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(tail), to.wrapping_add(tail), bytes - tail) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: by contract.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, bytes);
+    }
+}
+
+/// Streams whole lines, a register a line.
+///
+/// # Safety
+/// As [`copy_in`], of `lines` lines, on a machine with this feature; `to` is aligned to lines.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn stream_lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
+    use core::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
+    for at in (0..lines).map(|line| line * LINE) {
+        // SAFETY: the line lies within the buffer; any alignment will do.
+        let value = unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) };
+        // SAFETY: the line lies within the cell, aligned.
+        unsafe { _mm512_stream_si512(to.wrapping_add(at).cast(), value) };
+    }
+}
+
+/// Streams whole lines, with what every x86-64 has: a line's four stores meet in a write-combining buffer.
+///
+/// # Safety
+/// As [`copy_in`], of `lines` lines; `to` is aligned to lines.
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream_lines(from: *const u8, to: *mut u8, lines: usize) {
+    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    for at in (0..lines * LINE).step_by(size_of::<__m128i>()) {
+        // SAFETY: these bytes lie within the buffer; any alignment will do.
+        let value = unsafe { _mm_loadu_si128(from.wrapping_add(at).cast()) };
+        // SAFETY: these bytes lie within the cell, aligned.
+        unsafe { _mm_stream_si128(to.wrapping_add(at).cast(), value) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(64))]
+    struct Lines([u8; 1024]);
+
+    /// Every kernel, at every offset within a line, and nothing beside the place that was meant.
+    #[test]
+    fn copies_into_cells_are_whole_and_keep_to_their_place() {
+        let from: Vec<u8> = (0..1024).map(|i| (i * 7 % 251) as u8).collect();
+        for way in [Way::Cached, Way::Streamed] {
+            for (begin, skip) in (0..64).zip((0..64).rev()) {
+                for bytes in [0, 1, 63, 64, 65, 127, 128, 500, 800] {
+                    let mut to = Lines([255; 1024]);
+                    // SAFETY: `skip + bytes` and `begin + bytes` are below 1024.
+                    unsafe { copy_in(from[skip..].as_ptr(), to.0[begin..].as_mut_ptr(), bytes, way) };
+                    assert_eq!(to.0[begin..begin + bytes], from[skip..skip + bytes]);
+                    assert!(to.0[..begin].iter().chain(&to.0[begin + bytes..]).all(|&byte| byte == 255));
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn lines_are_streamed_without_wide_registers_too() {
+        let from: Vec<u8> = (0..1024).map(|i| (i * 7 % 251) as u8).collect();
+        let mut to = Lines([255; 1024]);
+        // SAFETY: fifteen lines and a byte are there.
+        unsafe { stream_lines(from[1..].as_ptr(), to.0.as_mut_ptr(), 15) };
+        end_parts(Way::Streamed);
+        assert_eq!(to.0[..960], from[1..961]);
+        assert!(to.0[960..].iter().all(|&byte| byte == 255));
+    }
 }

@@ -10,10 +10,11 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::links::Links;
+use crate::pace::{Pace, Way, reading};
 use crate::payload::copy_in;
 use crate::plan::Step;
 use crate::protocol::step::{self, Gathers, Passage, Releases, Span};
-use crate::protocol::{Board, Location, Place};
+use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
 
 /// How a message is cut: whole elements, as many as fit a cell. An empty message is one empty slice.
@@ -53,12 +54,13 @@ impl Engine {
         self.cut_cells(choice)?;
         let links = self.cells_links(choice, Step::Release, bytes, root);
         let slices = Slices::new(bytes, choice.down_cell, 1);
-        let Self { board, up, down, thresholds, .. } = self;
+        let Self { board, up, down, down_pace, thresholds, .. } = self;
         let place = thresholds.place(board, Collective::Broadcast, buffer, bytes);
         // What the root has is there at once; who passes it on has it slice by slice.
         let location = Location { whole: links.is_root() && place != Place::Cell, ..Location::slice_at(place) };
         let lending = Lending::begin(board, (up, 0), (down, slices.count()));
-        let mut passing = Passing::new(board, choice.down_cell, buffer, slices, &links, location);
+        let ring = (down.next_position(), down_pace);
+        let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, &links, location);
         let span = Span::take(down, slices.count());
         lending.end(step::release_all(board, down, &links, span, tag, &mut passing))
     }
@@ -68,13 +70,20 @@ impl Engine {
         self.cut_cells(choice)?;
         let links = self.cells_links(choice, Step::Gather, reduction.bytes, root);
         let slices = Slices::new(reduction.bytes, choice.up_cell, reduction.fold.element);
-        let Self { board, up, down, operands, sources, thresholds, .. } = self;
+        let Self { board, up, down, operands, sources, up_pace, thresholds, .. } = self;
         let place = thresholds.place(board, Collective::Reduce, reduction.send, reduction.bytes);
         let lending = Lending::begin(board, (up, slices.count()), (down, 0));
         let span = Span::take(up, slices.count());
         let ring = (span.first(), up.slots() as u64);
-        let mut combining =
-            Combining::new(board, choice.up_cell, ring, reduction, slices, (&links, place), (operands, sources));
+        let mut combining = Combining::new(
+            board,
+            choice.up_cell,
+            ring,
+            reduction,
+            slices,
+            (&links, place),
+            (operands, sources, up_pace),
+        );
         lending.end(step::gather_all(board, up, &links, span, tag, &mut combining))
     }
 
@@ -85,13 +94,21 @@ impl Engine {
         let release = self.cells_links(choice, Step::Release, reduction.bytes, 0);
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Slices::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
-        let Self { board, up, down, operands, sources, thresholds, .. } = self;
+        let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, .. } = self;
         let place = |buffer| thresholds.place(board, Collective::Allreduce, buffer, reduction.bytes);
         let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv)));
         let ring = (up.next_position(), up.slots() as u64);
-        let mut combining =
-            Combining::new(board, choice.up_cell, ring, reduction, slices, (&gather, sent), (operands, sources));
-        let mut passing = Passing::new(board, choice.down_cell, reduction.recv, slices, &release, received);
+        let mut combining = Combining::new(
+            board,
+            choice.up_cell,
+            ring,
+            reduction,
+            slices,
+            (&gather, sent),
+            (operands, sources, up_pace),
+        );
+        let down_ring = (down.next_position(), down_pace);
+        let mut passing = Passing::new(board, choice.down_cell, down_ring, reduction.recv, slices, &release, received);
         let lending = Lending::begin(board, (up, slices.count()), (down, slices.count()));
         lending.end(step::gather_release(
             board,
@@ -128,9 +145,11 @@ impl RankOrder {
 struct Combining<'a> {
     board: &'a SharedBoard,
     order: RankOrder,
+    parent: Option<usize>,
     cell: usize,
     /// The first position, and the slots of the ring.
     ring: (u64, u64),
+    pace: &'a mut Pace,
     reduction: Reduction<'a>,
     slices: Slices,
     operands: &'a mut Operands,
@@ -149,7 +168,7 @@ impl<'a> Combining<'a> {
         reduction: Reduction<'a>,
         slices: Slices,
         (links, place): (&Links, Place),
-        (operands, sources): (&'a mut Operands, &'a mut Vec<Source>),
+        (operands, sources, pace): (&'a mut Operands, &'a mut Vec<Source>, &'a mut Pace),
     ) -> Self {
         let order = RankOrder::new(board.rank(), links);
         sources.clear();
@@ -160,7 +179,8 @@ impl<'a> Combining<'a> {
             _ if links.is_root() || !order.children.is_empty() => Location::CELL,
             place => Location { whole: true, ..Location::slice_at(place) },
         };
-        Self { board, order, cell, ring, reduction, slices, operands, sources, location, trouble: None }
+        let parent = links.parent();
+        Self { board, order, parent, cell, ring, pace, reduction, slices, operands, sources, location, trouble: None }
     }
 
     fn index(&self, child: usize) -> usize {
@@ -204,10 +224,33 @@ impl Gathers for Combining<'_> {
             Some(own) => self.board.up_cell(self.board.rank(), own, self.cell),
             None => self.reduction.recv.wrapping_add(at),
         });
+        let (board, fold, position) = (self.board, self.reduction.fold, self.ring.0 + slice);
+        let in_cells = !self.sources.is_empty() && !self.sources.iter().any(|source| source.is_lent());
+        let (operands, pace, parent) = (&mut *self.operands, &mut *self.pace, self.parent);
+        let mut folded = Ok(());
+        if let (Some(own), Some(parent), true) = (own, parent, self.order.children.is_empty()) {
+            let (send, cell) = (self.reduction.send.wrapping_add(at), board.up_cell(board.rank(), own, self.cell));
+            pace.writing(board, position, parent, len, |way| {
+                // SAFETY: the own slot is claimed, and has room for a slice; `at + len` bytes of the caller's buffer are there.
+                unsafe { copy_in(send, cell, len, way) };
+            });
+            add(&board.tally.loaded, len);
+            add(&board.tally.stored, len);
+            return folded;
+        }
         // SAFETY: the protocol calls this while the children's slots are published (so `len` bytes of their payload are written and
         // will not change) and the own slot is claimed; `at + len` bytes of the caller's buffers are there; slices are whole
-        // elements and cells are aligned to lines. The result is no operand, unless the caller works in place.
-        unsafe { self.operands.fold(self.board, &self.reduction.fold, len) }
+        // elements and cells are aligned to lines. The result is no operand, unless the caller works in place; a cell never is.
+        let mut fold = |way| folded = unsafe { operands.fold(board, &fold, len, way) };
+        let combine = || match (own, parent) {
+            (Some(_), Some(parent)) => pace.writing(board, position, parent, len, fold),
+            _ => fold(Way::Cached),
+        };
+        match in_cells {
+            true => reading(board, RingName::Up, position, len, combine),
+            false => combine(),
+        }
+        folded
     }
 }
 
@@ -216,6 +259,11 @@ impl Gathers for Combining<'_> {
 struct Passing<'a> {
     board: &'a SharedBoard,
     cell: usize,
+    /// The first position.
+    first: u64,
+    pace: &'a mut Pace,
+    /// A rank that reads the own cells, if one does.
+    reader: Option<usize>,
     buffer: *mut u8,
     slices: Slices,
     /// Nobody is below this rank, so that it may take all there is at once.
@@ -233,16 +281,21 @@ impl<'a> Passing<'a> {
     fn new(
         board: &'a SharedBoard,
         cell: usize,
+        (first, pace): (u64, &'a mut Pace),
         buffer: *mut u8,
         slices: Slices,
         links: &Links,
         location: Location,
     ) -> Self {
-        let leaf = links.children().is_empty();
+        let reader = links.children().last().copied();
+        let leaf = reader.is_none();
         let location = if leaf { Location::CELL } else { location };
         Self {
             board,
             cell,
+            first,
+            pace,
+            reader,
             buffer,
             slices,
             leaf,
@@ -283,16 +336,23 @@ impl Releases for Passing<'_> {
                 len = self.slices.bytes - at;
             }
             let input = self.source.input(from, board.down_cell(from, passage.slot, self.cell), at);
+            let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
             // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `len` bytes, and is no cell and no other rank's buffer.
-            unsafe { input.copy(board, self.buffer.wrapping_add(at), len) }?;
+            let mut copy = || copied = unsafe { input.copy(board, buffer, len) };
+            match self.source.is_lent() {
+                true => copy(),
+                false => reading(board, RingName::Down, self.first + slice, len, copy),
+            }
+            copied?;
             self.taken = at + len;
         }
-        if passage.forward {
-            // SAFETY: the own slot is claimed, so that nobody reads it; `buffer` holds `len` bytes.
-            unsafe {
-                copy_in(self.buffer.wrapping_add(at), board.down_cell(board.rank(), passage.slot, self.cell), len)
-            };
+        if let (true, Some(reader)) = (passage.forward, self.reader) {
+            let (from, cell) = (self.buffer.wrapping_add(at), board.down_cell(board.rank(), passage.slot, self.cell));
+            self.pace.writing(board, self.first + slice, reader, len, |way| {
+                // SAFETY: the own slot is claimed, so that nobody reads it; `buffer` holds `len` bytes.
+                unsafe { copy_in(from, cell, len, way) };
+            });
             add(&board.tally.loaded, len);
             add(&board.tally.stored, len);
         }

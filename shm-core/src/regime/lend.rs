@@ -5,10 +5,12 @@
 //! cache; how many read one source at once is bounded by the tree: its children. This is no algorithm of its own: it says, for each
 //! slot of the others, where its payload lies ([`Location`]).
 
+use super::fold::{Piece, fold_past_caches};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::operator::Fold;
+use crate::pace::Way;
 use crate::payload::copy_out;
 use crate::protocol::{Place, Ring};
 use crate::segment::layout::{LINE, round_up};
@@ -19,11 +21,13 @@ use crate::select::{Collective, Tuning};
 pub(crate) struct Thresholds {
     direct_least: u64,
     reach_least: [u64; 4],
+    /// How cells are filled: the table's word.
+    pub stream: u32,
 }
 
 impl Thresholds {
     pub fn new(tuning: &Tuning) -> Self {
-        Self { direct_least: tuning.direct_least, reach_least: tuning.reach_least }
+        Self { direct_least: tuning.direct_least, reach_least: tuning.reach_least, stream: tuning.stream }
     }
 
     /// Where others find `bytes` bytes at `buffer` in a call of this collective.
@@ -117,6 +121,7 @@ pub(super) struct Operands {
     pub results: Vec<*mut u8>,
     here: Vec<*const u8>,
     landing: Vec<Aligned>,
+    piece: Box<Piece>,
 }
 
 #[derive(Clone, Copy)]
@@ -124,12 +129,13 @@ pub(super) struct Operands {
 struct Aligned([u8; LINE]);
 
 impl Operands {
-    /// Folds `len` bytes of all inputs, in their order, to all results.
+    /// Folds `len` bytes of all inputs, in their order, to all results, of which the last one is a cell if the way is not that
+    /// through the caches.
     ///
     /// # Safety
     /// As [`Fold::apply_to`] for the inputs that are here; those that are not are initialised, and nobody writes them meanwhile.
-    pub unsafe fn fold(&mut self, board: &SharedBoard, fold: &Fold<'_>, len: usize) -> Result<()> {
-        let Self { inputs, results, here, landing } = self;
+    pub unsafe fn fold(&mut self, board: &SharedBoard, fold: &Fold<'_>, len: usize, way: Way) -> Result<()> {
+        let Self { inputs, results, here, landing, piece: scratch } = self;
         let far = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
         let element = fold.element.max(1);
         let piece = match far {
@@ -159,14 +165,19 @@ impl Operands {
                     }
                 });
             }
-            if let [result] = results[..] {
+            match (&mut results[..], way) {
                 // SAFETY: by contract; rows are aligned to lines.
-                unsafe { fold.apply(result.wrapping_add(at), here, part) };
-            } else {
-                results.iter_mut().for_each(|result| *result = result.wrapping_add(at));
-                // SAFETY: the same.
-                unsafe { fold.apply_to(results, here, part) };
-                results.iter_mut().for_each(|result| *result = result.wrapping_sub(at));
+                ([result], Way::Cached) => unsafe { fold.apply(result.wrapping_add(at), here, part) },
+                (results, way) => {
+                    results.iter_mut().for_each(|result| *result = result.wrapping_add(at));
+                    match way {
+                        // SAFETY: the same.
+                        Way::Cached => unsafe { fold.apply_to(results, here, part) },
+                        // SAFETY: the same; the last result is a cell, which is no operand.
+                        Way::Streamed => unsafe { fold_past_caches(fold, here, results, part, scratch) },
+                    }
+                    results.iter_mut().for_each(|result| *result = result.wrapping_sub(at));
+                }
             }
             at += part;
             if at >= len {

@@ -7,9 +7,10 @@
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
-//! others can reach those (`lend`).
+//! others can reach those (`lend`). `fold` folds into cells.
 
 mod cells;
+mod fold;
 mod lend;
 mod line;
 pub(crate) mod shares;
@@ -20,6 +21,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
+use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
@@ -55,6 +57,9 @@ pub(crate) struct Engine {
     /// How the up and down cells are cut at present: bytes of a cell.
     up_cell: usize,
     down_cell: usize,
+    /// What is known of the ways into the own cells.
+    up_pace: Pace,
+    down_pace: Pace,
     /// Where a partial result is made that goes on in a line.
     scratch: Box<Scratch>,
     /// Where each rank's piece of an exchange lies.
@@ -84,6 +89,8 @@ impl Engine {
             down: Ring::new(RingName::Down, 1, size),
             up_cell: 0,
             down_cell: 0,
+            up_pace: Pace::new(RingName::Up, thresholds.stream),
+            down_pace: Pace::new(RingName::Down, thresholds.stream),
             scratch: Box::new(Scratch([0; 512])),
             places: vec![std::ptr::null(); size].into_boxed_slice(),
             line_operands: Vec::with_capacity(size),

@@ -9,9 +9,10 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
+use crate::pace::{Pace, Way, reading};
 use crate::payload::copy_in;
 use crate::protocol::shares::{self, Parts, Shares, Takers, Work};
-use crate::protocol::{Board, Location, Place};
+use crate::protocol::{Board, Location, Place, RingName};
 use crate::segment::layout::LINE;
 use crate::select::{Choice, Collective};
 
@@ -100,8 +101,8 @@ impl Engine {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(bytes, element, choice.leaders, choice.down_cell);
-        let Self { board, up, down, leaders, sources, thresholds, .. } = self;
-        let rounds = division.rounds();
+        let Self { board, up, down, leaders, sources, thresholds, down_pace, .. } = self;
+        let (rounds, first) = (division.rounds(), down.next_position());
         let place = match leaders.contains(&board.rank()) {
             true => thresholds.place(board, Collective::Broadcast, buffer, bytes),
             false => Place::Cell,
@@ -111,7 +112,18 @@ impl Engine {
         sources.resize(leaders.len(), Source::Cell);
         let lending = Lending::begin(board, (up, 0), (down, rounds));
         let cell = choice.down_cell;
-        let mut parts = Handing { board, leaders, division, cell, buffer, location, sources, trouble: None };
+        let mut parts = Handing {
+            board,
+            pace: down_pace,
+            first,
+            leaders,
+            division,
+            cell,
+            buffer,
+            location,
+            sources,
+            trouble: None,
+        };
         let ended = shares::spread(board, down, leaders, rounds, tag, &mut parts);
         lending.end(ended)
     }
@@ -135,7 +147,7 @@ impl Engine {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
-        let Self { board, up, down, operands, sources, results, leaders, thresholds, .. } = self;
+        let Self { board, up, down, operands, sources, results, leaders, thresholds, up_pace, down_pace, .. } = self;
         let (rounds, rank) = (division.rounds(), board.rank());
         let (keeps, what) = match takers {
             // A shared result is stored where rank 0 has it.
@@ -164,8 +176,17 @@ impl Engine {
         results.resize(board.size(), None);
         let lending = Lending::begin(board, (up, rounds * leaders.len() as u64), (down, rounds));
         let cell = choice.up_cell;
+        // A rank that takes this rank's results.
+        let taker = match takers {
+            Takers::Root(root) => root,
+            _ => (rank + 1) % board.size(),
+        };
         let mut work = Slicing {
             board,
+            up_pace,
+            down_pace,
+            first: (up.next_position(), down.next_position()),
+            taker,
             leaders,
             division,
             cell,
@@ -187,6 +208,10 @@ impl Engine {
 /// The payload of one call.
 struct Slicing<'a> {
     board: &'a SharedBoard,
+    up_pace: &'a mut Pace,
+    down_pace: &'a mut Pace,
+    /// The first position of the call in the up and in the down ring.
+    first: (u64, u64),
     leaders: &'a [usize],
     division: Division,
     cell: usize,
@@ -198,6 +223,8 @@ struct Slicing<'a> {
     results: &'a mut [Option<*mut u8>],
     /// Whether this rank takes results.
     keeps: bool,
+    /// A rank that takes this rank's results.
+    taker: usize,
     /// Whether all look at one result, that of rank 0.
     shared: bool,
     contribution: Location,
@@ -207,6 +234,11 @@ struct Slicing<'a> {
 }
 
 impl Slicing<'_> {
+    /// The position of a contribution.
+    fn up_position(&self, round: u64, leader: usize) -> u64 {
+        self.first.0 + round * self.leaders.len() as u64 + leader as u64
+    }
+
     fn find(&mut self, rank: usize, location: Location) -> Result<()> {
         let (bytes, align) = (self.reduction.bytes, self.reduction.fold.align);
         self.sources[rank] = Source::find(self.board, location.place, bytes, align)?;
@@ -255,8 +287,11 @@ impl Work for Slicing<'_> {
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
-        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy_in(self.reduction.send.wrapping_add(at), cell, len) };
+        let (send, position) = (self.reduction.send.wrapping_add(at), self.up_position(round, leader));
+        self.up_pace.writing(self.board, position, self.leaders[leader], len, |way| {
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+            unsafe { copy_in(send, cell, len, way) };
+        });
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
@@ -277,10 +312,23 @@ impl Work for Slicing<'_> {
         results.extend(self.keeps.then(|| self.reduction.recv.wrapping_add(at)));
         results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
         results.extend(down.map(|slot| board.down_cell(rank, slot, self.cell)));
+        let (up_position, down_position) = (self.up_position(round, leader), self.first.1 + round);
+        let in_cells = board.size() > 1 && !self.sources.iter().any(|source| source.is_lent());
+        let Self { down_pace, operands, taker, reduction, .. } = self;
+        let mut folded = Ok(());
         // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result
         // goes to the caller's buffer, to those that others want it in, who wait for it, and to the own claimed slot. Of these
         // only a rank's receive buffer can be an operand, namely its own in place.
-        unsafe { self.operands.fold(board, &self.reduction.fold, len) }
+        let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, len, way) };
+        let combine = || match down {
+            Some(_) => down_pace.writing(board, down_position, *taker, len, fold),
+            None => fold(Way::Cached),
+        };
+        match in_cells {
+            true => reading(board, RingName::Up, up_position, len, combine),
+            false => combine(),
+        }
+        folded
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
@@ -288,15 +336,24 @@ impl Work for Slicing<'_> {
         let from = self.leaders[leader];
         let source = Source::find(self.board, location.place, self.reduction.bytes, self.reduction.fold.align)?;
         let input = source.input(from, self.board.down_cell(from, slot, self.cell), at);
+        let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
-        unsafe { input.copy(self.board, self.reduction.recv.wrapping_add(at), len) }
+        let mut copy = || copied = unsafe { input.copy(self.board, to, len) };
+        match source.is_lent() {
+            true => copy(),
+            false => reading(self.board, RingName::Down, self.first.1 + round, len, copy),
+        }
+        copied
     }
 }
 
 /// The payload of an allgather of shares.
 struct Handing<'a> {
     board: &'a SharedBoard,
+    pace: &'a mut Pace,
+    /// The first position of the call.
+    first: u64,
     leaders: &'a [usize],
     division: Division,
     cell: usize,
@@ -326,8 +383,11 @@ impl Parts for Handing<'_> {
     fn give(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.down_cell(self.board.rank(), slot, self.cell);
-        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        unsafe { copy_in(self.buffer.wrapping_add(at), cell, len) };
+        let (from, reader) = (self.buffer.wrapping_add(at), (self.board.rank() + 1) % self.board.size());
+        self.pace.writing(self.board, self.first + round, reader, len, |way| {
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+            unsafe { copy_in(from, cell, len, way) };
+        });
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
@@ -339,9 +399,15 @@ impl Parts for Handing<'_> {
         let (at, len) = self.division.range(leader, round);
         let from = self.leaders[leader];
         let input = self.sources[leader].input(from, self.board.down_cell(from, slot, self.cell), at);
+        let (to, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
-        unsafe { input.copy(self.board, self.buffer.wrapping_add(at), len) }
+        let mut copy = || copied = unsafe { input.copy(self.board, to, len) };
+        match self.sources[leader].is_lent() {
+            true => copy(),
+            false => reading(self.board, RingName::Down, self.first + round, len, copy),
+        }
+        copied
     }
 }
 

@@ -42,6 +42,12 @@ pub const EXTENT: usize = 2 * 1024 * 1024;
 /// Changes when the meaning of the segment's bytes changes.
 pub const VERSION: u32 = 2;
 
+/// Up slots a rank owns at most, in a communicator of `size` ranks.
+#[must_use]
+pub const fn most_up_slots(size: usize) -> usize {
+    if 2 * size > 64 { 2 * size } else { 64 }
+}
+
 /// `value` rounded up to a multiple of `unit`.
 #[must_use]
 pub const fn round_up(value: usize, unit: usize) -> usize {
@@ -116,7 +122,7 @@ pub struct BlockLayout {
 /// Offsets within a rank's area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaLayout {
-    /// The `done` words, one a ring.
+    /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one a ring.
     pub done: usize,
     /// The calls that this rank made last.
     pub calls: usize,
@@ -136,7 +142,7 @@ impl BlockLayout {
     /// The layout for a communicator of `size` ranks with so many bytes of cells a rank.
     #[must_use]
     pub fn new(size: usize, up_bytes: usize, down_bytes: usize) -> Self {
-        let up_slots = (2 * size).max(64);
+        let up_slots = most_up_slots(size);
         let mut layout = Self { size, up_slots, up_bytes, down_bytes, lines: 4096, ranks: 0, stride: 0 };
         layout.ranks = round_up(layout.lines + LINE_SLOTS * size * SLOT, 4096);
         layout.stride = layout.area().total;
@@ -182,7 +188,7 @@ mod tests {
             let block = BlockLayout::new(size, up, down);
             let area = block.area();
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.ranks);
-            prop_assert!(area.done + 24 <= area.calls);
+            prop_assert!(area.done + LINE <= area.calls);
             prop_assert!(area.calls + 8 * CALLS <= area.up_stamps);
             prop_assert!(block.line(size - 1, LINE_SLOTS - 1) + SLOT <= block.ranks);
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.lines);

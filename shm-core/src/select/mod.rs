@@ -10,7 +10,7 @@ mod default;
 mod force;
 mod rule;
 mod selection;
-mod tuning;
+pub(crate) mod tuning;
 
 pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;

@@ -7,6 +7,12 @@ use super::selection::Selection;
 use crate::error::{Error, Result};
 use crate::segment::layout::MOST_RANKS;
 
+/// [`Tuning::stream`]: cells are never filled past the caches.
+pub(crate) const STREAM_NEVER: u32 = 1;
+
+/// [`Tuning::stream`]: cells are always filled past the caches.
+pub(crate) const STREAM_ALWAYS: u32 = 2;
+
 /// The most rules of a table.
 pub const MOST_RULES: usize = 48;
 
@@ -35,6 +41,11 @@ pub struct Tuning {
     pub strict: u32,
     /// 1 to print what is chosen, once for each kind of call.
     pub debug: u32,
+    /// How cells are filled: 0 in the way that measuring finds the better one, 1 always through the caches, 2 always past
+    /// them. Slices shorter than 1 KiB always go through the caches.
+    pub stream: u32,
+    /// Keeps the size a multiple of eight.
+    reserved: u32,
 }
 
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
@@ -69,6 +80,8 @@ impl Tuning {
             down_bytes: 0,
             strict: 0,
             debug: 0,
+            stream: 0,
+            reserved: 0,
         }
     }
 
@@ -122,6 +135,7 @@ impl Tuning {
         for (name, value, least, most) in [
             ("flat_ranks", self.flat_ranks, 1, MOST_RANKS as u32),
             ("the number of rules", self.length, 0, MOST_RULES as u32),
+            ("stream", self.stream, 0, STREAM_ALWAYS),
             ("up_bytes", self.up_bytes, 0, 1 << 28),
             ("down_bytes", self.down_bytes, 0, 1 << 28),
         ] {

@@ -1,0 +1,251 @@
+//! Which way payload goes into a cell: found by measuring, anew all the time.
+//!
+//! A cell can be filled by ordinary stores, which leave its lines in the writer's cache, or by stores that stream past
+//! the caches to memory. Which of the two serves writer and reader better depends on the distance between their cores, on
+//! the machine, on the size of the slice, and on virtual machines it changes while a job runs. On one two-core machine
+//! (AMD EPYC, Zen 4), a broadcast of 1 MiB took 190 to 430 us with ordinary stores and 45 us with streamed ones as long
+//! as the cores lay on different core complexes, 32 and 55 us when they shared one.
+//!
+//! So each writer decides for itself. At one position in eight, writer and reader time what they do with the slice; the
+//! reader leaves its figure in the line of its `done` words, where the writer looks at its next such position. Most of
+//! them are filled the better way, some the other, to see whether that has become better. Nothing hangs on a figure
+//! but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
+
+use std::sync::atomic::{Ordering, fence};
+
+use crate::board::SharedBoard;
+use crate::protocol::RingName;
+use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
+
+/// How a cell is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Way {
+    /// By ordinary stores.
+    Cached = 0,
+    /// Past the caches.
+    Streamed = 1,
+}
+
+impl Way {
+    fn other(self) -> Self {
+        if self == Way::Cached { Way::Streamed } else { Way::Cached }
+    }
+}
+
+/// Slices shorter than this are not streamed.
+const LEAST: usize = 1024;
+
+/// Classes of slices, by the power of two: from [`LEAST`] on; the last takes all longer ones.
+const CLASSES: usize = 6;
+
+/// Samples of a writer that may wait for a figure of their reader.
+const WAITING: usize = 16;
+
+/// One sample in so many is filled the way that seems worse.
+const EXPLORE: u32 = 8;
+
+/// Whether the slice at a position is timed: one in eight, the same for writer and reader, and without a period that
+/// slices of some leader, root or message could keep in step with.
+#[inline]
+pub(crate) fn is_sample(position: u64) -> bool {
+    position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 == 0
+}
+
+/// A clock that is cheap to read; its unit is the same for all ranks.
+#[inline]
+pub(crate) fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every x86-64 has a time-stamp counter.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        use std::sync::OnceLock;
+        use std::time::Instant;
+        static BEGIN: OnceLock<Instant> = OnceLock::new();
+        BEGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+}
+
+/// A figure and the position that it was taken at, in one word.
+fn pack(position: u64, cost: u64) -> u64 {
+    position << 24 | cost
+}
+
+/// Ticks for 4 KiB.
+fn cost(ticks: u64, bytes: usize) -> u64 {
+    (ticks.min(1 << 40) * 4096 / bytes as u64).clamp(1, (1 << 24) - 1)
+}
+
+/// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a sample.
+#[inline]
+pub(crate) fn reading(board: &SharedBoard, ring: RingName, position: u64, bytes: usize, read: impl FnOnce()) {
+    if bytes < LEAST || !is_sample(position) {
+        return read();
+    }
+    let begun = ticks();
+    read();
+    board.leave_figure(ring, pack(position, cost(ticks().wrapping_sub(begun), bytes)));
+}
+
+/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    write: u64,
+    read: u64,
+}
+
+impl Cost {
+    /// Takes a lower figure at once, a higher one by and by: a rank that lost its core in the middle says little.
+    fn learn(known: &mut u64, figure: u64) {
+        *known = match *known {
+            0 => figure,
+            known if figure < known => figure,
+            known => known + (figure.min(4 * known) - known).div_ceil(8),
+        };
+    }
+
+    fn total(&self) -> Option<u64> {
+        (self.write != 0 && self.read != 0).then_some(self.write + self.read)
+    }
+}
+
+/// What is known of slices of one class.
+#[derive(Clone, Copy, Default)]
+struct Class {
+    ways: [Cost; 2],
+    samples: u32,
+}
+
+impl Class {
+    fn better(&self) -> Way {
+        match [self.ways[0].total(), self.ways[1].total()] {
+            [Some(cached), Some(streamed)] if streamed < cached => Way::Streamed,
+            _ => Way::Cached,
+        }
+    }
+
+    /// The way of the next sample.
+    fn next(&mut self) -> Way {
+        let better = self.better();
+        self.samples = self.samples.wrapping_add(1);
+        let known = self.ways[better.other() as usize].total().is_some();
+        if self.samples.is_multiple_of(if known { EXPLORE } else { 2 }) { better.other() } else { better }
+    }
+}
+
+/// A sample whose reader has yet to say what it cost.
+#[derive(Clone, Copy)]
+struct Waiting {
+    position: u64,
+    class: usize,
+    way: Way,
+    reader: usize,
+}
+
+/// What a writer knows of the ways into its cells of one ring.
+pub(crate) struct Pace {
+    ring: RingName,
+    stream: u32,
+    classes: [Class; CLASSES],
+    waiting: [Option<Waiting>; WAITING],
+    next: usize,
+}
+
+impl Pace {
+    /// Nothing is known; `stream` is the table's word.
+    pub fn new(ring: RingName, stream: u32) -> Self {
+        let stream = if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER };
+        Self { ring, stream, classes: [Class::default(); CLASSES], waiting: [None; WAITING], next: 0 }
+    }
+
+    /// Does `write(way)`, which fills the own slot of `position` with `bytes` bytes for `reader` (or for it and others).
+    #[inline]
+    pub fn writing(
+        &mut self,
+        board: &SharedBoard,
+        position: u64,
+        reader: usize,
+        bytes: usize,
+        write: impl FnOnce(Way),
+    ) {
+        if bytes < LEAST || self.stream == STREAM_NEVER {
+            return write(Way::Cached);
+        }
+        if self.stream == STREAM_ALWAYS {
+            return write(Way::Streamed);
+        }
+        let class = ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1);
+        if !is_sample(position) {
+            return write(self.classes[class].better());
+        }
+        self.collect(board);
+        let way = self.classes[class].next();
+        let begun = ticks();
+        write(way);
+        // Ordinary stores may still stand in line: without a fence a short slice would seem to cost nothing.
+        fence(Ordering::SeqCst);
+        let figure = cost(ticks().wrapping_sub(begun), bytes);
+        Cost::learn(&mut self.classes[class].ways[way as usize].write, figure);
+        self.waiting[self.next] = Some(Waiting { position, class, way, reader });
+        self.next = (self.next + 1) % WAITING;
+    }
+
+    /// Looks for the figures that the readers of the last samples have left.
+    fn collect(&mut self, board: &SharedBoard) {
+        for waiting in &mut self.waiting {
+            let Some(Waiting { position, class, way, reader }) = *waiting else { continue };
+            let figure = board.figure(self.ring, reader);
+            if figure >> 24 == position {
+                Cost::learn(&mut self.classes[class].ways[way as usize].read, figure & ((1 << 24) - 1));
+                *waiting = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_position_in_eight_is_a_sample_whatever_the_stride() {
+        for stride in [1, 2, 3, 4, 8, 16, 64] {
+            for offset in 0..stride {
+                let samples = (0..1000u64).filter(|i| is_sample(offset + i * stride)).count();
+                assert!((60..260).contains(&samples), "{samples} of 1000 at {offset} + i * {stride}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_cheaper_way_is_found_and_found_again_when_it_changes() {
+        let mut class = Class::default();
+        for costs in [[100, 300], [900, 250], [120, 250]] {
+            let mut ways = [0; 2];
+            for sample in 0..400 {
+                let way = class.next() as usize;
+                // Now and then a rank loses its core in the middle.
+                let figure = costs[way] * if sample % 29 == 0 { 1000 } else { 1 };
+                Cost::learn(&mut class.ways[way].write, figure);
+                Cost::learn(&mut class.ways[way].read, figure);
+                ways[way] += usize::from(sample >= 200);
+            }
+            let better = usize::from(costs[1] < costs[0]);
+            assert_eq!(class.better() as usize, better);
+            assert!(ways[better] > 150 && ways[1 - better] > 10, "{ways:?}");
+        }
+    }
+
+    #[test]
+    fn figures_keep_to_their_bits() {
+        let position = (1 << 39) - 1;
+        for figure in [cost(0, 1024), cost(1000, 4096), cost(u64::MAX, 1024)] {
+            assert!(figure >= 1);
+            assert_eq!(pack(position, figure) >> 24, position);
+            assert_eq!(pack(position, figure) & ((1 << 24) - 1), figure);
+        }
+    }
+}
