@@ -42,6 +42,12 @@ pub const EXTENT: usize = 2 * 1024 * 1024;
 /// Changes when the meaning of the segment's bytes changes.
 pub const VERSION: u32 = 2;
 
+/// Up slots a rank owns at most, in a communicator of `size` ranks.
+#[must_use]
+pub const fn most_up_slots(size: usize) -> usize {
+    if 2 * size > 64 { 2 * size } else { 64 }
+}
+
 /// `value` rounded up to a multiple of `unit`.
 #[must_use]
 pub const fn round_up(value: usize, unit: usize) -> usize {
@@ -136,7 +142,7 @@ impl BlockLayout {
     /// The layout for a communicator of `size` ranks with so many bytes of cells a rank.
     #[must_use]
     pub fn new(size: usize, up_bytes: usize, down_bytes: usize) -> Self {
-        let up_slots = (2 * size).max(64);
+        let up_slots = most_up_slots(size);
         let mut layout = Self { size, up_slots, up_bytes, down_bytes, lines: 4096, ranks: 0, stride: 0 };
         layout.ranks = round_up(layout.lines + LINE_SLOTS * size * SLOT, 4096);
         layout.stride = layout.area().total;

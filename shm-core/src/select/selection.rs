@@ -5,7 +5,7 @@ use super::rule::{Band, MOST_BANDS};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
-use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, round_up};
+use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, most_up_slots, round_up};
 
 /// The bands of one collective, rising from 0 bytes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,7 @@ impl Selection {
         let most = |area: fn(&Band) -> usize| ladders.iter().flat_map(Ladder::bands).map(area).max().unwrap_or(0);
         let area = |given: u32, derived: usize| if given == 0 { derived } else { given as usize };
         let (up, down) = if size <= 64 { (256 << 10, 128 << 10) } else { (128 << 10, 64 << 10) };
+        let (up, down) = (area_of(size).max(up), area_of(size).max(down));
         Self {
             ladders,
             forced: table.forced.map(Regime::from_number),
@@ -166,17 +167,29 @@ impl Selection {
             0 => self.size,
             some => some.min(self.size),
         };
-        let up_slots = least_up_slots(leaders);
-        let down_slots = (band.share_downs as usize).clamp(LEAST_DOWN_SLOTS, MOST_DOWN_SLOTS);
-        let most = (self.up_area / up_slots).min(self.down_area / down_slots);
+        // As long as they may be, then as many as there is room for.
+        let (least_up, least_down) = (least_up_slots(leaders), LEAST_DOWN_SLOTS);
+        let most = (self.up_area / least_up).min(self.down_area / least_down);
         let cell = (band.share_cell as usize).min(most) / LINE * LINE;
         let cell = cell.max(round_up(element, LINE));
         if cell > most {
             return Err(too_large(element, most));
         }
+        let up_slots =
+            (self.up_area / cell / leaders * leaders).clamp(least_up, most_up_slots(self.size).max(least_up));
+        let asked = (band.share_downs as usize).clamp(least_down, MOST_DOWN_SLOTS);
+        let down_slots = (self.down_area / cell).clamp(least_down, asked);
         let regime = Regime::Shares;
         Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
     }
+}
+
+/// Bytes of cells that a rank gets of each ring, as far as 4 MiB for all of them go.
+///
+/// Few ranks get 1 MiB: cells that are used in turn then leave the writer's second-level cache before they are read, and
+/// a reader takes a line faster from a cache that it shares with the writer than from the writer's own.
+fn area_of(size: usize) -> usize {
+    (4 << 20 >> size.next_power_of_two().ilog2()).min(1 << 20)
 }
 
 /// Cells large enough for an element, and as many of them as were asked for if the area holds them; two at least.
@@ -283,14 +296,14 @@ mod tests {
     fn large_elements_are_refused_alike_before_any_flag_moves() {
         let selection = Tuning::default().select(4, 1);
         let of = |bytes, element| selection.choose(Collective::Allreduce, Vector { element, ..vector(bytes) });
-        assert!(of(1 << 20, 1 << 16).is_err());
+        assert!(of(1 << 20, 1 << 19).is_err());
         assert!(of(1 << 14, 1 << 14).is_ok());
     }
 
     #[test]
     fn another_table_must_fit_the_cells_that_are_there() {
         let layout = Tuning::default().select(4, 1).block_layout();
-        let large = Rule::new(Collective::Broadcast, &[Band::cells(0, (2, 64), (64, 1 << 20))]).unwrap();
+        let large = Rule::new(Collective::Broadcast, &[Band::cells(0, (2, 64), (2, 1 << 20))]).unwrap();
         let error = Tuning::of(&[large]).unwrap().select(4, 1).within(&layout).unwrap_err().to_string();
         assert!(error.contains("bytes of cells"), "{error}");
         assert!(Tuning::default().select(4, 1).within(&layout).is_ok());
