@@ -20,7 +20,7 @@ pub struct Candidate {
 }
 
 /// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
-const CELLS: [(u32, u32); 4] = [(4, 8 << 10), (4, 32 << 10), (2, 64 << 10), (8, 16 << 10)];
+const CELLS: [(u32, u32); 4] = [(4, 8 << 10), (32, 32 << 10), (8, 64 << 10), (2, 256 << 10)];
 /// Slices of shares.
 const SLICES: [u32; 2] = [16 << 10, 64 << 10];
 /// Lines for longer messages have never won.
@@ -85,9 +85,9 @@ pub(super) fn candidates(
     if Regime::Shares.serves(what) && bytes >= 512 {
         let slices =
             SLICES.iter().enumerate().filter(|&(at, &slice)| at + 1 == SLICES.len() || bytes / ranks > slice as usize);
-        all.extend(slices.map(|(_, &slice)| make(Band::shares(0, 0, slice, 2))));
+        all.extend(slices.map(|(_, &slice)| make(Band::shares(0, 0, slice, 32))));
         if ranks > 2 {
-            all.push(make(Band::shares(0, (ranks / 2) as u32, 64 << 10, 2)));
+            all.push(make(Band::shares(0, (ranks / 2) as u32, 64 << 10, 32)));
         }
     }
     let mut names = std::collections::HashSet::new();

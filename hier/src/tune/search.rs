@@ -1,6 +1,6 @@
 //! Which candidate for which sizes.
 
-use shm_core::{Collective, Error, Tuning};
+use shm_core::{Collective, Error, Regime, Tuning};
 
 use super::candidate::{Candidate, candidates};
 use super::{Effort, Figures};
@@ -109,7 +109,7 @@ impl<T: Times> Search<'_, T> {
                     let usual = if step == "gather" && at == 1 { "kary:2" } else { names[0] };
                     let order: Vec<&str> =
                         std::iter::once(usual).chain(names.into_iter().filter(|&name| name != usual)).collect();
-                    let band = shm_core::select::Band::new(0, shm_core::Regime::Cells);
+                    let band = shm_core::select::Band::new(0, Regime::Cells);
                     let candidates = order
                         .iter()
                         .map(|name| {
@@ -153,7 +153,13 @@ impl<T: Times> Search<'_, T> {
         let mut looked: Vec<Looked> = Vec::new();
         let mut taken: Vec<Candidate> = Vec::new();
         for &bytes in &self.effort.sizes {
-            let candidates = candidates(what, bytes, self.ranks, strict, &built_in, trees);
+            let mut candidates = candidates(what, bytes, self.ranks, strict, &built_in, trees);
+            // The one of the size below is there too: it goes on unless another one wins.
+            if let Some(last) = taken.last().filter(|last| last.band.regime() != Some(Regime::Line))
+                && candidates.iter().all(|one| one.name(what) != last.name(what))
+            {
+                candidates.push(last.clone());
+            }
             let figures = self.times.times(what, bytes, &candidates)?;
             let name = |candidate: &Candidate| candidate.name(what);
             let before = taken.last().and_then(|last| candidates.iter().position(|one| name(one) == name(last)));
@@ -245,8 +251,8 @@ mod tests {
                 .iter()
                 .map(|candidate| {
                     let (latency, rate) = match candidate.band.regime() {
-                        Some(shm_core::Regime::Line) => (0.3, 500.0),
-                        Some(shm_core::Regime::Cells) => (1.0, 2000.0),
+                        Some(Regime::Line) => (0.3, 500.0),
+                        Some(Regime::Cells) => (1.0, 2000.0),
                         _ => (4.0, 8000.0),
                     };
                     let time = latency + bytes as f64 / rate;
@@ -268,7 +274,7 @@ mod tests {
         let findings = search.run().unwrap();
         let allreduce = findings.collectives.iter().find(|finding| finding.what == Collective::Allreduce).unwrap();
         let regimes: Vec<_> = allreduce.ladder.iter().filter_map(|(_, candidate, _)| candidate.band.regime()).collect();
-        assert_eq!(regimes, shm_core::Regime::ALL, "{:?}", allreduce.ladder);
+        assert_eq!(regimes, Regime::ALL, "{:?}", allreduce.ladder);
         // Lines give way at 467 bytes, cells at 8,000: to within 64 bytes, or the least gain that counts.
         assert!((400..=640).contains(&allreduce.ladder[1].0), "{:?}", allreduce.ladder);
         assert!((7000..=9600).contains(&allreduce.ladder[2].0), "{:?}", allreduce.ladder);

@@ -24,15 +24,15 @@ pub struct Band {
     pub leaders: u32,
     /// Bytes of an up cell where trees are used.
     pub up_cell: u32,
-    /// Number of up cells where trees are used.
+    /// Number of up cells where trees are used, at most: as many as the area holds.
     pub up_cells: u32,
     /// Bytes of a down cell where trees are used.
     pub down_cell: u32,
-    /// Number of down cells where trees are used.
+    /// Number of down cells where trees are used, at most: as many as the area holds.
     pub down_cells: u32,
     /// The most bytes of a slice of a share.
     pub share_cell: u32,
-    /// Down cells of a leader.
+    /// Down cells of a leader, at most: as many as its area holds.
     pub share_downs: u32,
 }
 
@@ -44,12 +44,12 @@ impl Band {
             from,
             regime: regime.number(),
             leaders: 0,
-            up_cell: 8 * 1024,
-            up_cells: 4,
+            up_cell: 32 * 1024,
+            up_cells: 32,
             down_cell: 32 * 1024,
-            down_cells: 4,
+            down_cells: 32,
             share_cell: 64 * 1024,
-            share_downs: 2,
+            share_downs: 32,
         }
     }
 
@@ -79,9 +79,9 @@ impl Band {
         Regime::from_number(self.regime)
     }
 
-    /// Bytes of up and of down cells that a rank needs for it.
+    /// Bytes of up and of down cells that a rank needs for it, at least.
     pub(crate) fn areas(&self) -> (usize, usize) {
-        (self.up_cell as usize * self.up_cells as usize, self.down_cell as usize * self.down_cells as usize)
+        (2 * self.up_cell as usize, 2 * self.down_cell as usize)
     }
 
     fn check(&self, what: Collective) -> std::result::Result<(), String> {

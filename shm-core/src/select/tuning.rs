@@ -7,12 +7,6 @@ use super::selection::Selection;
 use crate::error::{Error, Result};
 use crate::segment::layout::MOST_RANKS;
 
-/// [`Tuning::stream`]: cells are never filled past the caches.
-pub(crate) const STREAM_NEVER: u32 = 1;
-
-/// [`Tuning::stream`]: cells are always filled past the caches.
-pub(crate) const STREAM_ALWAYS: u32 = 2;
-
 /// The most rules of a table.
 pub const MOST_RULES: usize = 48;
 
@@ -37,16 +31,22 @@ pub struct Tuning {
     pub up_bytes: u32,
     /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
     pub down_bytes: u32,
-    /// 1 to combine contributions in rank order, one after the other, in every call.
-    pub strict: u32,
-    /// 1 to print what is chosen, once for each kind of call.
-    pub debug: u32,
     /// How cells are filled: 0 in the way that measuring finds the better one, 1 always through the caches, 2 always past
     /// them. Slices shorter than 1 KiB always go through the caches.
     pub stream: u32,
     /// Keeps the size a multiple of eight.
-    reserved: u32,
+    pub reserved: u32,
+    /// 1 to combine contributions in rank order, one after the other, in every call.
+    pub strict: u32,
+    /// 1 to print what is chosen, once for each kind of call.
+    pub debug: u32,
 }
+
+/// [`Tuning::stream`]: cells are never filled past the caches.
+pub(crate) const STREAM_NEVER: u32 = 1;
+
+/// [`Tuning::stream`]: cells are always filled past the caches.
+pub(crate) const STREAM_ALWAYS: u32 = 2;
 
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
@@ -78,10 +78,10 @@ impl Tuning {
             forced: [0; 4],
             up_bytes: 0,
             down_bytes: 0,
-            strict: 0,
-            debug: 0,
             stream: 0,
             reserved: 0,
+            strict: 0,
+            debug: 0,
         }
     }
 

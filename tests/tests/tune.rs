@@ -1,0 +1,79 @@
+//! `phalanx tune`: a tiny run writes a table that a job takes, and one that is interrupted loses no finished measurement.
+
+#![forbid(unsafe_code)]
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use hier::table::{Asked, Fingerprint, Table};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use phalanx_tests::phalanx_command;
+use phalanx_tests::watchdog::watchdog;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+fn tune(effort: &str, output: &std::path::Path) -> Command {
+    let mut command = Command::new(phalanx_command());
+    command.args(["tune", "--explain", "--ranks", "2,3", "--effort", effort, "--output"]).arg(output);
+    command
+}
+
+#[test]
+fn a_table_is_measured_and_taken() {
+    watchdog(LIMIT, || {
+        let folder = std::env::temp_dir().join(format!("phalanx-tune-{}", std::process::id()));
+        let output = folder.join("new").join("table.toml");
+        let ended = tune("tiny", &output).output().unwrap();
+        let words = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{words}");
+        for word in ["allreduce on 3 ranks", "in rank order", "<- ", "=> from 0", "PHALANX_TABLE="] {
+            assert!(words.contains(word), "{word}: {words}");
+        }
+        let found = Asked::from_value(output.to_str()).find(Fingerprint::of_this_machine).unwrap();
+        let (table, _) = found.table.unwrap();
+        assert!(table.rules.iter().any(|rule| rule.is_strict()));
+        assert_eq!(Table::from_toml(&table.to_toml()).unwrap().rules, table.rules);
+        let left: Vec<_> =
+            output.parent().unwrap().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["table.toml"], "nothing but the table is left");
+        let run = Command::new(phalanx_command())
+            .args(["run", "-n", "2", "--", "true"])
+            .env("PHALANX_TABLE", &output)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_was_finished() {
+    watchdog(LIMIT, || {
+        let folder = std::env::temp_dir().join(format!("phalanx-tune-stopped-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let output = folder.join("table.toml");
+        let partial = folder.join("table.toml.quick.partial");
+        let lines = || std::fs::read_to_string(&partial).unwrap_or_default().lines().count();
+        let child = tune("quick", &output).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while lines() < 3 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let words = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success() && words.contains("goes on from there"), "{words}");
+        let kept = lines();
+        assert!(kept >= 3 && !output.exists());
+        // Going on: what is there is not measured again.
+        let child = tune("quick", &output).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while lines() <= kept && partial.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let words = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(words.contains(&format!("going on from {kept} measurements")), "{words}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
