@@ -292,7 +292,7 @@ mod tests {
         send.slice().fill(1);
         assert!(*recv.slice() == *sum, "allreduce of {count} on rank {rank} of {size}");
         recv.slice().copy_from_slice(&own(rank, count));
-        comm.all_reduce_in_place(recv.slice(), &ordered).unwrap();
+        comm.all_reduce_in_place(recv.slice(), ordered).unwrap();
         assert!(*recv.slice() == *sum, "in place, {count} on rank {rank} of {size}");
         for root in [0, size - 1] {
             let process = comm.process_at_rank(root);

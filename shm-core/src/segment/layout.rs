@@ -206,7 +206,7 @@ mod tests {
         fn parts_of_a_job_do_not_overlap(ranks in 1..=MOST_RANKS, note in 0usize..100_000, arena in 0usize..1 << 30,
                                         heap in 0usize..1 << 40) {
             let job = JobLayout::new(ranks, note, arena, heap);
-            prop_assert!(size_of::<super::super::header::Header>() <= job.bells && job.bells % APART == 0);
+            prop_assert!(size_of::<super::super::header::Header>() <= job.bells && job.bells.is_multiple_of(APART));
             prop_assert!(job.bells + ranks * APART <= job.note);
             prop_assert!(job.note + note <= job.map);
             prop_assert!(job.map + job.chunks <= job.heap_map);
