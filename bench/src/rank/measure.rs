@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use hier::operator::{Max, Operator, Sum};
-use hier::{Communicator, Counters};
+use hier::{Communicator, Counters, SharedResult};
 
 use super::answer::Answer;
 use super::buffers::Buffers;
@@ -51,6 +51,7 @@ where
         case,
         late: lateness(&plan.late, comm.rank()),
         buffers: Buffers::new(comm, case, plan.cold_bytes)?,
+        view: None,
         calls: 0,
         count: Count::default(),
     };
@@ -72,6 +73,8 @@ struct Bench<'a, T> {
     /// Microseconds by which this rank comes late to each call.
     late: u64,
     buffers: Buffers<T>,
+    /// The result that all ranks look at, with buffers of that kind.
+    view: Option<SharedResult<T>>,
     /// Calls made so far with the buffers taking turns.
     calls: u64,
     count: Count,
@@ -115,7 +118,11 @@ where
             Operation::Reduce => self.comm.rank() == root,
             Operation::Broadcast | Operation::Allreduce => true,
         };
-        match answer.fault(self.buffers.pair(call).1) {
+        let result = match &self.view {
+            Some(view) => view,
+            None => &*self.buffers.pair(call).1,
+        };
+        match answer.fault(result) {
             Some(fault) if has_result => Err(Error::Wrong {
                 series: "phalanx".into(),
                 detail: format!(
@@ -237,6 +244,12 @@ where
         let (comm, root) = (self.comm, self.case.root);
         let (send, receive) = self.buffers.pair(self.calls);
         self.calls += 1;
+        if self.case.buffers == BufferMode::View && self.case.operation == Operation::Allreduce {
+            // A program drops one result before it asks for the next.
+            self.view = None;
+            self.view = Some(comm.all_reduce_shared(send, Sum)?);
+            return Ok(());
+        }
         match self.case.operation {
             Operation::Barrier => comm.barrier(),
             Operation::Allreduce => comm.all_reduce_into(send, receive, Sum),
