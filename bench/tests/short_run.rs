@@ -100,11 +100,11 @@ fn two_ranks_are_measured_beside_the_floor_and_recorded() {
     let record = fs::read_dir(folder.0.join("records")).unwrap().next().unwrap().unwrap().path();
     assert!(record.to_string_lossy().ends_with("-try"));
     let csv = fs::read_to_string(record.join("results.csv")).unwrap();
-    // A barrier; three collectives, three buffer modes, sizes 8, 64, 512 and 1K; the head.
-    assert_eq!(csv.lines().count(), 1 + 1 + 3 * 3 * 4);
+    // A barrier; three collectives, four buffer modes and a fifth of one of them, sizes 8, 64, 512 and 1K; the head.
+    assert_eq!(csv.lines().count(), 1 + 1 + (3 * 4 + 1) * 4);
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(record.join("results.json")).unwrap()).unwrap();
-    assert_eq!(json["rows"].as_array().unwrap().len(), 1 + 3 * 3 * 4);
+    assert_eq!(json["rows"].as_array().unwrap().len(), 1 + (3 * 4 + 1) * 4);
     assert!(json["host"]["rustc"].as_str().unwrap().starts_with("rustc"));
     for name in ["host.txt", "tables.txt", "collectives-2-ranks.svg"] {
         assert!(record.join(name).metadata().unwrap().len() > 0, "{name}");

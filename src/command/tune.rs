@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use hier::table::{Fingerprint, Table, default_place};
 use hier::tune::{Effort, Findings, explanation, read_ledger, table_of, tune_rank};
 use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::ranks;
 
@@ -125,7 +126,11 @@ impl Tune {
         }
         let steps: usize = self.ranks.iter().map(|&ranks| steps(&thorough.effort(), ranks)).sum();
         let progress = Progress::follow(partial.clone(), steps);
-        let launched = self.ranks.iter().try_for_each(|&ranks| launch(thorough, ranks, &partial));
+        let asked = ends_asked_for()?;
+        let launched = self.ranks.iter().try_for_each(|&ranks| match asked.load(Ordering::Relaxed) {
+            0 => launch(thorough, ranks, &partial),
+            signal => Err(interrupted(signal as u8)),
+        });
         progress.end();
         launched.map_err(|stopped| Stopped {
             why: format!(
@@ -177,6 +182,20 @@ impl Stopped {
 
 fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Stopped {
     Stopped::because(format!("cannot {verb} {}: {error}; name another place with --output", path.display()), 1)
+}
+
+/// The number of a signal that asked for an end while no ranks were running, who listen to it themselves; else 0.
+fn ends_asked_for() -> Result<Arc<AtomicUsize>, Stopped> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_usize(signal, Arc::clone(&asked), signal as usize)
+            .map_err(|error| Stopped::because(format!("signals cannot be handled: {error}"), 1))?;
+    }
+    Ok(asked)
+}
+
+fn interrupted(signal: u8) -> Stopped {
+    Stopped::because("interrupted", 128 + signal)
 }
 
 /// Measures on so many ranks.
