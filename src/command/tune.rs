@@ -13,7 +13,7 @@ use hier::table::{Fingerprint, Table, default_place};
 use hier::tune::{Effort, Findings, explanation, read_ledger, table_of, tune_rank};
 use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::ranks;
 
@@ -146,7 +146,11 @@ impl Tune {
             self.ranks.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
         let table = table_of(Fingerprint::of_this_machine(), &findings)
             .map_err(|error| Stopped::because(error.to_string(), 1))?;
-        std::fs::write(&output, table.to_toml()).map_err(|error| failed("write", &output, &error))?;
+        // Jobs that start meanwhile find the old table or the new one.
+        let new = output.with_extension("toml.new");
+        std::fs::write(&new, table.to_toml())
+            .and_then(|()| std::fs::rename(&new, &output))
+            .map_err(|error| failed("write", &output, &error))?;
         let _ = std::fs::remove_file(&partial);
         if self.explain {
             print!("{}", explanation(&findings));
@@ -187,7 +191,7 @@ fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Stopped {
 /// The number of a signal that asked for an end while no ranks were running, who listen to it themselves; else 0.
 fn ends_asked_for() -> Result<Arc<AtomicUsize>, Stopped> {
     let asked = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_usize(signal, Arc::clone(&asked), signal as usize)
             .map_err(|error| Stopped::because(format!("signals cannot be handled: {error}"), 1))?;
     }

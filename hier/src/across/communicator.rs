@@ -133,7 +133,8 @@ impl HierComm {
         let (node, watch, agreed, placement, ring, hosts) = found?;
         let rank = transport.rank();
         let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
-        let usual = settings.network == Cost::Usual;
+        // Whether it is to be measured is rank 0's word, which is in what was agreed on.
+        let usual = !matches!(settings.network, Cost::Given(_));
         let (rules, settings) = (agreed.rules, Arc::new(settings.clone()));
         let parts = Parts { node, watch, transport, placement, ring, world, hosts, rules, settings };
         let mut comm = Self::assemble(parts)?;

@@ -194,6 +194,10 @@ fn cells(text: &Spanned<String>) -> Piece<(u32, u32)> {
 
 fn network(form: file::Network) -> Piece<NetworkTable> {
     let line = |line: file::Line| Line { latency: line.latency_us, per_byte: line.us_per_kib / 1024.0 };
+    let costs = [form.shift.latency_us, form.shift.us_per_kib, form.exchange.latency_us, form.exchange.us_per_kib];
+    if !costs.iter().all(|cost| cost.is_finite() && *cost >= 0.0) {
+        return Err((0..0, "what the network costs must be numbers from 0 on".to_owned()));
+    }
     let mut rules = Vec::new();
     for rule in form.rules {
         let what = collective(&rule.collective)?;

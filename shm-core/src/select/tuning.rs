@@ -55,7 +55,7 @@ pub const FLAT_RANKS: u32 = 32;
 pub const DIRECT_LEAST: u64 = 1;
 
 /// [`Tuning::reach_least`], where nobody says otherwise.
-pub const REACH_LEAST: [u64; 4] = [u64::MAX, 64 * 1024, u64::MAX, u64::MAX];
+pub const REACH_LEAST: [u64; 4] = [u64::MAX; 4];
 
 impl Default for Tuning {
     /// The built-in table.

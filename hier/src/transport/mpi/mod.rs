@@ -595,7 +595,7 @@ impl Drop for MpiTransport {
                 all_ended = false;
             }
         }
-        if all_ended && (!self.broken.get() || self.recovers()) {
+        if all_ended && (!self.broken.get() || self.revoked.get()) {
             let _ = calls::free(&mut self.comm);
             let _ = calls::free(&mut self.groups);
         }
