@@ -213,7 +213,7 @@ impl SharedBoard {
     }
 
     /// Says that this rank takes no part, or no further part, in the call that it noted last.
-    fn unnote(&self) {
+    pub fn unnote(&self) {
         let (call, _) = self.call.get();
         self.call_word(self.rank, call).0.store(0, Ordering::Release);
     }
@@ -244,11 +244,13 @@ impl SharedBoard {
 
     /// Whether `other` is in the call of this number, and may reach into what was lent to it.
     fn is_within(&self, other: usize, call: u64, last_up: u64, last_down: u64) -> bool {
-        let noted = Stamp(self.call_word(other, call).0.load(Ordering::Acquire));
+        let noted = self.call_word(other, call).0.load(Ordering::Acquire) == Stamp::new(call, self.call.get().1).0;
         let done = |ring, last| self.done(ring, other).observe(Edge::UpReuse) >= last;
-        noted.same_position(Stamp::new(call, 0))
+        let member = self.members[other];
+        noted
             && !(done(RingName::Up, last_up) && done(RingName::Down, last_down))
-            && (self.seat.mapping().rank(self.members[other]).standing() as u32) < Standing::Left as u32
+            && (self.seat.reach().is_here(member)
+                || (self.seat.mapping().rank(member).standing() as u32) < Standing::Left as u32)
     }
 
     /// The call that is running has ended well: nothing is lent any more.

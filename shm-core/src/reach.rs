@@ -107,6 +107,11 @@ impl Reach {
         self.of(rank).number.load(Ordering::Acquire)
     }
 
+    /// Whether a rank is a thread of this process.
+    pub fn is_here(&self, rank: usize) -> bool {
+        self.number(rank) == self.own
+    }
+
     fn word(&self) -> u64 {
         self.mapping.header().shared.reach.load(Ordering::Acquire)
     }

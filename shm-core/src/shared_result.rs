@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::seat::Seat;
 use crate::segment::layout::{EXTENT, LINE};
 use crate::segment::mapping::Mapping;
@@ -125,7 +125,13 @@ impl ResultMemory {
             Some(&extents) => extents,
             None => {
                 self.shrink(seat, KEPT - 1);
-                let start = mapping.take_extents(seat.rank(), count)?;
+                let start = match mapping.take_extents(seat.rank(), count) {
+                    Err(Error::HeapExhausted { .. } | Error::Memory { .. }) if !self.kept.is_empty() => {
+                        self.shrink(seat, 0);
+                        mapping.take_extents(seat.rank(), count)
+                    }
+                    other => other,
+                }?;
                 self.kept.push(Extents { start, count });
                 Extents { start, count }
             }

@@ -115,6 +115,10 @@ impl Engine {
 
     /// Cuts the own cells as `choice` says; waits for readers of cells that were cut otherwise.
     fn cut_cells(&mut self, choice: &Choice) -> Result<()> {
+        self.cut(choice).inspect_err(|_| self.board.unnote())
+    }
+
+    fn cut(&mut self, choice: &Choice) -> Result<()> {
         if self.up_cell != choice.up_cell || self.up.slots() != choice.up_slots {
             self.up.reshape(&self.board, choice.up_slots)?;
             self.up_cell = choice.up_cell;
