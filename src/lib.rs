@@ -63,9 +63,11 @@ pub use topo;
 /// mpirun.openmpi -n 8 target/mpi-openmpi/release/program
 /// ```
 ///
-/// Two variables are read on rank 0: `PHALANX_CLUSTER` says which schedule, how many leaders and what slices a call takes
-/// ([`Rules`](cluster::Rules)), and `PHALANX_TOPOLOGY` names a file in the form of Slurm's `topology.conf`, so that rings pass each link
-/// once. With `PHALANX_DEBUG=1` rank 0 prints what is chosen.
+/// Some variables are read on rank 0: those that shape a job on one machine (`PHALANX_ALGORITHM`, `PHALANX_TABLE`,
+/// `PHALANX_TREES`); `PHALANX_CLUSTER`, which says which schedule, how many leaders and what slices a call takes
+/// ([`Rules`](cluster::Rules)); `PHALANX_TOPOLOGY`, which names a file in the form of Slurm's `topology.conf`, so that rings pass
+/// each link once; and `PHALANX_NETWORK=measured`, which has the network measured. With `PHALANX_DEBUG=1` rank 0 prints what is
+/// chosen.
 #[cfg(feature = "mpi")]
 pub mod cluster {
     pub use hier::HierComm as Communicator;

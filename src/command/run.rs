@@ -54,8 +54,9 @@ Environment that each rank sees:
   PHALANX_SEGMENT, PHALANX_JOB  where it finds the job's shared memory; leave them alone
 
 Environment that shapes the job:
-  PHALANX_ALGORITHM  names algorithms outright: allreduce:shares,leaders=4; broadcast:cells
+  PHALANX_ALGORITHM  names algorithms outright: allreduce:shares,leaders=4; broadcast:cells; strict
   PHALANX_TREES      names trees by message size: gather:kary:3<8K,kary:2; release:flat
+  PHALANX_TABLE      a table of choices that `phalanx tune` wrote; adapt:FILE takes one of another machine, none takes none
   PHALANX_ARENA      bytes of shared memory that communicators may take in all
   PHALANX_HEAP       bytes of shared memory that the buffers of all ranks may take in all
   PHALANX_CMA        never: ranks do not read each other's private memory through the kernel

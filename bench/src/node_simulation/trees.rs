@@ -56,7 +56,8 @@ impl Comparison<'_> {
             Collective::Broadcast => format!("release: {tree}"),
             _ => format!("gather: {tree}; release: flat"),
         };
-        let algorithm = algorithm(tree, &format!("{}:cells", self.what), &trees)?;
+        // The cells of the paper.
+        let algorithm = algorithm(tree, &format!("{}:cells,up_cell=8K,up_cells=4", self.what), &trees)?;
         let (costs, places, what) = (self.costs, self.places, self.what);
         Case { costs, places, what, bytes, algorithm: &algorithm, pace: Pace::Each }.simulate()
     }

@@ -107,7 +107,8 @@ impl HierComm {
     /// The communicator of the ranks of an MPI communicator: finds the nodes, and makes each node's segment. It has a
     /// duplicate of its own, so that no receive of the program can match its messages, and must be dropped before MPI ends.
     ///
-    /// Collective over the communicator. `PHALANX_CLUSTER` and `PHALANX_TOPOLOGY`, as rank 0 sees them, change how
+    /// Collective over the communicator. `PHALANX_CLUSTER`, `PHALANX_TOPOLOGY`, `PHALANX_NETWORK`,
+    /// `PHALANX_TABLE`, `PHALANX_ALGORITHM` and `PHALANX_TREES`, as rank 0 sees them, change how
     /// calls are carried out (see [`ClusterRules`] and [`ClusterSettings::topology`]).
     ///
     /// # Errors
