@@ -1,4 +1,4 @@
-//! What `tests/transport_mpi.rs` runs under mpirun: `transport_mpi WHAT ..`. Each rank writes a line `ok rank=R ..` when
+//! What `tests/tests/mpi/transport.rs` of the workspace runs under mpirun: `transport_mpi WHAT ..`. Each rank writes a line `ok rank=R ..` when
 //! all it checks is right, and ends with an error otherwise.
 
 #[path = "../tests/contract/mod.rs"]

@@ -8,6 +8,7 @@ pub mod call;
 pub mod cases;
 pub mod command;
 pub mod footprint;
+pub mod library;
 pub mod mix;
 pub mod random;
 pub mod sample;

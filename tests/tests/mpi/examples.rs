@@ -1,8 +1,8 @@
 //! The examples with ranks that mpirun starts: unchanged, with the answers that they give under `phalanx run`.
 
 use crate::job::{Hosts, run};
-use crate::library::Library;
 use crate::{BLOCK, UNEVEN, each};
+use phalanx_tests::library::Library;
 
 /// What follows a label, in the first line that begins with it.
 fn field<'a>(output: &'a str, label: &str) -> &'a str {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::each;
 use crate::job::{Done, Hosts, run, run_built_for};
-use crate::library::{Family, Library};
+use phalanx_tests::library::{Family, Library};
 
 /// A job that has failed ends within this time, on a machine that does much else.
 const SOON: Duration = Duration::from_secs(25);
@@ -41,7 +41,7 @@ fn another_mpis_launcher_is_recognised() {
 }
 
 /// Whether the launcher of one and the library of the other do not understand each other.
-fn is_foreign(built: Family, launcher: Family) -> bool {
+pub fn is_foreign(built: Family, launcher: Family) -> bool {
     (built == Family::OpenMpi) != (launcher == Family::OpenMpi)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use phalanx_tests::command::{self, Ended};
 
-use crate::library::{Family, Library, find, root, skip, target};
+use phalanx_tests::library::{Family, Library, find, root, skip, target};
 
 /// Seconds after which a job is stopped: by SIGTERM, so that its launcher stops all ranks, then by SIGKILL.
 const LIMIT: u64 = 100;
@@ -126,7 +126,7 @@ pub fn run_with(
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = built.programs();
     let program = match words[0] {
-        example @ ("digits" | "cg") => folder.join("examples").join(example),
+        example @ ("digits" | "cg" | "transport_mpi") => folder.join("examples").join(example),
         _ => folder.join("mpi_rank"),
     };
     let words = if program.ends_with("mpi_rank") { words } else { &words[1..] };

@@ -1,19 +1,19 @@
 //! Ranks that an MPI's mpirun starts, on this machine and on the hosts of an emulated cluster: answers, the program's own
 //! messages beside the collectives, failures, and the examples.
 //!
-//! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names (see `library`); programs are built for it once (`mpi_rank`, and the examples). What cannot be tested
-//! here says so on stderr and passes, unless `PHALANX_TEST_MPI=required` or `PHALANX_TEST_CLUSTER=required`.
+//! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names (see `phalanx_tests::library`); programs are built for it once
+//! (`mpi_rank`, `transport_mpi`, and the examples). What cannot be tested here says so on stderr and passes, unless `PHALANX_TEST_MPI=required` or `PHALANX_TEST_CLUSTER=required`.
 
 #![forbid(unsafe_code)]
 
 mod examples;
 mod failures;
 mod job;
-mod library;
 mod recovery;
+mod transport;
 
 use job::{Hosts, SWITCHES_KNOWN, run};
-use library::Library;
+use phalanx_tests::library::Library;
 use phalanx_tests::random::seed_of_run;
 
 /// A cluster whose ranks are numbered host by host.

@@ -2,7 +2,7 @@
 
 use crate::each;
 use crate::job::{Hosts, run_with};
-use crate::library::Library;
+use phalanx_tests::library::Library;
 
 /// Elements, each rank's node, and who fails, one after another: see `mpi_rank recover`.
 const CASES: [(&str, &str, &[&str]); 8] = [

@@ -1,10 +1,11 @@
-//! The MPIs of this machine, and the programs that are built for each.
+//! The MPIs of this machine, and the programs that are built for each: programs of the tests and of the benchmark, which
+//! need the feature `mpi`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use phalanx_tests::command;
+use crate::command;
 
 /// The variable that makes a missing MPI a failure: `PHALANX_TEST_MPI=required`.
 const REQUIRED: &str = "PHALANX_TEST_MPI";
@@ -15,8 +16,11 @@ const CHOSEN: &str = "PHALANX_TEST_MPIS";
 /// Whose launcher and library it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
+    /// Open MPI.
     OpenMpi,
+    /// MPICH itself.
     Mpich,
+    /// Intel MPI, which has MPICH's interface.
     Intel,
 }
 
@@ -25,6 +29,7 @@ pub enum Family {
 pub struct Library {
     /// As its target folder is named.
     pub name: &'static str,
+    /// Whose it is.
     pub family: Family,
     /// Where its commands are; those of Debian have its name at the end.
     folder: Option<&'static Path>,
@@ -114,28 +119,43 @@ impl Library {
     /// # Panics
     /// When they do not build.
     pub fn programs(self) -> PathBuf {
-        static BUILT: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+        let ranks = ["--bin", "mpi_rank", "--example", "transport_mpi", "--example", "digits", "--example", "cg"];
+        self.built(&ranks)
+    }
+
+    /// The program `bench` for this MPI, whose `across-rank` is what `bench across` starts.
+    ///
+    /// # Panics
+    /// When it does not build.
+    pub fn bench(self) -> PathBuf {
+        self.built(&["--bin", "bench"]).join("bench")
+    }
+
+    /// The folder of programs that cargo is told of by `programs`, built once.
+    fn built(self, programs: &[&str]) -> PathBuf {
+        static BUILT: Mutex<Vec<(&str, String)>> = Mutex::new(Vec::new());
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = target().join(format!("mpi-{}", self.name));
-        if !built.contains(&self.name) {
-            self.build(&folder);
-            built.push(self.name);
+        let build = (self.name, programs.join(" "));
+        if !built.contains(&build) {
+            self.build(&folder, programs);
+            built.push(build);
         }
         folder.join("debug")
     }
 
-    fn build(self, folder: &Path) {
+    fn build(self, folder: &Path, programs: &[&str]) {
         let mpicc = self.command("mpicc").expect("it is here");
         let mut build = command::bare(env!("CARGO").as_ref());
+        // The same packages whatever is built: others would have other features of what they share, and that be built again.
         build
             .args(["build", "--quiet", "--package", "phalanx", "--package", "phalanx-tests"])
-            .args(["--features", "phalanx/mpi,phalanx-tests/mpi"])
-            .args(["--bin", "mpi_rank", "--example", "digits", "--example", "cg"])
+            .args(["--package", "hier", "--package", "bench", "--features"])
+            .arg("phalanx/mpi,phalanx-tests/mpi,hier/mpi,bench/mpi")
+            .args(programs)
             .arg("--target-dir")
             .arg(folder)
             .env("MPICC", mpicc)
-            // They are built for these tests alone; without lines for debuggers in half of the time.
-            .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .current_dir(root());
         if let Some(commands) = self.folder {
             // Which of several libraries of one name it loads.
