@@ -26,6 +26,7 @@
 //! | `rank` | a rank: checks, times, counts |
 //! | `start` | how ranks begin a call together |
 //! | `goodput` | what a link carries, and what a message takes |
+//! | `message_rate` | messages a second, by pairs of ranks |
 //! | `counters` | what the emulated links carried |
 //! | `expected` | what a schedule makes them carry |
 //! | `measured` | what rank 0 writes |
@@ -44,6 +45,8 @@ pub mod expected;
 #[cfg(feature = "mpi")]
 mod goodput;
 pub mod measured;
+#[cfg(feature = "mpi")]
+mod message_rate;
 pub mod options;
 pub mod picture;
 pub mod plan;
