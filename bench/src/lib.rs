@@ -34,5 +34,6 @@ pub mod samples;
 pub mod scratch;
 pub mod sizes;
 pub mod statistics;
+pub mod study;
 pub mod table;
 pub mod tether;
