@@ -12,6 +12,8 @@ use crate::kernels::Kernels;
 use crate::node_simulation::options::SimulateNode;
 use crate::plan::{BufferMode, ElementType, Late, Operation};
 use crate::rank;
+use crate::report_page::Report;
+use crate::reproduce::options::Reproduce;
 use crate::runs::Binding;
 use crate::runs::baseline::{ALL, Wanted};
 use crate::runs::peers::SettingsWish;
@@ -45,6 +47,14 @@ pub enum Command {
     Simulate(Simulate),
     /// The collectives of one node on machines that are not here: protocols under a cost model
     SimulateNode(SimulateNode),
+    /// The experiments of the papers, repeated, with their findings beside ours
+    Reproduce {
+        /// Which one
+        #[command(subcommand)]
+        study: Box<Reproduce>,
+    },
+    /// Gathers records into one page of HTML
+    Report(Report),
     /// One rank of a job that mpirun started (a build with the feature `mpi`)
     #[command(hide = true)]
     AcrossRank(Box<AcrossRank>),

@@ -28,6 +28,8 @@ pub mod plot;
 pub mod progress;
 pub mod rank;
 pub mod record;
+pub mod report_page;
+pub mod reproduce;
 pub mod rows;
 pub mod runs;
 pub mod samples;

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use bench::command::{Cli, Command};
 use bench::error::Result;
-use bench::{across, bare, bytes, collectives, floor, kernels, node_simulation, rank, tether};
+use bench::{
+    across, bare, bytes, collectives, floor, kernels, node_simulation, rank, report_page, reproduce, tether,
+};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -27,6 +29,8 @@ fn run(command: Command) -> Result<()> {
         Command::AcrossRank(options) => across::run_rank(&options),
         Command::Simulate(options) => across::simulate::run(&options),
         Command::SimulateNode(options) => node_simulation::run(&options),
+        Command::Reproduce { study } => reproduce::run(&study),
+        Command::Report(options) => report_page::run(&options),
         Command::Rank(spec) => rank::run(&spec),
         Command::FloorProcess(spec) => floor::process::run(&spec),
         Command::Tethered { parent, program } => tether::become_program(parent, &program).map(|never| match never {}),

@@ -86,7 +86,7 @@ pub fn plot(outcome: &Outcome) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::super::outcome::{Finding, How, Ran, Sheet, Verdict};
     use super::*;
 
