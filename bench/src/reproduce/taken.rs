@@ -145,7 +145,7 @@ pub fn with_range(ratio: Option<Summary>) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
