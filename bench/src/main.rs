@@ -4,9 +4,7 @@ use std::process::ExitCode;
 
 use bench::command::{Cli, Command};
 use bench::error::Result;
-use bench::{
-    across, bare, bytes, collectives, floor, kernels, node_simulation, rank, report_page, reproduce, tether,
-};
+use bench::{across, bare, bytes, collectives, floor, kernels, node_simulation, rank, report_page, reproduce, tether};
 use clap::Parser;
 
 fn main() -> ExitCode {

@@ -52,7 +52,8 @@ pub fn measure(world: &SimpleCommunicator, placement: &Placement, sizes: &[u64])
 
 /// 1, 2, 4, .. and `most`.
 fn counts(most: usize) -> Vec<usize> {
-    let mut counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(2 * count)).take_while(|&c| c < most).collect();
+    let mut counts: Vec<usize> =
+        std::iter::successors(Some(1), |count| Some(2 * count)).take_while(|&c| c < most).collect();
     counts.push(most.max(1));
     counts
 }

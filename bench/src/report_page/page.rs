@@ -22,8 +22,7 @@ pub fn render(title: &str, entries: &[Entry]) -> Markup {
         .collect();
     let place = |outcome: &Outcome| ORDER.iter().position(|name| *name == outcome.study).unwrap_or(ORDER.len());
     studies.sort_by_key(|(entry, outcome)| (outcome.quick, place(outcome), entry.name.clone()));
-    let others: Vec<&Entry> =
-        entries.iter().filter(|entry| !matches!(entry.content, Content::Reproduced(_))).collect();
+    let others: Vec<&Entry> = entries.iter().filter(|entry| !matches!(entry.content, Content::Reproduced(_))).collect();
     html! {
         (DOCTYPE)
         html lang="en-GB" {
@@ -321,7 +320,13 @@ mod tests {
     }
 
     fn entry(name: &str, content: Content) -> Entry {
-        Entry { name: name.into(), link: name.into(), files: vec!["host.txt".into()], host: Some(Host::look()), content }
+        Entry {
+            name: name.into(),
+            link: name.into(),
+            files: vec!["host.txt".into()],
+            host: Some(Host::look()),
+            content,
+        }
     }
 
     fn page() -> String {
@@ -330,10 +335,7 @@ mod tests {
             entry("2026-a", study),
             entry("2026-b", Content::Damaged("a <line> is missing".into())),
             entry("2026-c", Content::Text("x < y & z".into())),
-            entry(
-                "2026-d",
-                Content::Times { about: "two".into(), charts: sample().charts, tables: sample().tables },
-            ),
+            entry("2026-d", Content::Times { about: "two".into(), charts: sample().charts, tables: sample().tables }),
         ];
         render("A <title> & more", &entries).into_string()
     }
@@ -342,7 +344,13 @@ mod tests {
     fn it_is_well_formed_and_everything_is_escaped() {
         let text = page();
         assert_well_formed(&text);
-        for word in ["A &lt;title&gt; &amp; more", "a &lt;line&gt; is missing", "x &lt; y &amp; z", "a &lt; b &amp; &quot;c&quot;", "no &lt;MPI&gt;"] {
+        for word in [
+            "A &lt;title&gt; &amp; more",
+            "a &lt;line&gt; is missing",
+            "x &lt; y &amp; z",
+            "a &lt; b &amp; &quot;c&quot;",
+            "no &lt;MPI&gt;",
+        ] {
             assert!(text.contains(word), "{word}");
         }
         assert!(!text.contains("<MPI>") && !text.contains("<On>"));
@@ -354,13 +362,25 @@ mod tests {
         for word in ["<script", "http-equiv", "src=", "@import", "url(", "<link"] {
             assert!(!text.contains(word), "{word}");
         }
-        assert!(text.contains("prefers-color-scheme: dark") && text.contains("@media print") && text.contains("width=device-width"));
+        assert!(
+            text.contains("prefers-color-scheme: dark")
+                && text.contains("@media print")
+                && text.contains("width=device-width")
+        );
     }
 
     #[test]
     fn findings_stand_beside_the_papers_with_their_source_and_reason() {
         let text = page();
-        for word in ["256 KB", "Figure 6, page 19", "300 KB", "within a factor of two", "verdict agrees", "bench across --hosts 2", "short form"] {
+        for word in [
+            "256 KB",
+            "Figure 6, page 19",
+            "300 KB",
+            "within a factor of two",
+            "verdict agrees",
+            "bench across --hosts 2",
+            "short form",
+        ] {
             assert!(text.contains(word), "{word}");
         }
     }

@@ -63,7 +63,8 @@ pub fn read(folders: &[PathBuf], page: &Path) -> Result<Vec<Entry>> {
             .filter(|name| !name.ends_with(".part"))
             .collect();
         files.sort();
-        let name = folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name =
+            folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned());
         let (host, content) = match content(folder) {
             Ok(found) => found,
             Err(error) => (None, Content::Damaged(error.to_string())),
@@ -137,7 +138,12 @@ fn across(results: &Value) -> Content {
         let mode = if run["mode"]["eager"] == true { "eager" } else { "stock" };
         let mode = if run["mode"]["han"] == true { format!("{mode}, han") } else { mode.into() };
         let title = format!("{}, {mode}: {} [ms]", run["mpi"].as_str().unwrap_or_default(), measured.operation);
-        about = format!("{} of {} ranks on {}", measured.operation, measured.ranks, run["cluster"].as_str().unwrap_or_default());
+        about = format!(
+            "{} of {} ranks on {}",
+            measured.operation,
+            measured.ranks,
+            run["cluster"].as_str().unwrap_or_default()
+        );
         let mut chart = Chart::new(title.clone(), How::Measured);
         let series = measured.series();
         let mut heads = vec!["bytes"];
@@ -148,7 +154,9 @@ fn across(results: &Value) -> Content {
             chart.curve(*name, cases.map(|case| (case.bytes as f64, case.milliseconds().median)).collect());
         }
         for bytes in measured.sizes() {
-            let time = |name: &&str| measured.case(name, bytes).map_or_else(|| "-".into(), |case| three_digits(case.milliseconds().median));
+            let time = |name: &&str| {
+                measured.case(name, bytes).map_or_else(|| "-".into(), |case| three_digits(case.milliseconds().median))
+            };
             sheet.row(std::iter::once(show_size(bytes)).chain(series.iter().map(time)).collect());
         }
         charts.push(chart);
@@ -164,7 +172,8 @@ fn node(results: &Value) -> Content {
     let mode = if has_peers { "rewritten" } else { "warm" };
     let (mut charts, mut tables) = (Vec::new(), Vec::new());
     let mut shown: Vec<(u64, String)> = Vec::new();
-    for row in rows.iter().filter(|row| row["buffers"] == mode && row["bytes"].as_u64().is_some_and(|bytes| bytes > 0)) {
+    for row in rows.iter().filter(|row| row["buffers"] == mode && row["bytes"].as_u64().is_some_and(|bytes| bytes > 0))
+    {
         let place = (row["ranks"].as_u64().unwrap_or(0), row["operation"].as_str().unwrap_or_default().to_owned());
         if !shown.contains(&place) {
             shown.push(place);

@@ -46,8 +46,15 @@ const SERIES: [&str; 3] = [
     LIBRARY,
 ];
 /// Names of groups of pieces, by ranks: on as many hosts, or on one.
-const APART: [(usize, &str); 7] =
-    [(5, "5-hosts"), (9, "9-hosts"), (10, "10-hosts"), (16, "16-hosts"), (17, "17-hosts"), (33, "33-hosts"), (65, "65-hosts")];
+const APART: [(usize, &str); 7] = [
+    (5, "5-hosts"),
+    (9, "9-hosts"),
+    (10, "10-hosts"),
+    (16, "16-hosts"),
+    (17, "17-hosts"),
+    (33, "33-hosts"),
+    (65, "65-hosts"),
+];
 const TOGETHER: [(usize, &str); 3] = [(4, "4-on-one"), (9, "9-on-one"), (16, "16-on-one")];
 /// The paper's sizes; the last byte of the second is left out here.
 const SIZES: [u64; 3] = [12288, 524_280, 1_048_576];
@@ -73,7 +80,9 @@ impl Bcast {
     pub fn of(options: &ClusterStudy, known: &Known) -> Result<Bcast> {
         let quick = options.study.quick;
         if options.slots.is_some() {
-            return Err(Error::Usage("--slots: the broadcast has one rank a host, or all ranks on one; give --hosts".into()));
+            return Err(Error::Usage(
+                "--slots: the broadcast has one rank a host, or all ranks on one; give --hosts".into(),
+            ));
         }
         let most = options.hosts.unwrap_or(if quick { 5 } else { 33 });
         check_hosts(most, 5, "the smallest ring that is measured has 5; larger ones are left out from --hosts on")?;
@@ -135,7 +144,17 @@ impl Study for Bcast {
         outcome.findings.push(counted(&counts));
         let mut sheet = Sheet::new(
             "native ring beside saving one: median time [ms], ratios turn by turn (range)",
-            &["where<", "bytes", "native ring", "saving", "library", "time ratio", "count ratio", "link ratio", "time<"],
+            &[
+                "where<",
+                "bytes",
+                "native ring",
+                "saving",
+                "library",
+                "time ratio",
+                "count ratio",
+                "link ratio",
+                "time<",
+            ],
         );
         let mut chart = Chart::of_ratios("native ring / saving: time", How::Measured);
         let mut compared: Vec<Compared> = Vec::new();
@@ -185,7 +204,8 @@ fn count_table(counts: &[Transfers]) -> Sheet {
 }
 
 fn counted(counts: &[Transfers]) -> Finding {
-    let saved = |ranks: u32| counts.iter().find(|count| count.ranks == ranks).map_or(0.0, |count| 100.0 * count.saved());
+    let saved =
+        |ranks: u32| counts.iter().find(|count| count.ranks == ranks).map_or(0.0, |count| 100.0 * count.saved());
     let all = counts.iter().all(|count| count.saving.messages == by_formula(u64::from(count.ranks)));
     Finding {
         about: "How many transfers are left out".into(),
@@ -280,10 +300,8 @@ fn compare(ranks: usize, job: &Job, group: &Group) -> Result<Vec<Compared>> {
 fn findings(compared: &[Compared]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let linked: Vec<&Compared> = compared.iter().filter(|one| one.links.is_some() && one.bytes >= 131_072).collect();
-    if let Some(worst) = linked
-        .iter()
-        .map(|one| (one.links.unwrap_or(1.0) / one.counted - 1.0).abs())
-        .max_by(f64::total_cmp)
+    if let Some(worst) =
+        linked.iter().map(|one| (one.links.unwrap_or(1.0) / one.counted - 1.0).abs()).max_by(f64::total_cmp)
     {
         findings.push(Finding {
             about: "Bytes on the links".into(),
@@ -299,8 +317,18 @@ fn findings(compared: &[Compared]) -> Vec<Finding> {
         });
     }
     for (apart, place, paper, source) in [
-        (true, "a link for each rank", "2 % to 54 % faster; more than twice the throughput for 12288 bytes at 9, 17 and 33 processes", "Abstract; Figure 7"),
-        (false, "all ranks on one host", "16 processes within a node: up to 12 % at 512 KB; peak 2748 beside 2623 MB/s, which is 5 %, while the text says 10 %", "Figure 6a, Section V-A"),
+        (
+            true,
+            "a link for each rank",
+            "2 % to 54 % faster; more than twice the throughput for 12288 bytes at 9, 17 and 33 processes",
+            "Abstract; Figure 7",
+        ),
+        (
+            false,
+            "all ranks on one host",
+            "16 processes within a node: up to 12 % at 512 KB; peak 2748 beside 2623 MB/s, which is 5 %, while the text says 10 %",
+            "Figure 6a, Section V-A",
+        ),
     ] {
         let here: Vec<&Compared> = compared.iter().filter(|one| one.apart == apart).collect();
         if here.is_empty() {
@@ -374,7 +402,9 @@ mod tests {
 
     #[test]
     fn options_without_a_meaning_are_refused() {
-        for (words, word) in [(["--hosts", "4"], "5 or more"), (["--slots", "2"], "--hosts"), (["--sizes", "7"], "7 bytes")] {
+        for (words, word) in
+            [(["--hosts", "4"], "5 or more"), (["--slots", "2"], "--hosts"), (["--sizes", "7"], "7 bytes")]
+        {
             let Err(error) = study(&words) else { panic!("{words:?}") };
             assert!(error.to_string().contains(word) && error.status() == 2, "{error}");
         }

@@ -117,7 +117,9 @@ pub fn check_hosts(hosts: usize, least: usize, why: &str) -> Result<()> {
 /// [`Error::Usage`].
 pub fn check_sizes(sizes: &[u64]) -> Result<()> {
     match sizes.iter().find(|&&bytes| bytes < 8) {
-        Some(bytes) => Err(Error::Usage(format!("--sizes: {bytes} bytes are no element: give sizes of 8 bytes or more"))),
+        Some(bytes) => {
+            Err(Error::Usage(format!("--sizes: {bytes} bytes are no element: give sizes of 8 bytes or more")))
+        }
         None => Ok(()),
     }
 }
@@ -160,7 +162,10 @@ mod tests {
     fn a_piece_is_a_command_that_bench_takes() {
         let known = Known { private: vec!["--program".into(), "/bin/true".into()] };
         let pieces = job().pieces(&known);
-        assert_eq!(pieces.iter().map(|piece| piece.key.as_str()).collect::<Vec<_>>(), ["block/1K", "block/12K", "block/524280"]);
+        assert_eq!(
+            pieces.iter().map(|piece| piece.key.as_str()).collect::<Vec<_>>(),
+            ["block/1K", "block/12K", "block/524280"]
+        );
         for (place, piece) in pieces.iter().enumerate() {
             let Work::Command(words) = &piece.work else { panic!() };
             let line = std::iter::once("bench".to_owned()).chain(words.words.clone()).chain(words.private.clone());

@@ -41,7 +41,8 @@ const RATES: [u64; 7] = [64, 512, 4096, 16384, 65536, 262_144, 1_048_576];
 const RATE_ZONE: f64 = 0.75;
 const BANDWIDTH_ZONE: f64 = 0.25;
 /// Names of series, by leaders.
-const LEADERS: [&str; 8] = ["1-leader", "2-leaders", "3-leaders", "4-leaders", "5-leaders", "6-leaders", "7-leaders", "8-leaders"];
+const LEADERS: [&str; 8] =
+    ["1-leader", "2-leaders", "3-leaders", "4-leaders", "5-leaders", "6-leaders", "7-leaders", "8-leaders"];
 const NATIVE: &str = "native";
 
 /// The settings of the study.
@@ -59,7 +60,8 @@ impl Dpml {
     /// [`Error::Usage`] for fewer than two hosts, fewer than two or more than eight ranks a host, and sizes of no element.
     pub fn of(options: &ClusterStudy, known: &Known) -> Result<Dpml> {
         let quick = options.study.quick;
-        let (hosts, slots) = (options.hosts.unwrap_or(if quick { 2 } else { 4 }), options.slots.unwrap_or(if quick { 2 } else { 4 }));
+        let (hosts, slots) =
+            (options.hosts.unwrap_or(if quick { 2 } else { 4 }), options.slots.unwrap_or(if quick { 2 } else { 4 }));
         check_hosts(hosts, 2, "nodes between which leaders speak")?;
         if !(2..=LEADERS.len()).contains(&slots) {
             return Err(Error::Usage(format!("--slots {slots}: 2 to {} ranks a host can lead", LEADERS.len())));
@@ -71,7 +73,8 @@ impl Dpml {
         let sizes = sizes(&options.sizes, usual);
         check_sizes(&sizes)?;
         let rates: Vec<String> = RATES.iter().filter(|&&bytes| !quick || bytes <= 65536).map(u64::to_string).collect();
-        let leaders = (1..=slots).map(|leaders| format!("{}=allreduce:auto,leaders={leaders},slice=whole", LEADERS[leaders - 1]));
+        let leaders =
+            (1..=slots).map(|leaders| format!("{}=allreduce:auto,leaders={leaders},slice=whole", LEADERS[leaders - 1]));
         let job = Job {
             group: "leaders",
             hosts,
@@ -129,7 +132,8 @@ impl Study for Dpml {
             outcome.tables.push(zone_table(&zones));
             let mut rates = Chart::new("messages a second between two hosts, by pairs", How::Measured);
             for pairs in zones[0].rates.iter().map(|(pairs, _)| *pairs) {
-                let rate = |zone: &Zone| Some((zone.bytes as f64, zone.rates.iter().find(|(p, _)| *p == pairs)?.1.median));
+                let rate =
+                    |zone: &Zone| Some((zone.bytes as f64, zone.rates.iter().find(|(p, _)| *p == pairs)?.1.median));
                 let word = if pairs == 1 { "pair" } else { "pairs" };
                 rates.curve(format!("{pairs} {word}"), zones.iter().filter_map(rate).collect());
             }
@@ -157,7 +161,8 @@ fn times(group: &Group, leaders: &[&str]) -> Sheet {
         cells.extend(leaders.iter().chain([&NATIVE]).map(|name| {
             group.case(name, bytes).map_or_else(|| "-".into(), |case| three_digits(case.milliseconds().median))
         }));
-        let schedule = group.case(leaders[best], bytes).and_then(|case| case.how.split_whitespace().next()).unwrap_or("-");
+        let schedule =
+            group.case(leaders[best], bytes).and_then(|case| case.how.split_whitespace().next()).unwrap_or("-");
         cells.extend([
             (best + 1).to_string(),
             with_range(group.ratio(LEADERS[0], leaders[best], bytes)),
@@ -179,9 +184,11 @@ fn more_leaders(group: &Group, leaders: &[&str]) -> Option<Finding> {
         })
         .collect();
     // One leader less another is a gain only beyond what calls differ by.
-    let sure: Vec<&(u64, usize, Summary)> = gains.iter().filter(|(_, best, gain)| *best > 0 && gain.p25 > 1.02).collect();
+    let sure: Vec<&(u64, usize, Summary)> =
+        gains.iter().filter(|(_, best, gain)| *best > 0 && gain.p25 > 1.02).collect();
     let greatest = gains.iter().max_by(|a, b| a.2.median.total_cmp(&b.2.median))?;
-    let sizes: Vec<String> = sure.iter().map(|(bytes, best, _)| format!("{} ({})", show_size(*bytes), best + 1)).collect();
+    let sizes: Vec<String> =
+        sure.iter().map(|(bytes, best, _)| format!("{} ({})", show_size(*bytes), best + 1)).collect();
     let verdict = match sure.first() {
         None => Verdict::Differs,
         Some((bytes, ..)) if *bytes >= 16 << 10 => Verdict::Agrees,
@@ -287,12 +294,17 @@ fn zone_table(zones: &[Zone]) -> Sheet {
     let mut heads = vec!["bytes"];
     heads.extend(pairs.iter().map(String::as_str));
     heads.extend(["Mbit/s of all", "growth", "zone<"]);
-    let mut sheet = Sheet::new("message rates between two hosts: thousand messages a second, median of streams", &heads);
+    let mut sheet =
+        Sheet::new("message rates between two hosts: thousand messages a second, median of streams", &heads);
     for zone in zones {
         let mut cells = vec![show_size(zone.bytes)];
         cells.extend(zone.rates.iter().map(|(_, rate)| three_digits(rate.median / 1e3)));
         let all = zone.rates.last().map_or(0.0, |(_, rate)| rate.median);
-        cells.extend([three_digits(all * zone.bytes as f64 * 8e-6), format!("{:.2}", zone.growth()), zone.name().into()]);
+        cells.extend([
+            three_digits(all * zone.bytes as f64 * 8e-6),
+            format!("{:.2}", zone.growth()),
+            zone.name().into(),
+        ]);
         sheet.row(cells);
     }
     sheet
@@ -300,7 +312,8 @@ fn zone_table(zones: &[Zone]) -> Sheet {
 
 fn three_zones(zones: &[Zone]) -> Finding {
     let sizes = |letter: &str| {
-        let here: Vec<String> = zones.iter().filter(|zone| zone.name().starts_with(letter)).map(|zone| show_size(zone.bytes)).collect();
+        let here: Vec<String> =
+            zones.iter().filter(|zone| zone.name().starts_with(letter)).map(|zone| show_size(zone.bytes)).collect();
         if here.is_empty() { "none".to_owned() } else { here.join(", ") }
     };
     let found = ["A", "B", "C"].map(sizes);
@@ -344,7 +357,9 @@ mod tests {
     fn as_many_leaders_as_ranks_a_host() {
         assert_eq!(study(&[]).unwrap().job.series.len(), 5);
         assert_eq!(study(&["--slots", "8", "--hosts", "2"]).unwrap().job.series.len(), 9);
-        for (words, word) in [(["--slots", "9"], "2 to 8"), (["--slots", "1"], "2 to 8"), (["--hosts", "1"], "2 or more")] {
+        for (words, word) in
+            [(["--slots", "9"], "2 to 8"), (["--slots", "1"], "2 to 8"), (["--hosts", "1"], "2 or more")]
+        {
             let Err(error) = study(&words) else { panic!("{words:?}") };
             assert!(error.to_string().contains(word), "{error}");
         }
@@ -359,7 +374,11 @@ mod tests {
         );
         taken.put(
             "leaders/1M",
-            across(&[("1-leader", 1 << 20, &[30.0, 31.0]), ("2-leaders", 1 << 20, &[20.0, 20.0]), ("native", 1 << 20, &[60.0, 62.0])]),
+            across(&[
+                ("1-leader", 1 << 20, &[30.0, 31.0]),
+                ("2-leaders", 1 << 20, &[20.0, 20.0]),
+                ("native", 1 << 20, &[60.0, 62.0]),
+            ]),
         );
         let outcome = study(&["--quick"]).unwrap().conclude(&taken).unwrap();
         let best: Vec<&str> = outcome.tables[0].rows.iter().map(|row| row[4].as_str()).collect();

@@ -103,14 +103,20 @@ impl ReleaseGather {
         };
         let baselines = match options.baseline.is_empty() {
             false => options.baseline.iter().map(wanted).collect(),
-            true => MPIS.iter().filter(|name| in_path(&format!("mpicc.{name}"))).map(|name| (*name).to_owned()).collect(),
+            true => {
+                MPIS.iter().filter(|name| in_path(&format!("mpicc.{name}"))).map(|name| (*name).to_owned()).collect()
+            }
         };
         Ok(ReleaseGather {
             quick,
             ranks: options.ranks.unwrap_or_else(|| usable_cores().len().max(2)),
             sizes: super::cluster::sizes(&options.sizes, usual),
             late_sizes: if quick { vec![8] } else { vec![8, 4 << 10, 64 << 10, 256 << 10] },
-            tree_sizes: if quick { vec![8, 4 << 10, 16 << 10] } else { vec![8, 64, 512, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20] },
+            tree_sizes: if quick {
+                vec![8, 4 << 10, 16 << 10]
+            } else {
+                vec![8, 64, 512, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20]
+            },
             turns: options.turns.unwrap_or(if quick { 1 } else { 3 }),
             baselines,
             machine_name: options.machine.clone(),
@@ -122,7 +128,15 @@ impl ReleaseGather {
     fn words(&self, sizes: &[u64], more: &[&str], baselines: bool) -> Words {
         let sizes: Vec<String> = sizes.iter().map(|&bytes| show_size(bytes)).collect();
         let (ranks, time) = (self.ranks.to_string(), if self.quick { "30" } else { "60" });
-        let mut words = vec!["collectives", "--ranks", &ranks, "--collectives", "broadcast,reduce,allreduce", "--buffers", "rewritten"];
+        let mut words = vec![
+            "collectives",
+            "--ranks",
+            &ranks,
+            "--collectives",
+            "broadcast,reduce,allreduce",
+            "--buffers",
+            "rewritten",
+        ];
         let sizes = sizes.join(",");
         words.extend(["--sizes", &sizes, "--no-floor", "--turns", "1", "--repetitions", "4", "--time-per-size", time]);
         words.extend(more);
@@ -176,7 +190,8 @@ impl Study for ReleaseGather {
     }
 
     fn settings(&self) -> Value {
-        let words: Vec<String> = self.settings_in_turn().into_iter().map(|(name, words)| format!("{name}: {words}")).collect();
+        let words: Vec<String> =
+            self.settings_in_turn().into_iter().map(|(name, words)| format!("{name}: {words}")).collect();
         json!({"commands": words, "turns": self.turns, "machine": self.machine_name, "trees": self.tree_sizes})
     }
 
@@ -201,7 +216,9 @@ impl Study for ReleaseGather {
     fn conclude(&self, taken: &Taken) -> Result<Outcome> {
         let mut outcome = empty(&DESCRIPTION, "release-gather", self.quick);
         let settings = self.settings_in_turn();
-        let command = |name: &str| settings.iter().find(|(other, _)| other == name).map_or_else(String::new, |(_, words)| words.to_string());
+        let command = |name: &str| {
+            settings.iter().find(|(other, _)| other == name).map_or_else(String::new, |(_, words)| words.to_string())
+        };
         let ranks = self.ranks;
         outcome.ran.push(Ran {
             name: "node".into(),
@@ -222,7 +239,9 @@ impl Study for ReleaseGather {
             command: format!("bench simulate-node --aware --machines {}", self.machine_name),
         });
         if self.baselines.is_empty() {
-            outcome.missing.push("MPIs beside ours: there is no mpicc.openmpi and no mpicc.mpich (--baseline names others)".into());
+            outcome.missing.push(
+                "MPIs beside ours: there is no mpicc.openmpi and no mpicc.mpich (--baseline names others)".into(),
+            );
         }
         self.node(taken, &mut outcome);
         self.cells(taken, &mut outcome);
@@ -240,7 +259,11 @@ fn over_turns(turns: &[Vec<NodeRow>], value: impl Fn(&[NodeRow]) -> Option<f64>)
 }
 
 /// The ratio of two settings, turn by turn.
-fn ratio(first: &[Vec<NodeRow>], second: &[Vec<NodeRow>], value: impl Fn(&[NodeRow]) -> Option<f64>) -> Option<Summary> {
+fn ratio(
+    first: &[Vec<NodeRow>],
+    second: &[Vec<NodeRow>],
+    value: impl Fn(&[NodeRow]) -> Option<f64>,
+) -> Option<Summary> {
     let ratios: Vec<f64> =
         first.iter().zip(second).filter_map(|(one, other)| Some(value(one)? / value(other)?)).collect();
     let summary = Summary::of(&ratios);
@@ -285,20 +308,32 @@ impl ReleaseGather {
             return;
         }
         let mpis = self.mpis(taken);
-        let mut heads = vec!["collective<".to_owned(), "bytes".into(), "ours".into(), "paper's parameters".into(), "paper's / ours (range)".into()];
+        let mut heads = vec![
+            "collective<".to_owned(),
+            "bytes".into(),
+            "ours".into(),
+            "paper's parameters".into(),
+            "paper's / ours (range)".into(),
+        ];
         heads.extend(mpis.iter().flat_map(|name| [name.clone(), format!("{name} / ours (range)")]));
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         let mut sheet = Sheet::new(format!("{} ranks: median time [us]", self.ranks), &heads);
         let mut by_parameters: Vec<f64> = Vec::new();
         for what in COLLECTIVES {
             let mut chart = Chart::new(format!("{what}: time [us]"), How::Measured);
-            let mut curves: Vec<(String, Vec<(f64, f64)>)> =
-                ["ours", "paper's parameters"].into_iter().map(String::from).chain(mpis.iter().cloned()).map(|name| (name, Vec::new())).collect();
+            let mut curves: Vec<(String, Vec<(f64, f64)>)> = ["ours", "paper's parameters"]
+                .into_iter()
+                .map(String::from)
+                .chain(mpis.iter().cloned())
+                .map(|name| (name, Vec::new()))
+                .collect();
             for &bytes in &self.sizes {
                 let mine = |rows: &[NodeRow]| time(rows, ours::NAME, what, bytes);
                 let beside = ratio(&paper, &own, mine);
                 by_parameters.extend(beside.map(|ratio| ratio.median));
-                let shown = |summary: Option<Summary>| summary.map_or_else(|| "-".into(), |summary| microseconds(summary.median));
+                let shown = |summary: Option<Summary>| {
+                    summary.map_or_else(|| "-".into(), |summary| microseconds(summary.median))
+                };
                 let mut point = |index: usize, summary: Option<Summary>| {
                     curves[index].1.extend(summary.map(|summary| (bytes as f64, summary.median)));
                     shown(summary)
@@ -344,8 +379,12 @@ impl ReleaseGather {
         for name in mpis {
             for what in COLLECTIVES {
                 let of = |&bytes: &u64| {
-                    let ratios = own.iter().filter_map(|rows| Some(time(rows, name, what, bytes)? / time(rows, ours::NAME, what, bytes)?));
-                    Some(Summary::of(&ratios.collect::<Vec<_>>())).filter(|ratio| ratio.count > 0).map(|ratio| ratio.median)
+                    let ratios = own
+                        .iter()
+                        .filter_map(|rows| Some(time(rows, name, what, bytes)? / time(rows, ours::NAME, what, bytes)?));
+                    Some(Summary::of(&ratios.collect::<Vec<_>>()))
+                        .filter(|ratio| ratio.count > 0)
+                        .map(|ratio| ratio.median)
                 };
                 let ratios: Vec<f64> = self.sizes.iter().filter_map(of).collect();
                 if let Some(mean) = mean_ratio(&ratios) {
@@ -389,8 +428,11 @@ impl ReleaseGather {
         for what in COLLECTIVES {
             for &bytes in &long {
                 let value = |rows: &[NodeRow]| time(rows, ours::NAME, what, bytes);
-                let medians: Vec<Option<f64>> = found.iter().map(|(_, rows)| over_turns(rows, value).map(|time| time.median)).collect();
-                let best = (0..found.len()).filter(|&i| medians[i].is_some()).min_by(|&a, &b| medians[a].unwrap_or(0.0).total_cmp(&medians[b].unwrap_or(0.0)));
+                let medians: Vec<Option<f64>> =
+                    found.iter().map(|(_, rows)| over_turns(rows, value).map(|time| time.median)).collect();
+                let best = (0..found.len())
+                    .filter(|&i| medians[i].is_some())
+                    .min_by(|&a, &b| medians[a].unwrap_or(0.0).total_cmp(&medians[b].unwrap_or(0.0)));
                 let Some(best) = best else { continue };
                 let mut cells = vec![what.to_string(), show_size(bytes)];
                 cells.extend(medians.iter().map(|time| time.map_or_else(|| "-".into(), microseconds)));
@@ -428,7 +470,9 @@ impl ReleaseGather {
         heads.extend(mpis.iter().cloned());
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         let mut sheet = Sheet::new(
-            format!("the last rank comes {LATE} us late: time of the rank that is held up longest [us]; its clock begins when it comes"),
+            format!(
+                "the last rank comes {LATE} us late: time of the rank that is held up longest [us]; its clock begins when it comes"
+            ),
             &heads,
         );
         let mut held = Vec::new();
@@ -436,7 +480,9 @@ impl ReleaseGather {
             for &bytes in &self.late_sizes {
                 let mine = |rows: &[NodeRow]| time(rows, ours::NAME, what, bytes);
                 let (here, theirs) = (over_turns(&own, mine), over_turns(&paper, mine));
-                let shown = |summary: Option<Summary>| summary.map_or_else(|| "-".into(), |summary| microseconds(summary.median));
+                let shown = |summary: Option<Summary>| {
+                    summary.map_or_else(|| "-".into(), |summary| microseconds(summary.median))
+                };
                 let mut cells = vec![what.to_string(), show_size(bytes), shown(here), shown(theirs)];
                 cells.extend(mpis.iter().map(|name| shown(over_turns(&own, |rows| time(rows, name, what, bytes)))));
                 sheet.row(cells);
@@ -467,15 +513,36 @@ impl ReleaseGather {
     fn trees(&self, taken: &Taken, outcome: &mut Outcome) {
         let reduce = Times::of(taken, Collective::Reduce, &self.tree_sizes);
         let broadcast = Times::of(taken, Collective::Broadcast, &self.tree_sizes);
-        for (what, times, skews) in [(Collective::Reduce, &reduce, ["right", "left"]), (Collective::Broadcast, &broadcast, ["left", "right"])] {
+        for (what, times, skews) in
+            [(Collective::Reduce, &reduce, ["right", "left"]), (Collective::Broadcast, &broadcast, ["left", "right"])]
+        {
             if times.is_empty() {
                 continue;
             }
-            let heads = ["bytes", "best aware<", "us", "best unaware<", "us", "unaware / aware", "flat", "kary:3", "knomial:4", "other skew, kary:3", "knomial:4"];
-            let mut sheet = Sheet::new(format!("SIMULATED {what}, {} ranks: time over each tree [us]; three columns of unaware ones, two with the other skew", self.machine.ranks()), &heads);
+            let heads = [
+                "bytes",
+                "best aware<",
+                "us",
+                "best unaware<",
+                "us",
+                "unaware / aware",
+                "flat",
+                "kary:3",
+                "knomial:4",
+                "other skew, kary:3",
+                "knomial:4",
+            ];
+            let mut sheet = Sheet::new(
+                format!(
+                    "SIMULATED {what}, {} ranks: time over each tree [us]; three columns of unaware ones, two with the other skew",
+                    self.machine.ranks()
+                ),
+                &heads,
+            );
             for one in times {
                 let (Some(aware), Some(unaware)) = (one.best(true), one.best(false)) else { continue };
-                let shown = |shape: &str, skew: &str| one.tree(shape, skew, false).map_or_else(|| "-".into(), microseconds);
+                let shown =
+                    |shape: &str, skew: &str| one.tree(shape, skew, false).map_or_else(|| "-".into(), microseconds);
                 sheet.row(vec![
                     show_size(one.bytes),
                     shape(aware.0),
@@ -588,7 +655,13 @@ fn flat_broadcast(times: &[Times]) -> Option<Finding> {
         about: "A flat tree for broadcasts".into(),
         paper: "a flat tree carries the flags of a broadcast".into(),
         source: "Slide 23".into(),
-        ours: format!("flat is within a tenth of the best tree at {within} of {} sizes; the worst is {:.2}, at {}, beside {}", lost.len(), worst.1, show_size(worst.0), worst.2),
+        ours: format!(
+            "flat is within a tenth of the best tree at {within} of {} sizes; the worst is {:.2}, at {}, beside {}",
+            lost.len(),
+            worst.1,
+            show_size(worst.0),
+            worst.2
+        ),
         how: How::Simulated,
         verdict: if within == lost.len() {
             Verdict::Agrees
@@ -659,7 +732,10 @@ mod tests {
     fn ours_the_papers_and_theirs_by_hand() {
         let study = study(&["--ranks", "2", "--quick"]).unwrap();
         let mut taken = Taken::default();
-        taken.put("ours/1", rows(&study, &[(ours::NAME, 1.0), ("openmpi:sm", 3.0), ("openmpi:tuned", 2.0), ("mpich:best", 4.0)]));
+        taken.put(
+            "ours/1",
+            rows(&study, &[(ours::NAME, 1.0), ("openmpi:sm", 3.0), ("openmpi:tuned", 2.0), ("mpich:best", 4.0)]),
+        );
         taken.put("paper/1", rows(&study, &[(ours::NAME, 1.5)]));
         taken.put("cells 8K x 2/1", rows(&study, &[(ours::NAME, 2.0)]));
         taken.put("cells 8K x 8/1", rows(&study, &[(ours::NAME, 1.0)]));
@@ -667,7 +743,10 @@ mod tests {
         taken.put("late paper/1", rows(&study, &[(ours::NAME, 90.0)]));
         let outcome = study.conclude(&taken).unwrap();
         let find = |about: &str| outcome.findings.iter().find(|finding| finding.about.contains(about)).unwrap();
-        assert!(find("Beside MPI").ours.contains("openmpi broadcast 2.00") && find("Beside MPI").ours.contains("mpich reduce 4.00"));
+        assert!(
+            find("Beside MPI").ours.contains("openmpi broadcast 2.00")
+                && find("Beside MPI").ours.contains("mpich reduce 4.00")
+        );
         assert!(find("parameters").ours.contains("1.50 times") && find("parameters").verdict == Verdict::Differs);
         assert_eq!(find("late").verdict, Verdict::Differs);
         assert!(find("late").ours.contains("these sizes: 8;"), "{}", find("late").ours);

@@ -84,7 +84,9 @@ impl Ring {
         let hosts = options.hosts.unwrap_or(if quick { 4 } else { 32 });
         check_hosts(hosts, 4, "two on each of the two switches")?;
         if !hosts.is_multiple_of(2) {
-            return Err(Error::Usage(format!("--hosts {hosts}: an even number is needed, half of them on each switch")));
+            return Err(Error::Usage(format!(
+                "--hosts {hosts}: an even number is needed, half of them on each switch"
+            )));
         }
         let usual: &[u64] = match quick {
             true => &[32 << 10, 128 << 10],
@@ -179,7 +181,10 @@ impl Study for Ring {
         outcome.ran.push(Ran {
             name: "links".into(),
             how: How::Counted,
-            place: format!("bytes over the busiest trunk by the schedules of {} hosts on two switches", self.block.hosts),
+            place: format!(
+                "bytes over the busiest trunk by the schedules of {} hosts on two switches",
+                self.block.hosts
+            ),
             command: String::new(),
         });
         let loads = trunk_loads(self.block.hosts);
@@ -188,8 +193,15 @@ impl Study for Ring {
         outcome.ran.push(Ran {
             name: "simulated".into(),
             how: How::Simulated,
-            place: format!("{0} hosts, {1} on each of two switches, links and trunks 1 Gbit/s, 50 us a message (assumed)", self.block.hosts, self.block.hosts / 2),
-            command: format!("bench simulate --clusters {0}+{0} --rate 1gbit --latency 50 --ranks 1", self.block.hosts / 2),
+            place: format!(
+                "{0} hosts, {1} on each of two switches, links and trunks 1 Gbit/s, 50 us a message (assumed)",
+                self.block.hosts,
+                self.block.hosts / 2
+            ),
+            command: format!(
+                "bench simulate --clusters {0}+{0} --rate 1gbit --latency 50 --ranks 1",
+                self.block.hosts / 2
+            ),
         });
         let mut chart = Chart::new("1 Gbit/s, 50 us a message: time [ms]", How::Simulated);
         simulated.iter().for_each(|(name, points)| chart.curve(*name, points.clone()));
@@ -218,7 +230,8 @@ fn times(job: &Job, group: &Group, bound: Option<f64>) -> Sheet {
     heads.push(&beside);
     let mut sheet = Sheet::new(format!("{}: median time [ms]; flat: the ring in rank order", job.group), &heads);
     for bytes in group.sizes() {
-        let mut cells = vec![show_size(bytes), bound.map_or_else(|| "-".into(), |bound| three_digits(1e3 * bound * bytes as f64))];
+        let mut cells =
+            vec![show_size(bytes), bound.map_or_else(|| "-".into(), |bound| three_digits(1e3 * bound * bytes as f64))];
         cells.extend(series.iter().map(|name| {
             group.case(name, bytes).map_or_else(|| "-".into(), |case| three_digits(case.milliseconds().median))
         }));
@@ -231,7 +244,11 @@ fn times(job: &Job, group: &Group, bound: Option<f64>) -> Sheet {
 /// What a schedule puts on the busiest trunk, in one direction, for each byte of the vector.
 fn trunk_loads(hosts: usize) -> Vec<(&'static str, f64)> {
     let half = hosts / 2;
-    let text = format!("SwitchName=a Nodes=n[0-{}]\nSwitchName=b Nodes=n[{half}-{}]\nSwitchName=t Switches=a,b\n", half - 1, hosts - 1);
+    let text = format!(
+        "SwitchName=a Nodes=n[0-{}]\nSwitchName=b Nodes=n[{half}-{}]\nSwitchName=t Switches=a,b\n",
+        half - 1,
+        hosts - 1
+    );
     let in_turn: Vec<usize> = (0..hosts).map(|rank| rank / 2 + (rank % 2) * half).collect();
     let in_order: Vec<usize> = (0..hosts).collect();
     // A multiple of all divisors that schedules use.
@@ -261,7 +278,8 @@ fn load_of(loads: &[(&str, f64)], name: &str) -> f64 {
 }
 
 fn load_table(loads: &[(&'static str, f64)], hosts: usize) -> Sheet {
-    let title = format!("counted: bytes over a trunk, one direction, for each byte of the vector; {hosts} hosts, two switches");
+    let title =
+        format!("counted: bytes over a trunk, one direction, for each byte of the vector; {hosts} hosts, two switches");
     let mut sheet = Sheet::new(title, &["schedule<", "trunk/n"]);
     loads.iter().for_each(|(name, load)| sheet.row(vec![(*name).into(), format!("{load:.2}")]));
     sheet
@@ -294,7 +312,9 @@ fn beside_paper(size: Option<f64>, hosts: usize) -> (String, Verdict, String) {
             let words = format!("faster from {} on, n/N = {}", rounded(size), rounded(size / hosts as f64));
             (words, verdict, "agreement means within a factor of four of 256 KB".into())
         }
-        Some(_) => ("faster at all sizes measured".into(), Verdict::Partly, "there is no size below which it loses".into()),
+        Some(_) => {
+            ("faster at all sizes measured".into(), Verdict::Partly, "there is no size below which it loses".into())
+        }
         None => ("not faster at the largest size".into(), Verdict::Differs, "the ring has to win somewhere".into()),
     }
 }
@@ -340,7 +360,9 @@ fn simulated_break_even(simulated: &[(&str, Vec<(f64, f64)>)], hosts: usize) -> 
         about: "The same at the paper's rates".into(),
         paper: "256 KB, n/N = 8 KB, beside libraries whose butterfly crosses the trunk".into(),
         source: "Figure 6, page 19".into(),
-        ours: format!("the ring beside the butterfly that takes far distances first: {words}; beside the one that takes near ones first: {near}"),
+        ours: format!(
+            "the ring beside the butterfly that takes far distances first: {words}; beside the one that takes near ones first: {near}"
+        ),
         how: How::Simulated,
         verdict,
         why: format!("{why}. The 50 us a message are assumed: the break-even size is proportional to them"),
@@ -415,7 +437,8 @@ fn butterflies(block: &Group, loads: &[(&str, f64)]) -> Option<Finding> {
 fn smp(group: &Group, job: &Job) -> Option<Finding> {
     let bytes = *group.sizes().last()?;
     let beside = |name: &str| Some(with_range(Some(group.ratio(name, RING, bytes)?)));
-    let worst = [BINOMIAL, BUTTERFLY].into_iter().filter_map(|name| group.ratio(name, RING, bytes)).all(|r| r.median > 1.0);
+    let worst =
+        [BINOMIAL, BUTTERFLY].into_iter().filter_map(|name| group.ratio(name, RING, bytes)).all(|r| r.median > 1.0);
     Some(Finding {
         about: "Several ranks a host".into(),
         paper: "for long vectors the ring of all processes beats SMP-binomial and SMP-butterfly; the butterfly loses by contention".into(),
@@ -482,7 +505,9 @@ mod tests {
 
     #[test]
     fn too_few_hosts_are_refused() {
-        for (words, word) in [(["--hosts", "2"], "4 or more"), (["--hosts", "7"], "even"), (["--sizes", "4"], "8 bytes")] {
+        for (words, word) in
+            [(["--hosts", "2"], "4 or more"), (["--hosts", "7"], "even"), (["--sizes", "4"], "8 bytes")]
+        {
             let Err(error) = study(&words) else { panic!("{words:?}") };
             assert!(error.to_string().contains(word) && error.status() == 2, "{error}");
         }
@@ -492,9 +517,12 @@ mod tests {
     #[test]
     fn a_break_even_as_in_the_paper_agrees() {
         let mut taken = Taken::default();
-        for (name, bytes, ring, native) in
-            [("a", 64 << 10, 20.0, 10.0), ("b", 128 << 10, 20.0, 15.0), ("c", 512 << 10, 50.0, 80.0), ("d", 2 << 20, 380.0, 800.0)]
-        {
+        for (name, bytes, ring, native) in [
+            ("a", 64 << 10, 20.0, 10.0),
+            ("b", 128 << 10, 20.0, 15.0),
+            ("c", 512 << 10, 50.0, 80.0),
+            ("d", 2 << 20, 380.0, 800.0),
+        ] {
             let cases: Vec<(&str, u64, &[f64])> = Vec::new();
             let _ = cases;
             let [own, library, near, far] = [[ring], [native], [1.2 * ring], [8.0 * ring]];

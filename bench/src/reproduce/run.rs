@@ -45,10 +45,7 @@ pub struct Known {
 /// # Errors
 ///
 /// [`Error::BaselineMissing`] without the MPI; [`Error::Usage`] for options that the study refuses; those of [`run`].
-pub fn on_cluster<S: Study>(
-    options: &ClusterStudy,
-    study: impl Fn(&ClusterStudy, &Known) -> Result<S>,
-) -> Result<()> {
+pub fn on_cluster<S: Study>(options: &ClusterStudy, study: impl Fn(&ClusterStudy, &Known) -> Result<S>) -> Result<()> {
     let mut known = Known::default();
     // Refuses what it will refuse before anything is built.
     study(options, &known)?;
@@ -64,7 +61,8 @@ pub fn on_cluster<S: Study>(
 
 fn path(path: &PathBuf) -> Result<String> {
     let absolute = std::path::absolute(path).map_err(Error::file("cannot find", path))?;
-    let text = absolute.to_str().ok_or_else(|| Error::Usage(format!("{}: a path in UTF-8 is needed", path.display())))?;
+    let text =
+        absolute.to_str().ok_or_else(|| Error::Usage(format!("{}: a path in UTF-8 is needed", path.display())))?;
     Ok(text.to_owned())
 }
 

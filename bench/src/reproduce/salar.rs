@@ -58,10 +58,13 @@ impl Salar {
     /// [`Error::Usage`] for fewer than two hosts or two ranks a host, and sizes of no element.
     pub fn of(options: &ClusterStudy, known: &Known) -> Result<Salar> {
         let quick = options.study.quick;
-        let (hosts, slots) = (options.hosts.unwrap_or(if quick { 2 } else { 4 }), options.slots.unwrap_or(if quick { 2 } else { 4 }));
+        let (hosts, slots) =
+            (options.hosts.unwrap_or(if quick { 2 } else { 4 }), options.slots.unwrap_or(if quick { 2 } else { 4 }));
         check_hosts(hosts, 2, "a network that overlaps with nodes")?;
         if slots < 2 {
-            return Err(Error::Usage(format!("--slots {slots}: with one rank a host there is nothing to overlap; give 2 or more")));
+            return Err(Error::Usage(format!(
+                "--slots {slots}: with one rank a host there is nothing to overlap; give 2 or more"
+            )));
         }
         let usual: &[u64] = match quick {
             true => &[512 << 10, 1 << 20],
@@ -117,7 +120,10 @@ impl Study for Salar {
         let mut chart = Chart::new("allreduce by slices: time [ms]", How::Measured);
         group.series().into_iter().for_each(|name| chart.curve(name.clone(), group.curve(&name)));
         if let Some(bound) = bound {
-            chart.curve("bound", group.sizes().into_iter().map(|bytes| (bytes as f64, 1e3 * bound * bytes as f64)).collect());
+            chart.curve(
+                "bound",
+                group.sizes().into_iter().map(|bytes| (bytes as f64, 1e3 * bound * bytes as f64)).collect(),
+            );
         }
         outcome.charts.push(chart);
         let mut gains = Chart::of_ratios("time without the pipeline / with it", How::Measured);
@@ -159,7 +165,8 @@ fn times(group: &Group, bound: Option<f64>) -> Sheet {
     heads.extend(["off / adaptive (range)", "adaptive / best fixed (range)", "adaptive came to<"]);
     let mut sheet = Sheet::new("allreduce by slices: median time [ms]; off: whole messages", &heads);
     for bytes in group.sizes() {
-        let mut cells = vec![show_size(bytes), bound.map_or_else(|| "-".into(), |bound| three_digits(1e3 * bound * bytes as f64))];
+        let mut cells =
+            vec![show_size(bytes), bound.map_or_else(|| "-".into(), |bound| three_digits(1e3 * bound * bytes as f64))];
         cells.extend(series.iter().map(|name| {
             group.case(name, bytes).map_or_else(|| "-".into(), |case| three_digits(case.milliseconds().median))
         }));
@@ -290,7 +297,12 @@ mod tests {
         let [off, small, adaptive] = [off, small, adaptive].map(|time| [time, time, time]);
         taken.put(
             "slices/4M",
-            across(&[(OFF, bytes, &off), ("slice-512K", bytes, &small), (ADAPTIVE, bytes, &adaptive), (NATIVE, bytes, &[900.0; 3])]),
+            across(&[
+                (OFF, bytes, &off),
+                ("slice-512K", bytes, &small),
+                (ADAPTIVE, bytes, &adaptive),
+                (NATIVE, bytes, &[900.0; 3]),
+            ]),
         );
         study(&[]).unwrap().conclude(&taken).unwrap()
     }
@@ -308,7 +320,10 @@ mod tests {
     #[test]
     fn slices_that_do_not_cut_are_not_compared() {
         let mut taken = Taken::default();
-        taken.put("slices/512K", across(&[(OFF, 512 << 10, &[9.0]), ("slice-512K", 512 << 10, &[1.0]), (ADAPTIVE, 512 << 10, &[9.0])]));
+        taken.put(
+            "slices/512K",
+            across(&[(OFF, 512 << 10, &[9.0]), ("slice-512K", 512 << 10, &[1.0]), (ADAPTIVE, 512 << 10, &[9.0])]),
+        );
         assert!(fixed(&taken.group("slices"), 512 << 10).is_empty());
     }
 

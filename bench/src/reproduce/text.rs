@@ -127,7 +127,14 @@ pub(crate) mod tests {
     #[test]
     fn everything_is_in_the_text() {
         let text = render(&sample());
-        for word in ["short form", "two, measured: 2 hosts", "a < b", "Break-even: agrees", "256 KB [Figure 6, page 19]", "left out: x"] {
+        for word in [
+            "short form",
+            "two, measured: 2 hosts",
+            "a < b",
+            "Break-even: agrees",
+            "256 KB [Figure 6, page 19]",
+            "left out: x",
+        ] {
             assert!(text.contains(word), "{word} in\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH));

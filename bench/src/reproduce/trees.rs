@@ -57,7 +57,8 @@ impl Machine {
                 _ => format!("gather: {tree}; release: flat"),
             };
             let algorithm = algorithm(&tree, &format!("{what}:cells,{PAPER_CELLS}"), &trees)?;
-            let case = Case { costs: &self.costs, places: &self.places, what, bytes, algorithm: &algorithm, pace: Pace::Each };
+            let case =
+                Case { costs: &self.costs, places: &self.places, what, bytes, algorithm: &algorithm, pace: Pace::Each };
             times.insert(tree, case.simulate()?.microseconds);
         }
         Ok(json!(times))
