@@ -134,8 +134,7 @@ impl Study for Dpml {
             for pairs in zones[0].rates.iter().map(|(pairs, _)| *pairs) {
                 let rate =
                     |zone: &Zone| Some((zone.bytes as f64, zone.rates.iter().find(|(p, _)| *p == pairs)?.1.median));
-                let word = if pairs == 1 { "pair" } else { "pairs" };
-                rates.curve(format!("{pairs} {word}"), zones.iter().filter_map(rate).collect());
+                rates.curve(pairs_word(pairs), zones.iter().filter_map(rate).collect());
             }
             outcome.charts.push(rates);
             outcome.findings.push(three_zones(&zones));
@@ -276,6 +275,10 @@ impl Zone {
     }
 }
 
+fn pairs_word(pairs: usize) -> String {
+    format!("{pairs} {}", if pairs == 1 { "pair" } else { "pairs" })
+}
+
 fn zones(group: &Group) -> Vec<Zone> {
     let mut zones: Vec<Zone> = Vec::new();
     for rate in &group.rates {
@@ -290,7 +293,7 @@ fn zones(group: &Group) -> Vec<Zone> {
 }
 
 fn zone_table(zones: &[Zone]) -> Sheet {
-    let pairs: Vec<String> = zones[0].rates.iter().map(|(pairs, _)| format!("{pairs} pairs")).collect();
+    let pairs: Vec<String> = zones[0].rates.iter().map(|(pairs, _)| pairs_word(*pairs)).collect();
     let mut heads = vec!["bytes"];
     heads.extend(pairs.iter().map(String::as_str));
     heads.extend(["Mbit/s of all", "growth", "zone<"]);

@@ -46,7 +46,8 @@ impl Taken {
         for measured in keys.filter_map(|key| self.measured(key)) {
             group.goodput = group.goodput.or(measured.goodput);
             group.latency = group.latency.or(measured.latency);
-            group.library.clone_from(&measured.library);
+            // What a library says behind its version is of no use here.
+            group.library = measured.library.split(", package").next().unwrap_or_default().to_owned();
             group.rates.extend(measured.rates);
             group.cases.extend(measured.cases);
         }
