@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::across::options::{Across, AcrossRank};
 use crate::across::simulate::Simulate;
+use crate::commtest::options::{CommTest, CommTestRank};
 use crate::floor::process;
 use crate::kernels::Kernels;
 use crate::node_simulation::options::SimulateNode;
@@ -45,6 +46,12 @@ pub enum Command {
     Simulate(Simulate),
     /// The collectives of one node on machines that are not here: protocols under a cost model
     SimulateNode(SimulateNode),
+    /// One volume exchanged in ever more packets, by all ways of sending and receiving (Worley's COMMTEST)
+    #[command(name = "commtest")]
+    CommTest(Box<CommTest>),
+    /// One rank of it
+    #[command(hide = true, name = "commtest-rank")]
+    CommTestRank(Box<CommTestRank>),
     /// One rank of a job that mpirun started (a build with the feature `mpi`)
     #[command(hide = true)]
     AcrossRank(Box<AcrossRank>),

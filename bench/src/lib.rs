@@ -15,6 +15,7 @@ pub mod bytes;
 pub mod clock;
 pub mod collectives;
 pub mod command;
+pub mod commtest;
 pub mod compare;
 pub mod error;
 pub mod floor;
