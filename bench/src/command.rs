@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::across::options::{Across, AcrossRank};
 use crate::across::simulate::Simulate;
+use crate::allreduce::options::AllReduce;
 use crate::commtest::options::{CommTest, CommTestRank};
 use crate::floor::process;
 use crate::kernels::Kernels;
@@ -46,6 +47,9 @@ pub enum Command {
     Simulate(Simulate),
     /// The collectives of one node on machines that are not here: protocols under a cost model
     SimulateNode(SimulateNode),
+    /// The allreduce from one element to millions, by every algorithm and schedule (Worley's ALLREDUCE)
+    #[command(name = "allreduce")]
+    AllReduce(Box<AllReduce>),
     /// One volume exchanged in ever more packets, by all ways of sending and receiving (Worley's COMMTEST)
     #[command(name = "commtest")]
     CommTest(Box<CommTest>),

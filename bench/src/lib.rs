@@ -10,6 +10,7 @@
 
 pub mod across;
 pub mod against;
+pub mod allreduce;
 pub mod bare;
 pub mod bytes;
 pub mod clock;
