@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::across::options::{Across, AcrossRank};
 use crate::across::simulate::Simulate;
+use crate::allreduce::options::AllReduce;
+use crate::commtest::options::{CommTest, CommTestRank};
 use crate::floor::process;
 use crate::kernels::Kernels;
 use crate::node_simulation::options::SimulateNode;
@@ -47,6 +49,15 @@ pub enum Command {
     Simulate(Simulate),
     /// The collectives of one node on machines that are not here: protocols under a cost model
     SimulateNode(SimulateNode),
+    /// The allreduce from one element to millions, by every algorithm and schedule (Worley's ALLREDUCE)
+    #[command(name = "allreduce")]
+    AllReduce(Box<AllReduce>),
+    /// One volume exchanged in ever more packets, by all ways of sending and receiving (Worley's COMMTEST)
+    #[command(name = "commtest")]
+    CommTest(Box<CommTest>),
+    /// One rank of it
+    #[command(hide = true, name = "commtest-rank")]
+    CommTestRank(Box<CommTestRank>),
     /// The experiments of the papers, repeated, with their findings beside ours
     Reproduce {
         /// Which one

@@ -10,11 +10,13 @@
 
 pub mod across;
 pub mod against;
+pub mod allreduce;
 pub mod bare;
 pub mod bytes;
 pub mod clock;
 pub mod collectives;
 pub mod command;
+pub mod commtest;
 pub mod compare;
 pub mod error;
 pub mod floor;

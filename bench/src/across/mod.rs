@@ -81,9 +81,15 @@ pub fn run_rank(options: &options::AcrossRank) -> Result<()> {
 /// Always.
 #[cfg(not(feature = "mpi"))]
 pub fn run_rank(_: &options::AcrossRank) -> Result<()> {
-    Err(crate::error::Error::Usage(
+    Err(without_mpi())
+}
+
+/// What a program says that was built without MPI.
+#[cfg(not(feature = "mpi"))]
+pub(crate) fn without_mpi() -> crate::error::Error {
+    crate::error::Error::Usage(
         "this program was built without MPI: cargo build --release -p bench --features mpi, with MPICC=.. for the MPI in \
          question and a target folder (CARGO_TARGET_DIR) for each"
             .into(),
-    ))
+    )
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 
 use super::bound::Rate;
 use super::program::Library;
 use super::series::Series;
 use crate::command::RecordWish;
+use crate::error::Error;
 use crate::plan::Operation;
 use crate::sizes::parse_size;
 
@@ -92,6 +93,20 @@ pub struct Across {
     /// Where the record goes
     #[command(flatten)]
     pub record: RecordWish,
+}
+
+impl Across {
+    /// The options of a command line without a word.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where such a line is refused: never.
+    pub fn usual() -> Result<Across, Error> {
+        let refused = |error: clap::Error| Error::Usage(error.to_string());
+        let command = Across::augment_args(clap::Command::new("across"));
+        let matches = command.try_get_matches_from(["across"]).map_err(refused)?;
+        Across::from_arg_matches(&matches).map_err(refused)
+    }
 }
 
 /// Options of `bench across-rank`.
