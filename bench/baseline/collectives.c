@@ -18,11 +18,13 @@
 #include <unistd.h>
 
 enum operation { BARRIER, BROADCAST, REDUCE, ALLREDUCE };
+enum operator { SUM, MAX, MIN, USER };
 enum buffers { WARM, REWRITTEN, COLD };
 enum timing { STREAM, EACH };
 enum element { I32, I64, F32, F64 };
 
 static const char *const operations[] = {"barrier", "broadcast", "reduce", "allreduce", NULL};
+static const char *const operators[] = {"sum", "max", "min", "user", NULL};
 static const char *const buffer_modes[] = {"warm", "rewritten", "cold", NULL};
 static const char *const timings[] = {"stream", "each", NULL};
 static const char *const elements[] = {"i32", "i64", "f32", "f64", NULL};
@@ -47,6 +49,7 @@ struct measurement {
 static int rank, ranks;
 static uint64_t cold_bytes;
 static uint64_t late; /* microseconds by which this rank comes late */
+static int operator; /* by what reductions combine */
 static FILE *sheet;
 static long current;
 
@@ -165,6 +168,39 @@ static void fill_patterns(const struct measurement *m, int turn) {
     }
 }
 
+/* The sum again, as a program's own operator. */
+static void plus(void *from, void *to, int *count, MPI_Datatype *type) {
+    int i;
+    if (*type == MPI_INT32_T)
+        for (i = 0; i < *count; i++) ((int32_t *)to)[i] += ((int32_t *)from)[i];
+    else if (*type == MPI_INT64_T)
+        for (i = 0; i < *count; i++) ((int64_t *)to)[i] += ((int64_t *)from)[i];
+    else if (*type == MPI_FLOAT)
+        for (i = 0; i < *count; i++) ((float *)to)[i] += ((float *)from)[i];
+    else
+        for (i = 0; i < *count; i++) ((double *)to)[i] += ((double *)from)[i];
+}
+
+static MPI_Op operator_handle(void) {
+    static MPI_Op own = MPI_OP_NULL;
+    switch (operator) {
+    case SUM: return MPI_SUM;
+    case MAX: return MPI_MAX;
+    case MIN: return MPI_MIN;
+    default:
+        if (own == MPI_OP_NULL) MPI_Op_create(plus, 1, &own);
+        return own;
+    }
+}
+
+static double combined(double one, double other) {
+    switch (operator) {
+    case MAX: return one > other ? one : other;
+    case MIN: return one < other ? one : other;
+    default: return one + other;
+    }
+}
+
 static void one_call(const struct measurement *m) {
     size_t bytes = element_bytes(m->element);
     void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
@@ -173,9 +209,11 @@ static void one_call(const struct measurement *m) {
     case BARRIER: MPI_Barrier(MPI_COMM_WORLD); break;
     case BROADCAST: MPI_Bcast(receive, (int)length, datatype(m->element), m->root, MPI_COMM_WORLD); break;
     case REDUCE:
-        MPI_Reduce(send, receive, (int)length, datatype(m->element), MPI_SUM, m->root, MPI_COMM_WORLD);
+        MPI_Reduce(send, receive, (int)length, datatype(m->element), operator_handle(), m->root, MPI_COMM_WORLD);
         break;
-    default: MPI_Allreduce(send, receive, (int)length, datatype(m->element), MPI_SUM, MPI_COMM_WORLD); break;
+    default:
+        MPI_Allreduce(send, receive, (int)length, datatype(m->element), operator_handle(), MPI_COMM_WORLD);
+        break;
     }
 }
 
@@ -187,9 +225,10 @@ static void compare(const struct measurement *m, uint64_t call, int turn, uint32
     int sums = m->operation == REDUCE || m->operation == ALLREDUCE;
     if (m->operation == BARRIER || (m->operation == REDUCE && rank != m->root)) return;
     for (size_t i = 0; i < PERIOD; i++) {
-        expected[i] = 0;
-        for (int of = sums ? 0 : m->root; of < (sums ? ranks : m->root + 1); of++)
-            expected[i] += turn < 0 ? constant : contribution(of, i, turn);
+        for (int of = sums ? 0 : m->root, first = of; of < (sums ? ranks : m->root + 1); of++) {
+            double value = turn < 0 ? constant : contribution(of, i, turn);
+            expected[i] = of == first ? value : combined(expected[i], value);
+        }
     }
     for (size_t i = 0; i < length; i++)
         if (get(m->element, result, i) != expected[i % PERIOD])
@@ -311,6 +350,10 @@ static void execute(FILE *plan) {
         int who;
         uint64_t by;
         if (sscanf(text, "cold %" SCNu64, &cold_bytes) == 1) continue;
+        if (sscanf(text, "operator %31s", o) == 1) {
+            operator = look_up(operators, o);
+            continue;
+        }
         if (sscanf(text, "late %d %" SCNu64, &who, &by) == 2) {
             if (who == rank) late += by;
             continue;

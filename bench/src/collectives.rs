@@ -10,7 +10,7 @@ use crate::compare::{self, Comparison, comparisons};
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
 use crate::machine::{last_level_cache, usable_cores};
-use crate::plan::{BufferMode, Case, Operation, Plan, Timing};
+use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
 use crate::plot;
 use crate::progress::Progress;
 use crate::record::{csv, host::Host};
@@ -239,7 +239,7 @@ fn timing(options: &Collectives, mode: BufferMode) -> Timing {
 
 fn plan(options: &Collectives, ranks: usize) -> Plan {
     let cold = (2 * last_level_cache()).min(MOST_COLD_BYTES / 2) / ranks as u64;
-    Plan { cold_bytes: cold, late: options.late.clone(), cases: cases(options, ranks) }
+    Plan { cold_bytes: cold, late: options.late.clone(), operator: Combine::Sum, cases: cases(options, ranks) }
 }
 
 fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {

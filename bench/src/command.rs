@@ -7,11 +7,15 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::across::options::{Across, AcrossRank};
 use crate::across::simulate::Simulate;
+use crate::allreduce::options::AllReduce;
+use crate::commtest::options::{CommTest, CommTestRank};
 use crate::floor::process;
 use crate::kernels::Kernels;
 use crate::node_simulation::options::SimulateNode;
 use crate::plan::{BufferMode, ElementType, Late, Operation};
 use crate::rank;
+use crate::report_page::Report;
+use crate::reproduce::options::Reproduce;
 use crate::runs::Binding;
 use crate::runs::baseline::{ALL, Wanted};
 use crate::runs::peers::SettingsWish;
@@ -45,6 +49,23 @@ pub enum Command {
     Simulate(Simulate),
     /// The collectives of one node on machines that are not here: protocols under a cost model
     SimulateNode(SimulateNode),
+    /// The allreduce from one element to millions, by every algorithm and schedule (Worley's ALLREDUCE)
+    #[command(name = "allreduce")]
+    AllReduce(Box<AllReduce>),
+    /// One volume exchanged in ever more packets, by all ways of sending and receiving (Worley's COMMTEST)
+    #[command(name = "commtest")]
+    CommTest(Box<CommTest>),
+    /// One rank of it
+    #[command(hide = true, name = "commtest-rank")]
+    CommTestRank(Box<CommTestRank>),
+    /// The experiments of the papers, repeated, with their findings beside ours
+    Reproduce {
+        /// Which one
+        #[command(subcommand)]
+        study: Box<Reproduce>,
+    },
+    /// Gathers records into one page of HTML
+    Report(Report),
     /// One rank of a job that mpirun started (a build with the feature `mpi`)
     #[command(hide = true)]
     AcrossRank(Box<AcrossRank>),

@@ -94,6 +94,14 @@ pub enum Error {
     /// A collective returned an error.
     #[error("a collective failed: {0}")]
     Collective(#[from] hier::Error),
+    /// A signal ended a study before its end.
+    #[error("interrupted; what was finished ({finished} measurements) is kept. To go on:\n  {again}")]
+    Interrupted {
+        /// Measurements that are finished.
+        finished: usize,
+        /// The command that goes on.
+        again: String,
+    },
     /// The command line asks for what cannot be done.
     #[error("{0}")]
     Usage(String),
@@ -119,6 +127,7 @@ impl Error {
     pub fn status(&self) -> u8 {
         match self {
             Error::BaselineMissing(_) | Error::Usage(_) => 2,
+            Error::Interrupted { .. } => 130,
             _ => 1,
         }
     }

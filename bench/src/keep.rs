@@ -30,6 +30,11 @@ impl Keeper {
         keeper
     }
 
+    /// Keeps an open record.
+    pub fn of(record: Record) -> Keeper {
+        Keeper { record: Some(record), error: None, plots: Vec::new() }
+    }
+
     fn fail(&mut self, error: Error) {
         if self.error.is_none() {
             eprintln!(

@@ -10,11 +10,13 @@
 
 pub mod across;
 pub mod against;
+pub mod allreduce;
 pub mod bare;
 pub mod bytes;
 pub mod clock;
 pub mod collectives;
 pub mod command;
+pub mod commtest;
 pub mod compare;
 pub mod error;
 pub mod floor;
@@ -28,11 +30,14 @@ pub mod plot;
 pub mod progress;
 pub mod rank;
 pub mod record;
+pub mod report_page;
+pub mod reproduce;
 pub mod rows;
 pub mod runs;
 pub mod samples;
 pub mod scratch;
 pub mod sizes;
 pub mod statistics;
+pub mod study;
 pub mod table;
 pub mod tether;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::sizes::parse_size;
@@ -26,7 +26,7 @@ pub fn bind_to(core: usize) -> Result<()> {
 }
 
 /// One cache as core 0 sees it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cache {
     /// 1, 2, 3.
     pub level: u32,

@@ -4,7 +4,10 @@ use std::process::ExitCode;
 
 use bench::command::{Cli, Command};
 use bench::error::Result;
-use bench::{across, bare, bytes, collectives, floor, kernels, node_simulation, rank, tether};
+use bench::{
+    across, allreduce, bare, bytes, collectives, commtest, floor, kernels, node_simulation, rank, report_page,
+    reproduce, tether,
+};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -25,8 +28,13 @@ fn run(command: Command) -> Result<()> {
         Command::Kernels(options) => kernels::run(&options),
         Command::Across(options) => across::run(&options),
         Command::AcrossRank(options) => across::run_rank(&options),
+        Command::AllReduce(options) => allreduce::run(&options),
+        Command::CommTest(options) => commtest::run(&options),
+        Command::CommTestRank(options) => commtest::run_rank(&options),
         Command::Simulate(options) => across::simulate::run(&options),
         Command::SimulateNode(options) => node_simulation::run(&options),
+        Command::Reproduce { study } => reproduce::run(&study),
+        Command::Report(options) => report_page::run(&options),
         Command::Rank(spec) => rank::run(&spec),
         Command::FloorProcess(spec) => floor::process::run(&spec),
         Command::Tethered { parent, program } => tether::become_program(parent, &program).map(|never| match never {}),

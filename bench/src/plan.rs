@@ -67,6 +67,32 @@ named!(Operation, "collective", {
     Barrier = "barrier", Broadcast = "broadcast", Reduce = "reduce", Allreduce = "allreduce",
 });
 
+/// By what reductions combine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Combine {
+    /// The sum.
+    #[default]
+    Sum,
+    /// The greatest.
+    Max,
+    /// The least.
+    Min,
+    /// The sum again, by a function of the program that the library does not know: MPI_Op_create, and a closure for ours.
+    User,
+}
+named!(Combine, "operator", { Sum = "sum", Max = "max", Min = "min", User = "user" });
+
+impl Combine {
+    /// What it makes of some whole numbers.
+    pub fn of(self, values: impl Iterator<Item = u32>) -> u32 {
+        match self {
+            Combine::Sum | Combine::User => values.sum(),
+            Combine::Max => values.max().unwrap_or(0),
+            Combine::Min => values.min().unwrap_or(0),
+        }
+    }
+}
+
 /// In which state the buffers are when a timed call begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BufferMode {
@@ -202,6 +228,8 @@ pub struct Plan {
     pub cold_bytes: u64,
     /// Ranks that come late.
     pub late: Vec<Late>,
+    /// By what reductions combine.
+    pub operator: Combine,
     /// What is measured.
     pub cases: Vec<Case>,
 }
@@ -243,6 +271,9 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
         writeln!(f, "cold {}", self.cold_bytes)?;
+        if self.operator != Combine::Sum {
+            writeln!(f, "operator {}", self.operator)?;
+        }
         for late in &self.late {
             writeln!(f, "late {} {}", late.rank, late.microseconds)?;
         }
@@ -277,6 +308,7 @@ impl FromStr for Plan {
                 _ if index == 0 && line != HEADER => return Err(fault(format!("expected '{HEADER}'"))),
                 _ if index == 0 => {}
                 ["cold", bytes] => plan.cold_bytes = number(bytes).map_err(fault)?,
+                ["operator", operator] => plan.operator = operator.parse().map_err(fault)?,
                 ["late", rank, late] => plan
                     .late
                     .push(Late { rank: number(rank).map_err(fault)?, microseconds: number(late).map_err(fault)? }),
@@ -311,6 +343,7 @@ mod tests {
         Plan {
             cold_bytes: 1 << 25,
             late: vec![Late { rank: 1, microseconds: 500 }],
+            operator: Combine::Max,
             cases: vec![
                 Case {
                     operation: Operation::Allreduce,

@@ -27,6 +27,8 @@ pub struct Progress {
 struct Lines {
     begin: Instant,
     last: Option<Instant>,
+    /// Steps that an earlier run has done.
+    already: u64,
 }
 
 impl Progress {
@@ -36,7 +38,8 @@ impl Progress {
         let style = ProgressStyle::with_template("{bar:28} {pos}/{len}  {elapsed} gone, {eta} to go  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let now = Instant::now();
-        let lines = (!stderr().is_terminal()).then(|| Arc::new(Mutex::new(Lines { begin: now, last: Some(now) })));
+        let lines =
+            (!stderr().is_terminal()).then(|| Arc::new(Mutex::new(Lines { begin: now, last: Some(now), already: 0 })));
         Progress { bar, lines }
     }
 
@@ -62,6 +65,15 @@ impl Progress {
         self.bar.inc(steps as u64);
     }
 
+    /// Takes `steps` planned steps as done by an earlier run: they tell nothing of how long the others take.
+    pub fn already(&self, steps: usize) {
+        self.bar.inc(steps as u64);
+        self.bar.reset_eta();
+        if let Some(Ok(mut lines)) = self.lines.as_ref().map(|lines| lines.lock()) {
+            lines.already += steps as u64;
+        }
+    }
+
     /// A remark above the bar.
     pub fn note(&self, text: &str) {
         if self.lines.is_some() {
@@ -83,17 +95,23 @@ impl Progress {
 
     /// Follows rank 0's file in `results` until the watch ends; it holds `cases` cases at its end.
     pub fn watch(&self, results: &Path, cases: usize) -> Watch {
-        let (progress, results) = (self.clone(), results.to_path_buf());
+        let results = results.to_path_buf();
+        self.follow(cases, move || finished_cases(&results))
+    }
+
+    /// Asks `finished` from time to time, until the watch ends, how many of `steps` steps are done; then all count as done.
+    pub fn follow(&self, steps: usize, finished: impl Fn() -> usize + Send + 'static) -> Watch {
+        let progress = self.clone();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let begin = self.bar.position();
         let thread = thread::spawn(move || {
             while !stopped.load(Relaxed) {
                 thread::park_timeout(LOOK);
-                progress.bar.set_position(begin + finished_cases(&results).min(cases) as u64);
+                progress.bar.set_position(begin + finished().min(steps) as u64);
                 progress.line();
             }
-            progress.bar.set_position(begin + cases as u64);
+            progress.bar.set_position(begin + steps as u64);
         });
         Watch { stop, thread }
     }
@@ -107,7 +125,7 @@ impl Progress {
         lines.last = Some(Instant::now());
         let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let gone = lines.begin.elapsed().as_secs_f64();
-        let rest = rest_of(gone, done, all);
+        let rest = rest_of(gone, done.saturating_sub(lines.already), all.saturating_sub(lines.already));
         eprintln!("{done}/{all}  {gone:.0} s gone, about {rest:.0} s to go  {}", self.bar.message());
     }
 }

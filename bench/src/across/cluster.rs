@@ -1,4 +1,4 @@
-//! One run of ranks on an emulated cluster.
+//! One run of ranks on an emulated cluster, or under another launcher.
 
 use std::env;
 use std::fs::{self, File};
@@ -18,6 +18,7 @@ use super::plan::Plan;
 use super::program::{Library, repository};
 use crate::error::{Error, Result};
 use crate::scratch::Scratch;
+use crate::study::Stop;
 
 /// The exit status of the script where namespaces are not allowed.
 const SKIPPED: i32 = 77;
@@ -96,39 +97,87 @@ pub fn run(
     program: &Path,
     scratch: &Scratch,
 ) -> Result<Option<Measured>> {
-    let series = format!("{library}, {}", mode.name());
     let ranks = options.hosts * options.slots;
     let folder = scratch.fresh(mode.name())?;
     let result = folder.join("measured.json");
-    let said = folder.join("said.txt");
-    let out = File::create(&said).map_err(Error::file("cannot make", &said))?;
-    let both = out.try_clone().map_err(Error::file("cannot open again", &said))?;
     let plan = Plan { ranks: Some(ranks), json: Some(result.clone()), ..plan.clone() };
+    match launch(options, library, mode, program, &plan.to_words(), &folder, None)? {
+        true => Measured::read(&result).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Runs the ranks `program words` on an emulated cluster whose hosts see `folder`. False where namespaces are not allowed.
+///
+/// # Errors
+///
+/// [`Error::Timeout`]; [`Error::Run`] with the last words of the ranks.
+pub fn launch(
+    options: &Across,
+    library: Library,
+    mode: Mode,
+    program: &Path,
+    arguments: &[String],
+    folder: &Path,
+    stop: Option<&Stop>,
+) -> Result<bool> {
+    let series = format!("{library}, {}", mode.name());
+    let ranks = options.hosts * options.slots;
+    let limit = Duration::from_secs(options.timeout);
     let home = program.parent().unwrap_or(Path::new("/"));
     let this = env::current_exe().map_err(Error::system("path of this program"))?;
     let mut command = Command::new(this);
     command.args(["tethered", &std::process::id().to_string(), "--"]);
-    command.arg(script(options)?).args(words(options, library, mode, &[&folder, home]));
-    command.arg(program).args(plan.to_words());
+    command.arg(script(options)?).args(words(options, library, mode, &[folder, home]));
+    command.arg(program).args(arguments);
     if mode.han {
         command.env("OMPI_MCA_coll_han_priority", "100");
     }
+    supervise(command, &Supervised { series: &series, ranks, limit, folder }, stop)
+}
+
+/// What is known of a run of ranks by whoever waits for its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Supervised<'a> {
+    /// Whose ranks they are.
+    pub series: &'a str,
+    /// How many.
+    pub ranks: usize,
+    /// When they are stopped.
+    pub limit: Duration,
+    /// Where what they say is kept.
+    pub folder: &'a Path,
+}
+
+/// Runs a launcher of ranks to its end, in a process group of its own. False where it says that it cannot run here.
+///
+/// # Errors
+///
+/// [`Error::Timeout`]; [`Error::Run`] with the last words of the ranks, and when `stop` asked for the end.
+pub fn supervise(mut command: Command, run: &Supervised<'_>, stop: Option<&Stop>) -> Result<bool> {
+    let Supervised { ranks, limit, folder, .. } = *run;
+    let series = run.series.to_owned();
+    let said = folder.join("said.txt");
+    let out = File::create(&said).map_err(Error::file("cannot make", &said))?;
+    let both = out.try_clone().map_err(Error::file("cannot open again", &said))?;
     command.stdin(Stdio::null()).stdout(out).stderr(both).process_group(0);
-    let limit = Duration::from_secs(options.timeout);
-    let child = command.spawn().map_err(Error::system("start of the cluster"))?;
-    let ended = Guard(child).wait(limit, &said)?;
+    let child = command.spawn().map_err(Error::system("start of a launcher"))?;
+    let ended = Guard(child).wait(limit, &said, stop)?;
     let last_words = || {
         let text = fs::read_to_string(&said).unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(15)..].join("\n  ")
     };
     match ended {
+        None if stop.is_some_and(Stop::is_asked) => {
+            Err(Error::Run { series, ranks, detail: "ended by a signal to this program".into() })
+        }
         None => Err(Error::Timeout { series, ranks, limit }),
         Some(status) if status.code() == Some(SKIPPED) => {
             eprintln!("skipped: {}", last_words());
-            Ok(None)
+            Ok(false)
         }
-        Some(status) if status.success() && result.exists() => Measured::read(&result).map(Some),
+        Some(status) if status.success() => Ok(true),
         Some(status) => {
             let detail = format!("the cluster's command ended with {status} and said:\n  {}", last_words());
             Err(Error::Run { series, ranks, detail })
@@ -140,8 +189,8 @@ pub fn run(
 struct Guard(Child);
 
 impl Guard {
-    /// Waits for its end, and passes on what ranks say of how far they are; `None` when the limit came first.
-    fn wait(mut self, limit: Duration, said: &Path) -> Result<Option<ExitStatus>> {
+    /// Waits for its end, and passes on what ranks say of how far they are; `None` when the limit or a signal came first.
+    fn wait(mut self, limit: Duration, said: &Path, stop: Option<&Stop>) -> Result<Option<ExitStatus>> {
         let begin = Instant::now();
         let mut shown = 0;
         loop {
@@ -150,7 +199,7 @@ impl Guard {
             let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("across: ")).collect();
             lines[shown.min(lines.len())..].iter().for_each(|line| eprintln!("  {line}"));
             shown = lines.len();
-            if ended.is_some() || begin.elapsed() > limit {
+            if ended.is_some() || begin.elapsed() > limit || stop.is_some_and(Stop::is_asked) {
                 return Ok(ended);
             }
             sleep(Duration::from_millis(200));
@@ -228,7 +277,7 @@ mod tests {
         command.arg("1000").process_group(0);
         let child = command.spawn().unwrap();
         let pid = child.id();
-        assert_eq!(Guard(child).wait(Duration::from_millis(50), Path::new("/nowhere")).unwrap(), None);
+        assert_eq!(Guard(child).wait(Duration::from_millis(50), Path::new("/nowhere"), None).unwrap(), None);
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
     }
 }

@@ -32,8 +32,22 @@ pub struct Measured {
     /// Whether ranks begin each call at one time of a clock that all of them read, and not behind a barrier.
     #[serde(default)]
     pub common_start: bool,
+    /// Messages a second from host to host, by bytes and pairs; empty unless asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<MessageRate>,
     /// One for each size and series, sizes outermost.
     pub cases: Vec<Case>,
+}
+
+/// Streams of messages from ranks of one host to as many of another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MessageRate {
+    /// Bytes of a message.
+    pub bytes: u64,
+    /// Pairs of ranks between two hosts.
+    pub pairs: usize,
+    /// Messages a second from one host to the other, all pairs together, by repetition.
+    pub per_second: Vec<f64>,
 }
 
 /// One series at one size.
@@ -143,6 +157,7 @@ pub(super) mod tests {
             goodput: Some(12.0e6),
             latency: Some(1e-4),
             common_start: true,
+            rates: Vec::new(),
             cases: vec![
                 case("ours", 1 << 10, [1.0, 2.0, 3.0]),
                 case("native", 1 << 10, [2.0, 2.0, 9.0]),

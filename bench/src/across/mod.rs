@@ -26,6 +26,7 @@
 //! | `rank` | a rank: checks, times, counts |
 //! | `start` | how ranks begin a call together |
 //! | `goodput` | what a link carries, and what a message takes |
+//! | `message_rate` | messages a second, by pairs of ranks |
 //! | `counters` | what the emulated links carried |
 //! | `expected` | what a schedule makes them carry |
 //! | `measured` | what rank 0 writes |
@@ -44,6 +45,8 @@ pub mod expected;
 #[cfg(feature = "mpi")]
 mod goodput;
 pub mod measured;
+#[cfg(feature = "mpi")]
+mod message_rate;
 pub mod options;
 pub mod picture;
 pub mod plan;
@@ -78,9 +81,15 @@ pub fn run_rank(options: &options::AcrossRank) -> Result<()> {
 /// Always.
 #[cfg(not(feature = "mpi"))]
 pub fn run_rank(_: &options::AcrossRank) -> Result<()> {
-    Err(crate::error::Error::Usage(
+    Err(without_mpi())
+}
+
+/// What a program says that was built without MPI.
+#[cfg(not(feature = "mpi"))]
+pub(crate) fn without_mpi() -> crate::error::Error {
+    crate::error::Error::Usage(
         "this program was built without MPI: cargo build --release -p bench --features mpi, with MPICC=.. for the MPI in \
          question and a target folder (CARGO_TARGET_DIR) for each"
             .into(),
-    ))
+    )
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 
 use super::bound::Rate;
 use super::program::Library;
 use super::series::Series;
 use crate::command::RecordWish;
+use crate::error::Error;
 use crate::plan::Operation;
 use crate::sizes::parse_size;
 
@@ -25,12 +26,16 @@ pub struct Work {
     pub calls: u32,
     /// A series (repeatable): ours; native (the library's own); flat (a ring of all ranks, nodes ignored); smp-binomial,
     /// smp-butterfly (one leader a node); rabenseifner-near, rabenseifner-far (all ranks); NAME=RULES, or RULES as in
-    /// PHALANX_CLUSTER: allreduce:ring,leaders=2,slice=64K [default: all that have a name]
+    /// PHALANX_CLUSTER: allreduce:ring,leaders=2,slice=64K; NAME@flat=RULES, every rank a node of its own; NAME@unordered=RULES, nodes
+    /// in the order of their first ranks [default: all that have a name]
     #[arg(long = "series", value_name = "SERIES")]
     pub series: Vec<Series>,
     /// Further rules to measure, beside the series (repeatable)
     #[arg(long, value_name = "RULES")]
     pub rules: Vec<Series>,
+    /// Also streams messages of these bytes from host to host, by 1, 2, 4, .. ranks of each host at once: messages a second
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size)]
+    pub message_rates: Vec<u64>,
     /// Does not stream from host to host to find what a link carries
     #[arg(long)]
     pub no_goodput: bool,
@@ -88,6 +93,20 @@ pub struct Across {
     /// Where the record goes
     #[command(flatten)]
     pub record: RecordWish,
+}
+
+impl Across {
+    /// The options of a command line without a word.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where such a line is refused: never.
+    pub fn usual() -> Result<Across, Error> {
+        let refused = |error: clap::Error| Error::Usage(error.to_string());
+        let command = Across::augment_args(clap::Command::new("across"));
+        let matches = command.try_get_matches_from(["across"]).map_err(refused)?;
+        Across::from_arg_matches(&matches).map_err(refused)
+    }
 }
 
 /// Options of `bench across-rank`.

@@ -23,6 +23,8 @@ pub struct Plan {
     pub calls: u32,
     /// Whether streams from host to host are timed.
     pub goodput: bool,
+    /// Message bytes of which rates are measured, by pairs of ranks; none for no such streams.
+    pub rates: Vec<u64>,
     /// How many ranks there must be.
     pub ranks: Option<usize>,
     /// Where rank 0 writes what was measured; otherwise it prints a table.
@@ -56,6 +58,7 @@ impl Plan {
             series,
             calls: work.calls,
             goodput: !work.no_goodput,
+            rates: work.message_rates.clone(),
             ranks: None,
             json: None,
         };
@@ -66,6 +69,9 @@ impl Plan {
     fn check(&self) -> Result<()> {
         if self.sizes.is_empty() || self.sizes.contains(&0) {
             return Err(Error::Usage(format!("--sizes: give sizes of {ELEMENT} bytes or more")));
+        }
+        if self.rates.contains(&0) {
+            return Err(Error::Usage("--message-rates: give sizes of a byte or more".into()));
         }
         for (place, series) in self.series.iter().enumerate() {
             if self.series[..place].iter().any(|other| other.name == series.name) {
@@ -88,6 +94,10 @@ impl Plan {
         add("--calls", self.calls.to_string());
         for series in &self.series {
             add("--series", series.to_string());
+        }
+        if !self.rates.is_empty() {
+            let rates: Vec<String> = self.rates.iter().map(u64::to_string).collect();
+            add("--message-rates", rates.join(","));
         }
         if let Some(ranks) = self.ranks {
             add("--ranks", ranks.to_string());
@@ -147,8 +157,11 @@ mod tests {
             "--no-goodput",
             "--calls",
             "2",
+            "--message-rates",
+            "64,4K",
         ])
         .unwrap();
+        assert_eq!(plan.rates, [64, 4096]);
         assert_eq!((plan.operation, plan.series.len(), plan.ranks), (Operation::Broadcast, 3, Some(4)));
         let words = plan.to_words();
         let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
@@ -164,6 +177,7 @@ mod tests {
             (vec!["--series", "ours", "--series", "ours"], "two series"),
             (vec!["--rules", "allreduce:rung"], "rung"),
             (vec!["--calls", "0"], "0"),
+            (vec!["--message-rates", "0"], "a byte"),
         ] {
             let error = read(&words).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");

@@ -37,6 +37,21 @@ impl Library {
         }
     }
 
+    /// The launcher: `mpirun.openmpi`, or else the `mpirun` in the path.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BaselineMissing`] with what to install.
+    pub fn launcher(self) -> Result<String> {
+        let found = [format!("mpirun.{}", self.name()), "mpirun".into()].into_iter().find(|name| in_path(name));
+        found.ok_or_else(|| {
+            let packages = self.packages();
+            Error::BaselineMissing(format!(
+                "no mpirun of {self}: apt-get install -y --no-install-recommends {packages}"
+            ))
+        })
+    }
+
     /// The compiler wrapper: `mpicc.openmpi`, or else the `mpicc` in the path.
     fn compiler(self) -> Option<String> {
         [format!("mpicc.{}", self.name()), "mpicc".into()].into_iter().find(|name| in_path(name))

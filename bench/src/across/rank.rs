@@ -20,6 +20,7 @@ use super::counters::{self, Reading};
 use super::expected::{self, Expected, Switches};
 use super::goodput;
 use super::measured::{Case, Measured};
+use super::message_rate;
 use super::plan::{ELEMENT, Plan};
 use super::report;
 use super::series::{Series, Way};
@@ -94,6 +95,7 @@ fn measure(world: &SimpleCommunicator, plan: &Plan) -> Result<Option<Measured>> 
     drop(finder);
     let members = plan.series.iter().map(|series| member(world, series)).collect::<Result<Vec<_>>>()?;
     let link = if plan.goodput { goodput::measure(world, &placement) } else { None };
+    let rates = message_rate::measure(world, &placement, &plan.rates);
     let switches = switches(world, &placement);
     let start = Start::of(world);
     let mut rank = Rank { world, plan, placement, switches, start, send: Vec::new(), recv: Vec::new() };
@@ -119,6 +121,7 @@ fn measure(world: &SimpleCommunicator, plan: &Plan) -> Result<Option<Measured>> 
         goodput: link.map(|link| link.goodput),
         latency: link.map(|link| link.latency),
         common_start: rank.start.is_common(),
+        rates,
         cases,
     }))
 }

@@ -34,6 +34,11 @@ pub const NATIVE: &str = "native";
 /// That name where Open MPI is told to prefer coll/han.
 pub const HAN: &str = "han";
 
+/// Behind the name of rules: every rank is a node of its own.
+const FLAT_WAY: &str = "@flat";
+/// Behind the name of rules: nodes in the order of their first ranks, whatever the switches.
+const UNORDERED: &str = "@unordered";
+
 /// One leader a node and binomial trees: what MPI libraries do on clusters of SMPs.
 const SMP_BINOMIAL: &str = "allreduce:binomial,leaders=1,slice=whole;broadcast:binomial,slice=whole";
 /// One leader a node, whole vectors between them in log2 N exchanges.
@@ -86,6 +91,8 @@ impl fmt::Display for Series {
         match &self.way {
             Way::Nodes(rules) if *rules == self.name => f.write_str(rules),
             _ if Series::named(&self.name).as_ref() == Some(self) => f.write_str(&self.name),
+            Way::Unordered(rules) => write!(f, "{}{UNORDERED}={rules}", self.name),
+            Way::Flat(rules) => write!(f, "{}{FLAT_WAY}={rules}", self.name),
             _ => write!(f, "{}={}", self.name, self.rules().unwrap_or_default()),
         }
     }
@@ -106,15 +113,23 @@ impl FromStr for Series {
         };
         if !rules.contains(':') {
             return Err(format!(
-                "{text:?} is no series: {}, NAME=RULES or RULES, as in allreduce:ring,leaders=2",
+                "{text:?} is no series: {}, NAME=RULES, NAME@flat=RULES (every rank a node of its own), NAME@unordered=RULES or RULES, \
+                 as in allreduce:ring,leaders=2",
                 NAMES.join(", ")
             ));
         }
+        let way: fn(String) -> Way = match name {
+            _ if name == text => Way::Nodes,
+            _ if name.ends_with(FLAT_WAY) => Way::Flat,
+            _ if name.ends_with(UNORDERED) => Way::Unordered,
+            _ => Way::Nodes,
+        };
+        let name = if name == text { name } else { name.trim_end_matches(FLAT_WAY).trim_end_matches(UNORDERED) };
         if name.is_empty() || Series::named(name).is_some() {
             return Err(format!("{name:?} cannot be the name of other rules: choose another"));
         }
         rules.parse::<ClusterRules>().map_err(|error| error.to_string())?;
-        Ok(Series { name: name.into(), way: Way::Nodes(rules.into()) })
+        Ok(Series { name: name.into(), way: way(rules.into()) })
     }
 }
 
@@ -142,7 +157,11 @@ mod tests {
         );
         let named: Series = "two=allreduce:auto,leaders=2;broadcast:binomial".parse().unwrap();
         assert_eq!((named.name.as_str(), named.rules()), ("two", Some("allreduce:auto,leaders=2;broadcast:binomial")));
-        for series in [plain, named] {
+        let flat: Series = "wide@flat=broadcast:scatter-ring".parse().unwrap();
+        assert_eq!((flat.name.as_str(), &flat.way), ("wide", &Way::Flat("broadcast:scatter-ring".into())));
+        let unordered: Series = "plain@unordered=allreduce:ring".parse().unwrap();
+        assert_eq!(unordered.way, Way::Unordered("allreduce:ring".into()));
+        for series in [plain, named, flat, unordered] {
             assert_eq!(series.to_string().parse(), Ok(series));
         }
     }
@@ -155,6 +174,7 @@ mod tests {
             ("x=allreduce:rung", "rung"),
             ("allreduce:ring,speed=2", "speed"),
             ("=allreduce:ring", "name"),
+            ("@flat=allreduce:ring", "name"),
         ] {
             let error = text.parse::<Series>().unwrap_err();
             assert!(error.contains(word), "{error}");

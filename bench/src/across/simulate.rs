@@ -61,17 +61,24 @@ pub struct Simulate {
 }
 
 /// Links and routes of a cluster, for a simulation.
-struct Machine {
+pub struct Machine {
     cluster: Cluster,
+    /// Bytes a second of each channel.
     capacities: Vec<f64>,
-    latency: f64,
-    reduction: f64,
+    /// Seconds until the first byte of a message flows.
+    pub latency: f64,
+    /// Seconds to combine a byte.
+    pub reduction: f64,
 }
 
 impl Machine {
     /// Hosts send `host` bytes a second each way; a link upwards carries that of all hosts below it over `taper`, at each
     /// level, or `trunk` where that is given.
-    fn new(text: &str, host: f64, taper: f64, trunk: Option<f64>) -> Result<Machine> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] for a text that describes no cluster.
+    pub fn new(text: &str, host: f64, taper: f64, trunk: Option<f64>) -> Result<Machine> {
         let cluster: Cluster = text.parse().map_err(|error: topo::cluster::Error| Error::Usage(error.to_string()))?;
         let mut below = vec![0_usize; cluster.switches().len()];
         let mut levels = vec![0_i32; cluster.switches().len()];
@@ -94,13 +101,14 @@ impl Machine {
         Ok(Machine { cluster, capacities, latency: 0.0, reduction: 0.0 })
     }
 
-    fn hosts(&self) -> usize {
+    /// Hosts.
+    pub fn hosts(&self) -> usize {
         self.cluster.hosts().len()
     }
 
     /// Seconds of an allreduce between `each` ranks a host, in the order of hosts. None for more than `most` messages, and for
     /// what the algorithm does not serve.
-    fn seconds(&self, algorithm: Algorithm, each: usize, bytes: u64, most: u64) -> Option<f64> {
+    pub fn seconds(&self, algorithm: Algorithm, each: usize, bytes: u64, most: u64) -> Option<f64> {
         let pattern = algorithm.pattern(Goal::Allreduce, (self.hosts() * each) as u32).ok()?;
         if pattern.formula().messages > most {
             return None;

@@ -87,7 +87,7 @@ fn style(series: &[&str], name: &str, mode: BufferMode) -> Style {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::rows::Ratio;
     use crate::rows::tests::{case, samples};

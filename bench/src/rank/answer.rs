@@ -1,7 +1,7 @@
 //! The oracle: what every rank must hold after a call, found by plain sums.
 
 use super::value::Value;
-use crate::plan::Operation;
+use crate::plan::{Combine, Operation};
 
 /// The input pattern repeats after this many elements, a prime, so that no slice, cell or share
 /// begins with the same values as another.
@@ -26,20 +26,27 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What `operation` gives when every rank contributes its pattern of `turn`.
+    /// What `operation` gives when every rank contributes its pattern of `turn`, reductions by sums.
     pub fn of_pattern(operation: Operation, ranks: usize, root: usize, turn: usize) -> Answer {
+        Answer::by(Combine::Sum, operation, ranks, root, turn)
+    }
+
+    /// The same, reductions by `operator`.
+    pub fn by(operator: Combine, operation: Operation, ranks: usize, root: usize, turn: usize) -> Answer {
         let at = |index: usize| match operation {
             Operation::Barrier | Operation::Broadcast => contribution(root, index, turn),
-            Operation::Reduce | Operation::Allreduce => (0..ranks).map(|rank| contribution(rank, index, turn)).sum(),
+            Operation::Reduce | Operation::Allreduce => {
+                operator.of((0..ranks).map(|rank| contribution(rank, index, turn)))
+            }
         };
         Answer { period: (0..PERIOD).map(at).collect() }
     }
 
-    /// What `operation` gives when every element of every rank is `value`.
-    pub fn of_constant(operation: Operation, ranks: usize, value: u32) -> Answer {
+    /// What `operation` gives when every element of every rank is `value`, reductions by `operator`.
+    pub fn of_constant(operator: Combine, operation: Operation, ranks: usize, value: u32) -> Answer {
         let result = match operation {
             Operation::Barrier | Operation::Broadcast => value,
-            Operation::Reduce | Operation::Allreduce => value * ranks as u32,
+            Operation::Reduce | Operation::Allreduce => operator.of(std::iter::repeat_n(value, ranks)),
         };
         Answer { period: vec![result] }
     }
@@ -72,6 +79,20 @@ mod tests {
     }
 
     #[test]
+    fn other_operators_by_hand() {
+        let (mut most, mut least) = (vec![0; 200], vec![i32::MAX; 200]);
+        for rank in 0..3 {
+            let mut mine = vec![0; 200];
+            fill(&mut mine, rank, 1);
+            most.iter_mut().zip(&mine).for_each(|(most, value)| *most = value.max(most).to_owned());
+            least.iter_mut().zip(&mine).for_each(|(least, value)| *least = value.min(least).to_owned());
+        }
+        let by = |operator| Answer::by(operator, Operation::Allreduce, 3, 0, 1);
+        assert_eq!((by(Combine::Max).fault(&most), by(Combine::Min).fault(&least)), (None, None));
+        assert!(by(Combine::User).fault(&most).is_some());
+    }
+
+    #[test]
     fn a_broadcast_gives_the_roots_values() {
         let mut values = vec![0i32; 90];
         fill(&mut values, 2, 0);
@@ -81,8 +102,9 @@ mod tests {
 
     #[test]
     fn constants() {
-        assert_eq!(Answer::of_constant(Operation::Reduce, 5, 9).fault(&[45i64; 7]), None);
-        assert!(Answer::of_constant(Operation::Broadcast, 5, 9).fault(&[45.0f32]).is_some());
-        assert_eq!(Answer::of_constant(Operation::Broadcast, 5, 9).fault::<f32>(&[]), None);
+        assert_eq!(Answer::of_constant(Combine::Sum, Operation::Reduce, 5, 9).fault(&[45i64; 7]), None);
+        assert_eq!(Answer::of_constant(Combine::Max, Operation::Reduce, 5, 9).fault(&[9i64; 7]), None);
+        assert!(Answer::of_constant(Combine::Sum, Operation::Broadcast, 5, 9).fault(&[45.0f32]).is_some());
+        assert_eq!(Answer::of_constant(Combine::Min, Operation::Broadcast, 5, 9).fault::<f32>(&[]), None);
     }
 }

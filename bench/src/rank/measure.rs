@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hier::operator::{Max, Operator, Sum};
+use hier::operator::{Max, Min, Operator, Sum, User};
 use hier::{Communicator, Counters, SharedResult};
 
 use super::answer::Answer;
@@ -12,7 +12,7 @@ use super::lateness;
 use super::value::Value;
 use crate::clock::nanoseconds_since;
 use crate::error::{Error, Result};
-use crate::plan::{BufferMode, Case, Operation, Plan, Timing};
+use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
 use crate::samples::Count;
 
 /// Calls that are checked before anything is timed.
@@ -45,10 +45,24 @@ pub struct Measured {
 pub fn case<T: Value>(comm: &Communicator, plan: &Plan, case: &Case) -> Result<Measured>
 where
     Sum: Operator<T>,
+    Max: Operator<T>,
+    Min: Operator<T>,
 {
-    let mut bench = Bench::<T> {
+    let plus = |to: &mut [T], from: &[T]| to.iter_mut().zip(from).for_each(|(to, &from)| *to = to.plus(from));
+    match plan.operator {
+        Combine::Sum => by(Sum, comm, plan, case),
+        Combine::Max => by(Max, comm, plan, case),
+        Combine::Min => by(Min, comm, plan, case),
+        Combine::User => by(User::commutative(plus), comm, plan, case),
+    }
+}
+
+fn by<T: Value, O: Operator<T> + Copy>(operator: O, comm: &Communicator, plan: &Plan, case: &Case) -> Result<Measured> {
+    let mut bench = Bench::<T, O> {
         comm,
         case,
+        operator,
+        combine: plan.operator,
         late: lateness(&plan.late, comm.rank()),
         buffers: Buffers::new(comm, case, plan.cold_bytes)?,
         view: None,
@@ -67,9 +81,12 @@ where
     Ok(measured)
 }
 
-struct Bench<'a, T> {
+struct Bench<'a, T, O> {
     comm: &'a Communicator,
     case: &'a Case,
+    operator: O,
+    /// What that is called.
+    combine: Combine,
     /// Microseconds by which this rank comes late to each call.
     late: u64,
     buffers: Buffers<T>,
@@ -80,10 +97,7 @@ struct Bench<'a, T> {
     count: Count,
 }
 
-impl<T: Value> Bench<'_, T>
-where
-    Sum: Operator<T>,
-{
+impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
     /// Checks the answers of a few calls on this rank, and leaves the pattern of turn 0 behind.
     fn check(&mut self) -> Result<()> {
         for turn in (0..CHECKED_CALLS).rev() {
@@ -92,7 +106,7 @@ where
             self.comm.barrier()?;
             self.calls = turn as u64;
             self.call()?;
-            let answer = Answer::of_pattern(self.case.operation, self.comm.size(), self.case.root, turn);
+            let answer = self.answer(turn);
             self.compare(turn as u64, &answer, "before timing")?;
         }
         self.calls = 0;
@@ -104,10 +118,15 @@ where
         let Some(last) = self.calls.checked_sub(1) else { return Ok(()) };
         let (operation, ranks) = (self.case.operation, self.comm.size());
         let answer = match self.case.buffers {
-            mode if mode.is_rewritten() => Answer::of_constant(operation, ranks, rewritten_value(last)),
-            _ => Answer::of_pattern(operation, ranks, self.case.root, 0),
+            mode if mode.is_rewritten() => Answer::of_constant(self.combine, operation, ranks, rewritten_value(last)),
+            _ => self.answer(0),
         };
         self.compare(last, &answer, "after timing")
+    }
+
+    /// What a call gives for the patterns of `turn`.
+    fn answer(&self, turn: usize) -> Answer {
+        Answer::by(self.combine, self.case.operation, self.comm.size(), self.case.root, turn)
     }
 
     /// Compares what call `call` left on this rank with `answer`.
@@ -194,18 +213,18 @@ where
         if self.case.buffers == BufferMode::Cold {
             return (0..iterations).try_for_each(|_| self.call());
         }
-        let (comm, root) = (self.comm, self.case.root);
+        let (comm, root, operator) = (self.comm, self.case.root, self.operator);
         let (send, receive) = self.buffers.pair(0);
         let process = comm.process_at_rank(root);
         self.calls += iterations;
         match self.case.operation {
             Operation::Barrier => (0..iterations).try_for_each(|_| comm.barrier()),
-            Operation::Allreduce => (0..iterations).try_for_each(|_| comm.all_reduce_into(send, receive, Sum)),
+            Operation::Allreduce => (0..iterations).try_for_each(|_| comm.all_reduce_into(send, receive, operator)),
             Operation::Broadcast => (0..iterations).try_for_each(|_| process.broadcast_into(receive)),
             Operation::Reduce if comm.rank() == root => {
-                (0..iterations).try_for_each(|_| process.reduce_into_root(send, receive, Sum))
+                (0..iterations).try_for_each(|_| process.reduce_into_root(send, receive, operator))
             }
-            Operation::Reduce => (0..iterations).try_for_each(|_| process.reduce_into(send, Sum)),
+            Operation::Reduce => (0..iterations).try_for_each(|_| process.reduce_into(send, operator)),
         }?;
         Ok(())
     }
@@ -241,21 +260,23 @@ where
     /// Makes one call.
     #[inline]
     fn call(&mut self) -> Result<()> {
-        let (comm, root) = (self.comm, self.case.root);
+        let (comm, root, operator) = (self.comm, self.case.root, self.operator);
         let (send, receive) = self.buffers.pair(self.calls);
         self.calls += 1;
         if self.case.buffers == BufferMode::View && self.case.operation == Operation::Allreduce {
             // A program drops one result before it asks for the next.
             self.view = None;
-            self.view = Some(comm.all_reduce_shared(send, Sum)?);
+            self.view = Some(comm.all_reduce_shared(send, operator)?);
             return Ok(());
         }
         match self.case.operation {
             Operation::Barrier => comm.barrier(),
-            Operation::Allreduce => comm.all_reduce_into(send, receive, Sum),
+            Operation::Allreduce => comm.all_reduce_into(send, receive, operator),
             Operation::Broadcast => comm.process_at_rank(root).broadcast_into(receive),
-            Operation::Reduce if comm.rank() == root => comm.process_at_rank(root).reduce_into_root(send, receive, Sum),
-            Operation::Reduce => comm.process_at_rank(root).reduce_into(send, Sum),
+            Operation::Reduce if comm.rank() == root => {
+                comm.process_at_rank(root).reduce_into_root(send, receive, operator)
+            }
+            Operation::Reduce => comm.process_at_rank(root).reduce_into(send, operator),
         }?;
         Ok(())
     }

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::{Cache, caches, load, usable_cores};
 use crate::sizes::show_size;
 
 /// The circumstances of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Date and time of the beginning, UTC.
     pub time: String,

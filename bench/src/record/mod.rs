@@ -34,6 +34,11 @@ impl Record {
         Ok(Record { folder })
     }
 
+    /// The record in `folder`, which is there already.
+    pub fn at(folder: &Path) -> Record {
+        Record { folder: folder.into() }
+    }
+
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
