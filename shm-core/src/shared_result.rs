@@ -60,7 +60,7 @@ impl<T: fmt::Debug> fmt::Debug for SharedResult<T> {
 impl<T> Drop for SharedResult<T> {
     fn drop(&mut self) {
         if let Some((seat, extents)) = &self.place {
-            extents.leave(seat.mapping(), seat.rank());
+            extents.leave(seat.mapping(), seat.rank(), 1);
         }
     }
 }
@@ -93,10 +93,10 @@ impl Extents {
         unsafe { &*self.base(mapping).cast::<AtomicU64>() }
     }
 
-    /// One user less; the last one gives the extents back.
-    fn leave(self, mapping: &Mapping, rank: usize) {
+    /// So many users less; the last one gives the extents back.
+    fn leave(self, mapping: &Mapping, rank: usize, users: u64) {
         // B4: what this user read comes before the memory is written or given back.
-        if self.users(mapping).fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.users(mapping).fetch_sub(users, Ordering::AcqRel) == users {
             mapping.give_extents_back(rank, self.start, self.count);
         }
     }
@@ -143,8 +143,14 @@ impl ResultMemory {
     /// Lets go of all but the `most` that were taken last; where somebody still looks, the last view gives the memory back.
     pub fn shrink(&mut self, seat: &Seat, most: usize) {
         while self.kept.len() > most {
-            self.kept.remove(0).leave(seat.mapping(), seat.rank());
+            self.kept.remove(0).leave(seat.mapping(), seat.rank(), 1);
         }
+    }
+
+    /// Says that the result of `bytes` bytes at `at` gets so many views less, because there is none.
+    pub fn forgo(seat: &Seat, at: *mut u8, bytes: usize, views: usize) {
+        let mapping = seat.mapping();
+        Extents::of_result(mapping, at, bytes).leave(mapping, seat.rank(), views as u64);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::operator::Fold;
 use crate::pace::Way;
 use crate::payload::copy_out;
-use crate::protocol::{Place, Ring};
+use crate::protocol::{Location, Place, Ring};
 use crate::segment::layout::{LINE, round_up};
 use crate::select::{Collective, Tuning};
 
@@ -61,9 +61,15 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// What a peer's place of a message of `bytes` bytes, aligned to `align`, is to this rank.
-    pub fn find(board: &SharedBoard, place: Place, bytes: usize, align: usize) -> Result<Self> {
-        Ok(match place {
+    /// What the place that `from` tells is to this rank, whose message has `bytes` bytes, aligned to `align`.
+    ///
+    /// # Errors
+    /// `Mismatch` when `from` goes by another length; `Segment`.
+    pub fn find(board: &SharedBoard, from: usize, location: Location, bytes: usize, align: usize) -> Result<Self> {
+        if !location.agrees(bytes) {
+            return Err(board.differs(from, location.bytes, bytes));
+        }
+        Ok(match location.place {
             Place::Cell => Source::Cell,
             Place::Heap(offset) => Source::Near(board.seat().mapping().heap_pointer(offset, bytes, align)?),
             Place::Private(address) => Source::Far(address),

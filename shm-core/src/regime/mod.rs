@@ -12,6 +12,8 @@
 mod cells;
 mod fold;
 mod lend;
+#[cfg(test)]
+mod lengths;
 mod line;
 pub(crate) mod shares;
 
