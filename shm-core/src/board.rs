@@ -57,6 +57,9 @@ const HOOK_ROUND: u32 = 64;
 /// Between two looks whether others have left a call that this rank leaves by an error.
 const LEAVING: Duration = Duration::from_micros(50);
 
+/// The least that it sleeps meanwhile, even if its hook would have it come back at once.
+const SHORTEST: Duration = Duration::from_micros(5);
+
 /// One rank's view of a communicator's block.
 ///
 /// Invariants:
@@ -251,11 +254,13 @@ impl SharedBoard {
     /// The ranks that never found where the shared result of the last call lies, and will not any more. Of this rank alone when it has
     /// left that call by an error: then all others are out of it.
     pub fn never_saw_result(&self) -> usize {
-        let (call, _) = self.call.get();
+        let (call, tag) = self.call.get();
         let others = (0..self.layout.size).filter(|&other| other != self.rank);
         let never = |&other: &usize| {
             let word = self.call_word(other, call).0.load(Ordering::Acquire);
-            word != FINISHED && Stamp(word).position() < call
+            // A note of an earlier call, of another one in this one's place, or one that was taken back.
+            let stamp = Stamp(word);
+            word != FINISHED && stamp != Stamp::new(call, tag) && stamp.position() <= call
         };
         others.filter(never).count()
     }
@@ -279,7 +284,9 @@ impl SharedBoard {
         let (call, _) = self.call.get();
         for other in (0..self.layout.size).filter(|&other| other != self.rank) {
             while self.is_within(other, call, last_up, last_down) {
-                std::thread::sleep(LEAVING);
+                // Who is waited for may itself be waiting, in an operator, for what this rank's hook moves on.
+                let nap = if std::thread::panicking() { LEAVING } else { self.idle().min(LEAVING) };
+                std::thread::sleep(nap.max(SHORTEST));
             }
         }
     }
