@@ -319,7 +319,7 @@ fn table_of_four() -> Table {
     let rule = |what: hier::Collective, takes: &[(u64, &str)]| {
         let bands = takes.iter().map(|&(from, take)| {
             let rules: hier::across::ClusterRules = format!("{what}:{take}").parse().unwrap();
-            NetworkBand { from, take: take.to_owned(), rule: rules.of(what) }
+            NetworkBand { from, take: take.to_owned(), rule: rules.of(what), remark: "of a test".to_owned() }
         });
         NetworkRule { what, bands: bands.collect() }
     };

@@ -406,6 +406,12 @@ impl HierComm {
         operator.is_commutative() && !self.strict
     }
 
+    /// Carries calls out by these rules from now on, the same on all ranks.
+    pub(crate) fn set_rules(&mut self, rules: ClusterRules) {
+        self.rules = rules;
+        self.choices.take();
+    }
+
     /// Sets what the network costs: choices follow from it.
     pub(super) fn set_model(&self, model: NetworkModel) {
         self.model.set(model);

@@ -106,6 +106,15 @@ pub enum Error {
         why: String,
     },
 
+    /// A measurement (`phalanx tune --cluster`) that makes no sense, or cannot be kept.
+    #[error("rank {rank}: {why}")]
+    Measurement {
+        /// The rank that was called.
+        rank: usize,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+
     /// This communicator has failed before.
     #[error("rank {rank}: this communicator cannot be used further, since an earlier call failed; its error said why")]
     Broken {
