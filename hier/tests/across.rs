@@ -3,13 +3,15 @@
 
 mod collectives;
 
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use collectives::check;
-use hier::across::{ClusterSettings, HierComm};
+use hier::across::{ClusterSettings, Error, HierComm, Line, NetworkModel};
 use hier::nodes::{Nodes, Settings};
 use hier::operator::{Sum, User};
+use hier::table::{Asked, Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table};
 use hier::transport::local::{Behaviour, LocalTransport};
 
 /// Ends the test program when a test hangs.
@@ -17,8 +19,19 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs `f` on the ranks of a cluster: `labels` has each rank's node.
 fn cluster<R: Send>(labels: &[usize], rules: &str, behaviour: Behaviour, f: impl Fn(&HierComm) -> R + Sync) -> Vec<R> {
+    let settings = ClusterSettings { rules: rules.to_owned(), ..ClusterSettings::default() };
+    cluster_by(labels, settings, behaviour, f)
+}
+
+/// The same with all settings but the nodes.
+fn cluster_by<R: Send>(
+    labels: &[usize],
+    settings: ClusterSettings,
+    behaviour: Behaviour,
+    f: impl Fn(&HierComm) -> R + Sync,
+) -> Vec<R> {
     let nodes = Settings { nodes: Nodes::Given(labels.to_vec()), ..Settings::default() };
-    let settings = ClusterSettings { nodes, rules: rules.to_owned(), ..ClusterSettings::default() };
+    let settings = ClusterSettings { nodes, ..settings };
     let (alive, watched) = channel::<()>();
     std::thread::spawn(move || {
         if watched.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
@@ -190,7 +203,10 @@ fn an_operator_that_uses_its_communicator_is_told() {
     cluster(&[0, 1], "", BEHAVIOURS[0], |comm| {
         let busy = std::cell::Cell::new(false);
         let operator = User::commutative(|into: &mut [u8], from: &[u8]| {
-            busy.set(busy.get() || comm.barrier().unwrap_err().to_string().contains("middle of a call"));
+            let told = [comm.barrier().err(), comm.failed_ranks().err(), comm.revoke().err(), comm.shrink().err()];
+            let is_busy = |error: &Option<Error>| matches!(error, Some(Error::Node(hier::Error::Busy { .. })));
+            busy.set(busy.get() || told.iter().all(is_busy));
+            assert!(!comm.describe_network().is_empty());
             into.iter_mut().zip(from).for_each(|(left, right)| *left += right);
         });
         let mut buffer = [1_u8; 5];
@@ -216,6 +232,147 @@ fn alarms_reach_ranks_that_wait_in_their_node() {
     for (rank, (first, second)) in errors.iter().enumerate() {
         assert!(first.is_err() || second.is_err(), "rank {rank}: {first:?} {second:?}");
     }
+}
+
+#[test]
+fn alarms_reach_ranks_whose_first_rank_is_elsewhere() {
+    for culprit in [0, 1] {
+        let (told, hears) = channel::<()>();
+        let hears = Mutex::new(hears);
+        let told = Mutex::new(told);
+        let errors = cluster(&[0, 0, 1, 1], "", BEHAVIOURS[1], |comm| {
+            comm.barrier().unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            match comm.rank() {
+                // Makes no call before its neighbour was told.
+                2 => hears.lock().unwrap().recv().unwrap(),
+                rank if rank == culprit => {
+                    let error = comm.all_reduce_into(&[1_u8; 2], &mut [0; 3], Sum).unwrap_err();
+                    return error.to_string();
+                }
+                _ => {}
+            }
+            let error = comm.all_reduce_into(&[1_u8; 3], &mut [0; 3], Sum).unwrap_err();
+            if comm.rank() == 3 {
+                told.lock().unwrap().send(()).unwrap();
+            }
+            error.to_string()
+        });
+        let word = format!("rank {culprit}, on another node");
+        assert!(errors[2].contains(&word) && errors[3].contains(&word), "{errors:?}");
+    }
+}
+
+/// Maps of numbers, one after the other: associative, and in another order another map.
+fn map_after(rank: usize, i: usize) -> [u64; 2] {
+    [2 + (rank as u64 + i as u64) % 5, 1 + rank as u64]
+}
+
+fn then(into: [u64; 2], from: [u64; 2]) -> [u64; 2] {
+    [into[0].wrapping_mul(from[0]), into[1].wrapping_mul(from[0]).wrapping_add(from[1])]
+}
+
+#[test]
+fn the_strict_mode_keeps_rank_order_across_nodes() {
+    let mut kept_without = true;
+    for labels in PLACEMENTS {
+        for algorithms in ["", "strict"] {
+            for rules in ["", "allreduce:ring,leaders=2,slice=1K", "allreduce:circulant;reduce:halving-farthest"] {
+                let settings = ClusterSettings {
+                    algorithms: algorithms.to_owned(),
+                    rules: rules.to_owned(),
+                    ..ClusterSettings::default()
+                };
+                let all_kept = cluster_by(labels, settings, BEHAVIOURS[1], |comm| {
+                    // It is said to commute, which it does not: who makes use of that gives another answer.
+                    let operator = User::commutative(|into: &mut [[u64; 2]], from: &[[u64; 2]]| {
+                        into.iter_mut().zip(from).for_each(|(left, &right)| *left = then(*left, right));
+                    });
+                    let ranks = comm.size();
+                    [1, 40, 3000].into_iter().all(|count| {
+                        let own: Vec<[u64; 2]> = (0..count).map(|i| map_after(comm.rank(), i)).collect();
+                        let fold = |i| (1..ranks).fold(map_after(0, i), |left, rank| then(left, map_after(rank, i)));
+                        let expected: Vec<[u64; 2]> = (0..count).map(fold).collect();
+                        let mut found = vec![[0; 2]; count];
+                        comm.all_reduce_into(&own, &mut found, operator).unwrap();
+                        let root = comm.process_at_rank(ranks / 2);
+                        let mut at_root = expected.clone();
+                        if comm.rank() == ranks / 2 {
+                            root.reduce_into_root(&own, &mut at_root, operator).unwrap();
+                        } else {
+                            root.reduce_into(&own, operator).unwrap();
+                        }
+                        found == expected && at_root == expected
+                    })
+                });
+                let kept = all_kept.iter().all(|&kept| kept);
+                assert!(kept || algorithms.is_empty(), "{labels:?}, {rules:?}: not in rank order");
+                kept_without &= kept;
+            }
+        }
+    }
+    assert!(!kept_without, "the test sees no difference");
+}
+
+/// A table that speaks of two nodes of two ranks.
+fn table_of_four() -> Table {
+    let rule = |what: hier::Collective, takes: &[(u64, &str)]| {
+        let bands = takes.iter().map(|&(from, take)| {
+            let rules: hier::across::ClusterRules = format!("{what}:{take}").parse().unwrap();
+            NetworkBand { from, take: take.to_owned(), rule: rules.of(what), remark: "of a test".to_owned() }
+        });
+        NetworkRule { what, bands: bands.collect() }
+    };
+    let line = Line { latency: 33.0, per_byte: 0.25 };
+    let mut table = Table::new(Fingerprint::of_this_machine());
+    table.network = Some(NetworkTable {
+        nodes: 2,
+        ranks_a_node: 2,
+        model: NetworkModel { shift: line, exchange: line },
+        rules: vec![
+            rule(hier::Collective::Allreduce, &[(0, "binomial"), (1000, "ring,leaders=2,slice=whole")]),
+            rule(hier::Collective::Broadcast, &[(0, "scatter-ring-native,slice=2K")]),
+        ],
+    });
+    table
+}
+
+#[test]
+fn a_table_speaks_of_clusters_of_its_shape() {
+    use hier::Collective::{Allreduce, Broadcast};
+    let path = std::env::temp_dir().join(format!("phalanx-table-{}.toml", std::process::id()));
+    std::fs::write(&path, table_of_four().to_toml()).unwrap();
+    let settings = |rules: &str| ClusterSettings {
+        rules: rules.to_owned(),
+        table: Asked::File { path: path.clone(), adapt: false },
+        ..ClusterSettings::default()
+    };
+    for labels in [&[0_usize, 0, 1, 1][..], &[0, 1, 0, 1], &[0, 0, 0, 1], &[0, 1], &[0, 0, 1, 1, 2, 2]] {
+        let fits = labels.len() == 4 && labels.iter().sum::<usize>() == 2;
+        cluster_by(labels, settings(""), BEHAVIOURS[1], |comm| {
+            for count in [1, 124, 126, 5000] {
+                check(comm, count);
+            }
+            let [short, long] = [8, 1000].map(|bytes| comm.explain(Allreduce, bytes));
+            let broadcast = comm.explain(Broadcast, 8000);
+            assert_eq!(comm.network_model() != NetworkModel::default(), fits);
+            assert!([&short, &long, &broadcast].iter().all(|text| text.ends_with("by the table") == fits), "{long}");
+            if fits {
+                assert!(short.starts_with("binomial"), "{short}");
+                assert!(long.starts_with("ring") && long.contains("leaders a node: 2"), "{long}");
+                assert!(broadcast.starts_with("scatter-ring-native") && broadcast.contains("2048"), "{broadcast}");
+            }
+            // A part has another shape.
+            let part = comm.split(Some(comm.rank() as u32 / 3), 0).unwrap().unwrap();
+            assert!(!part.explain(Allreduce, 8).ends_with("by the table"));
+        });
+        // The word of the environment comes first.
+        cluster_by(labels, settings("allreduce:ring"), BEHAVIOURS[0], |comm| {
+            check(comm, 10);
+            assert!(comm.explain(Allreduce, 8).starts_with("ring among"));
+        });
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

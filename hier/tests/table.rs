@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use hier::TreeRules;
-use hier::across::{Line, NetworkModel};
-use hier::table::{Asked, BUILT_IN, Fingerprint, NetworkTable, Table};
+use hier::across::{ClusterRules, Line, NetworkModel};
+use hier::table::{Asked, BUILT_IN, Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table, with_network};
 use proptest::prelude::*;
 use shm_core::select::{Band, MOST_BANDS, Regime, Rule};
 use shm_core::{Collective, Tuning};
@@ -88,6 +88,36 @@ proptest! {
         }
         prop_assert_eq!(back, table);
     }
+}
+
+#[test]
+fn another_network_leaves_the_rest_of_a_file_alone() {
+    let part = "\n[network]\nnodes = 8\nranks_a_node = 4\nshift = { latency_us = 90.5, us_per_kib = 83.0 }\n\
+                exchange = { latency_us = 91.0, us_per_kib = 83.0 }\n  [[network.rules]]\n collective = \"allreduce\"\n\
+                ladder = [\n  { from = 0, take = \"ring\" },\n]\n";
+    let rule = "\n# mine\n[[rules]]\ncollective = \"barrier\"\nladder = [{ from = 0, take = \"line\" }]\n";
+    let line = Line { latency: 0.5, per_byte: 0.25 };
+    let band = NetworkBand {
+        from: 0,
+        take: "ring".to_owned(),
+        rule: "allreduce:ring".parse::<ClusterRules>().unwrap().of(Collective::Allreduce),
+        remark: "8: ring 3.1 us".to_owned(),
+    };
+    let network = NetworkTable {
+        nodes: 2,
+        ranks_a_node: 1,
+        model: NetworkModel { shift: line, exchange: line },
+        rules: vec![NetworkRule { what: Collective::Allreduce, bands: vec![band] }],
+    };
+    let all = [BUILT_IN.to_owned() + rule, BUILT_IN.to_owned() + part + rule, BUILT_IN.to_owned() + rule + part];
+    let texts = all.map(|text| with_network(&text, &network));
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:#?}");
+    assert_eq!(with_network(&texts[0], &network), texts[0]);
+    assert!(texts[0].starts_with(&(BUILT_IN.to_owned() + rule)) && texts[0].contains("# 8: ring 3.1 us"));
+    let table = Table::from_toml(&texts[0]).unwrap();
+    let mut expected = network.clone();
+    expected.rules[0].bands[0].remark.clear();
+    assert_eq!(table.network, Some(expected));
 }
 
 #[test]

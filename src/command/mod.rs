@@ -6,6 +6,7 @@ mod doctor;
 mod run;
 mod topo;
 mod tune;
+mod tune_cluster;
 
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::ranks;
+use super::{ranks, tune_cluster};
 
 /// Measure this machine, and write the table by which calls choose
 ///
@@ -31,6 +31,10 @@ pub struct Tune {
     /// How thorough: under a minute instead of a few minutes
     #[arg(long)]
     quick: bool,
+
+    /// Under mpirun: measure the network between the nodes, and write the part of the table that speaks of it
+    #[arg(long, conflicts_with = "ranks")]
+    cluster: bool,
 
     /// Where the table goes [default: $XDG_CONFIG_HOME/phalanx/table.toml, where jobs look for it]
     #[arg(long, value_name = "FILE")]
@@ -55,7 +59,7 @@ pub struct Tune {
 
 /// How thorough a measurement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Thorough {
+pub(super) enum Thorough {
     Usual,
     Quick,
     Tiny,
@@ -66,6 +70,8 @@ Examples:
   phalanx tune                                  a few minutes; jobs take the table from then on
   phalanx tune --quick --explain --output t.toml
   PHALANX_TABLE=t.toml phalanx run -n 4 -- ./program
+  mpirun -n 32 phalanx tune --cluster           between nodes; takes a build with --features mpi. It keeps what a table
+                                                says of single nodes, and calls take it on as many nodes with as many ranks
 
 Ctrl-C loses no finished measurement: they are in FILE.partial, and the same command goes on from there.";
 
@@ -78,7 +84,17 @@ impl Thorough {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// The same across nodes.
+    #[cfg(feature = "mpi")]
+    pub fn across(self) -> Effort {
+        match self {
+            Thorough::Usual => Effort::usual_across(),
+            Thorough::Quick => Effort::quick_across(),
+            Thorough::Tiny => Effort::tiny_across(),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
         match self {
             Thorough::Usual => "usual",
             Thorough::Quick => "quick",
@@ -93,6 +109,7 @@ impl Tune {
         let outcome = match (&self.rank, &self.rust) {
             (Some(ledger), _) => one_rank(thorough, ledger).map(drop),
             (_, Some(table)) => print_source(table),
+            _ if self.cluster => tune_cluster::run(thorough, self.output.as_deref(), self.explain),
             _ => self.measure(thorough),
         };
         match outcome {
@@ -110,20 +127,8 @@ impl Tune {
         if !self.ranks.is_sorted_by(|a, b| a < b) {
             return Err(Stopped::because("--ranks: the numbers must rise, as in 2,4,8", 2));
         }
-        let output = self.output.clone().or_else(default_place).ok_or_else(|| {
-            Stopped::because("there is neither XDG_CONFIG_HOME nor HOME: say where the table goes with --output", 2)
-        })?;
-        if let Some(folder) = output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))?;
-        }
         let begin = Instant::now();
-        let mut partial = output.clone().into_os_string();
-        partial.push(format!(".{}.partial", thorough.name()));
-        let partial = PathBuf::from(partial);
-        let before = finished(&partial);
-        if before > 0 {
-            eprintln!("going on from {before} measurements in {}", partial.display());
-        }
+        let (output, partial) = places(self.output.as_deref(), thorough.name())?;
         let steps: usize = self.ranks.iter().map(|&ranks| steps(&thorough.effort(), ranks)).sum();
         let progress = Progress::follow(partial.clone(), steps);
         let asked = ends_asked_for()?;
@@ -146,11 +151,7 @@ impl Tune {
             self.ranks.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
         let table = table_of(Fingerprint::of_this_machine(), &findings)
             .map_err(|error| Stopped::because(error.to_string(), 1))?;
-        // Jobs that start meanwhile find the old table or the new one.
-        let new = output.with_extension("toml.new");
-        std::fs::write(&new, table.to_toml())
-            .and_then(|()| std::fs::rename(&new, &output))
-            .map_err(|error| failed("write", &output, &error))?;
+        replace(&output, &table.to_toml())?;
         let _ = std::fs::remove_file(&partial);
         if self.explain {
             print!("{}", explanation(&findings));
@@ -165,7 +166,33 @@ impl Tune {
     }
 }
 
-fn how_to_take(output: Option<&Path>) -> String {
+/// Where the table goes, and where finished measurements are until then. The folder is there.
+pub(super) fn places(output: Option<&Path>, effort: &str) -> Result<(PathBuf, PathBuf), Stopped> {
+    let output = output.map(Path::to_owned).or_else(default_place).ok_or_else(|| {
+        Stopped::because("there is neither XDG_CONFIG_HOME nor HOME: say where the table goes with --output", 2)
+    })?;
+    if let Some(folder) = output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))?;
+    }
+    let mut partial = output.clone().into_os_string();
+    partial.push(format!(".{effort}.partial"));
+    let partial = PathBuf::from(partial);
+    let before = finished(&partial);
+    if before > 0 {
+        eprintln!("going on from {before} measurements in {}", partial.display());
+    }
+    Ok((output, partial))
+}
+
+/// Writes a table. Jobs that start meanwhile find the old one or the new one.
+pub(super) fn replace(output: &Path, text: &str) -> Result<(), Stopped> {
+    let new = output.with_extension("toml.new");
+    std::fs::write(&new, text)
+        .and_then(|()| std::fs::rename(&new, output))
+        .map_err(|error| failed("write", output, &error))
+}
+
+pub(super) fn how_to_take(output: Option<&Path>) -> String {
     match output {
         None => "jobs on this machine take it from now on".to_owned(),
         Some(path) => format!("PHALANX_TABLE={} takes it for a job", path.display()),
@@ -173,18 +200,18 @@ fn how_to_take(output: Option<&Path>) -> String {
 }
 
 /// Why it went no further, and the exit status.
-struct Stopped {
-    why: String,
-    status: u8,
+pub(super) struct Stopped {
+    pub why: String,
+    pub status: u8,
 }
 
 impl Stopped {
-    fn because(why: impl Into<String>, status: u8) -> Self {
+    pub fn because(why: impl Into<String>, status: u8) -> Self {
         Self { why: why.into(), status }
     }
 }
 
-fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Stopped {
+pub(super) fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Stopped {
     Stopped::because(format!("cannot {verb} {}: {error}; name another place with --output", path.display()), 1)
 }
 
@@ -257,14 +284,14 @@ fn steps(effort: &Effort, ranks: usize) -> usize {
 }
 
 /// A bar that follows the ledger; lines, now and then, where there is no terminal.
-struct Progress {
+pub(super) struct Progress {
     stop: Arc<AtomicBool>,
     wake: mpsc::Sender<()>,
     thread: std::thread::JoinHandle<()>,
 }
 
 impl Progress {
-    fn follow(ledger: PathBuf, steps: usize) -> Self {
+    pub fn follow(ledger: PathBuf, steps: usize) -> Self {
         const LOOK: Duration = Duration::from_millis(500);
         const LINE_EVERY: Duration = Duration::from_secs(10);
         let bar = if stderr().is_terminal() { ProgressBar::new(steps as u64) } else { ProgressBar::hidden() };
@@ -295,7 +322,7 @@ impl Progress {
         Self { stop, wake, thread }
     }
 
-    fn end(self) {
+    pub fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.wake.send(());
         let _ = self.thread.join();

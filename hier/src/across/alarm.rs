@@ -1,7 +1,9 @@
 //! The alarm: a rank that cannot go on tells the other nodes, whose ranks may be waiting for its messages.
 //!
-//! The first rank of each node listens to a few others, at distances 1, 2, 4, .. in a circle of nodes, and passes an alarm
-//! on: it reaches all nodes in ceil(log2 N) hops, and no rank listens to more than so many.
+//! The nodes stand in a circle. The j-th rank of a node listens to the j-th ranks of those at distances 1, 2, 4, .. before it, and
+//! passes an alarm on: it reaches all nodes in ceil(log2 N) hops, and no rank listens to more than so many. There are as many such
+//! circles as the smallest node has ranks, so that a node hears of it as soon as one of these waits in a call, and a node can tell
+//! of it whichever of its ranks has died. What one rank of a node hears, it tells the others through their segment.
 
 use std::time::Duration;
 
@@ -40,7 +42,7 @@ struct Listener {
     heard: Box<u64>,
 }
 
-/// One node's end of the alarm. All but the first ranks of nodes have one that hears nothing.
+/// One rank's end of the alarm. Ranks that a smaller node has no counterpart of have one that hears nothing.
 pub(super) struct Alarm {
     listeners: Vec<Listener>,
     /// The ranks that listen to this one.
@@ -55,14 +57,14 @@ impl Alarm {
         Self { listeners: Vec::new(), tell: Vec::new(), raised: None }
     }
 
-    /// The alarm among `firsts`, the first ranks of the nodes, of which this rank is number `own`.
-    pub fn among(transport: &dyn Transport, firsts: &[usize], own: usize) -> Result<Self> {
+    /// The alarm among `circle`, one rank of each node, of which this rank is number `own`.
+    pub fn among(transport: &dyn Transport, circle: &[usize], own: usize) -> Result<Self> {
         let mut alarm = Self::deaf();
-        let count = firsts.len();
+        let count = circle.len();
         for distance in std::iter::successors(Some(1), |distance| Some(2 * distance)).take_while(|&d| d < count) {
-            alarm.tell.push(firsts[(own + distance) % count]);
+            alarm.tell.push(circle[(own + distance) % count]);
             let mut heard = Box::new(0_u64);
-            let from = firsts[(own + count - distance) % count];
+            let from = circle[(own + count - distance) % count];
             // SAFETY: the box does not move, and lives until the request has ended (`silence`).
             match unsafe { transport.receive(from, TAG, std::ptr::from_mut(heard.as_mut()).cast(), 8) } {
                 Ok(request) => alarm.listeners.push(Listener { request, heard }),

@@ -15,7 +15,7 @@ use super::model::NetworkModel;
 use super::network::Network;
 use super::one_sided::OneSided;
 use super::rules::{Choice, ClusterRules, Rule, Setting};
-use super::settings::{Agreed, ClusterSettings, Cost};
+use super::settings::{Agreed, ClusterSettings, Cost, Words};
 use crate::communicator::{exchange_places, own_place};
 use crate::nodes::{self, Placement, Watch};
 use crate::plan::TopologyPlan;
@@ -53,6 +53,9 @@ pub struct HierComm {
     hosts: Arc<[String]>,
     /// How it was made, for a communicator of the ranks that are left when some have failed.
     pub(super) settings: Arc<ClusterSettings>,
+    pub(super) words: Arc<Words>,
+    /// The library that carries messages, and its version.
+    library: Arc<str>,
     /// Ends the watch over the node's processes, once the last communicator of the node's job has gone: after `node`.
     watch: Arc<Watch>,
     /// Runs that were begun so far, counted alike on all ranks: tags are made of it.
@@ -101,6 +104,7 @@ struct Parts {
     hosts: Arc<[String]>,
     rules: ClusterRules,
     settings: Arc<ClusterSettings>,
+    words: Arc<Words>,
 }
 
 impl HierComm {
@@ -127,7 +131,16 @@ impl HierComm {
     /// # Errors
     /// [`Error::Nodes`], [`Error::Rules`], [`Error::Topology`], [`Error::Network`].
     pub fn over(transport: Box<dyn Transport>, settings: &ClusterSettings) -> Result<Self> {
-        let found = Self::find(transport.as_ref(), settings).inspect_err(|_| {
+        Self::over_by(transport, settings, None)
+    }
+
+    /// [`over`](HierComm::over), by words that were agreed on before.
+    pub(super) fn over_by(
+        transport: Box<dyn Transport>,
+        settings: &ClusterSettings,
+        known: Option<&Words>,
+    ) -> Result<Self> {
+        let found = Self::find(transport.as_ref(), settings, known).inspect_err(|_| {
             // Others may wait for messages of this rank.
             transport.revoke();
         });
@@ -136,8 +149,8 @@ impl HierComm {
         let world = placement.members(placement.node_of(rank)).iter().map(|&rank| Some(rank)).collect();
         // Whether it is to be measured is rank 0's word, which is in what was agreed on.
         let usual = !matches!(settings.network, Cost::Given(_));
-        let (rules, settings) = (agreed.rules, Arc::new(settings.clone()));
-        let parts = Parts { node, watch, transport, placement, ring, world, hosts, rules, settings };
+        let (rules, settings, words) = (agreed.rules, Arc::new(settings.clone()), Arc::new(agreed.words));
+        let parts = Parts { node, watch, transport, placement, ring, world, hosts, rules, settings, words };
         let mut comm = Self::assemble(parts)?;
         comm.strict = agreed.tuning.strict != 0;
         comm.table = agreed.table.map(Arc::new);
@@ -156,8 +169,9 @@ impl HierComm {
     fn find(
         transport: &dyn Transport,
         settings: &ClusterSettings,
+        known: Option<&Words>,
     ) -> Result<(shm_core::Communicator, Arc<Watch>, Agreed, Arc<Placement>, Arc<[usize]>, Arc<[String]>)> {
-        let agreed = settings.agree(transport)?;
+        let agreed = settings.agree(transport, known)?;
         let how = nodes::Settings { tuning: Some(agreed.tuning), ..settings.nodes.clone() };
         let joined = nodes::join(transport, &how)?;
         let placement = Arc::new(joined.placement);
@@ -173,15 +187,17 @@ impl HierComm {
     }
 
     fn assemble(parts: Parts) -> Result<Self> {
-        let Parts { node, watch, transport, placement, ring, world, hosts, rules, settings } = parts;
+        let Parts { node, watch, transport, placement, ring, world, hosts, rules, settings, words } = parts;
         let rank = transport.rank();
         let here = placement.node_of(rank);
-        let alarm = if placement.local_rank(rank) == 0 {
-            let firsts: Vec<usize> = (0..placement.nodes()).map(|node| placement.members(node)[0]).collect();
-            Alarm::among(transport.as_ref(), &firsts, here)?
+        let local = placement.local_rank(rank);
+        let alarm = if local < placement.fewest() {
+            let circle: Vec<usize> = (0..placement.nodes()).map(|node| placement.members(node)[local]).collect();
+            Alarm::among(transport.as_ref(), &circle, here)?
         } else {
             Alarm::deaf()
         };
+        let library = transport.describe().into();
         let network = Arc::new(Mutex::new(Network::new(transport, alarm)));
         let moved = Arc::clone(&network);
         node.set_idle(Some(Box::new(move || {
@@ -212,6 +228,8 @@ impl HierComm {
             world,
             hosts,
             settings,
+            words,
+            library,
             watch,
             runs: Cell::new(0),
             programs: RefCell::default(),
@@ -277,7 +295,7 @@ impl HierComm {
     /// What the network is: the library and its version.
     #[must_use]
     pub fn describe_network(&self) -> String {
-        self.network().transport.describe()
+        self.library.to_string()
     }
 
     /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without a color takes
@@ -337,6 +355,7 @@ impl HierComm {
             hosts,
             rules: self.rules.clone(),
             settings: Arc::new(self.settings_for(&members)),
+            words: Arc::clone(&self.words),
         })?;
         part.set_model(self.model.get());
         (part.table, part.strict) = (self.table.clone(), self.strict);
@@ -385,6 +404,12 @@ impl HierComm {
     /// Whether contributions may be combined in another order than that of ranks.
     pub(super) fn may_reorder<T: Element, O: Operator<T>>(&self, operator: &O) -> bool {
         operator.is_commutative() && !self.strict
+    }
+
+    /// Carries calls out by these rules from now on, the same on all ranks.
+    pub(crate) fn set_rules(&mut self, rules: ClusterRules) {
+        self.rules = rules;
+        self.choices.take();
     }
 
     /// Sets what the network costs: choices follow from it.
@@ -442,12 +467,7 @@ impl HierComm {
             let broken = Error::Broken { rank: self.rank };
             return Err(self.lost.get().map_or(broken, |rank| self.rank_failed(rank)));
         }
-        // Only this rank uses it: who finds it locked is inside of a step of the network.
-        match self.network.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(shm_core::Error::Busy { rank: self.rank }.into()),
-            Err(TryLockError::Poisoned(network)) => network.into_inner().transport.ready()?,
-            Ok(network) => network.transport.ready()?,
-        }
+        self.reach()?.transport.ready()?;
         Ok(Call { comm: self, unwinding: std::thread::panicking() })
     }
 
@@ -463,7 +483,11 @@ impl HierComm {
         let failed = error.failed_rank().or(heard.and_then(|cause| cause.failed));
         let failed = failed.or_else(|| if error.is_second_hand() { self.network().hear_of_failure() } else { None });
         let heard = heard.filter(|cause| cause.rank != self.rank);
-        self.break_off(failed);
+        let culprit = match error {
+            Error::Node(shm_core::Error::Refused { rank }) => rank,
+            _ => self.rank,
+        };
+        self.break_off(culprit, failed);
         // What a node's ranks find out first is that their first rank went no further: that a rank has failed, or that it was
         // told to by another node, says more.
         Err(match (failed, heard) {
@@ -473,12 +497,12 @@ impl HierComm {
         })
     }
 
-    /// Ends this communicator on all nodes, because of a rank that has failed or for another reason.
-    pub(super) fn break_off(&self, failed: Option<usize>) {
+    /// Ends this communicator on all nodes, because of a rank that cannot go on, or of one that has failed.
+    pub(super) fn break_off(&self, rank: usize, failed: Option<usize>) {
         self.broken.set(true);
         self.lost.set(self.lost.get().or(failed));
         self.node.give_up();
-        self.network().fail(Cause { rank: self.rank, failed });
+        self.network().fail(Cause { rank, failed });
     }
 
     fn rank_failed(&self, rank: usize) -> Error {
@@ -496,6 +520,18 @@ impl HierComm {
         match self.world.get(rank).copied().flatten() {
             Some(rank) => self.rank_failed(rank),
             None => Error::NodeFailed { rank: self.rank, host: self.hosts[self.rank].clone() },
+        }
+    }
+
+    /// The network, for a call that an operator may make in the midst of another one.
+    ///
+    /// # Errors
+    /// [`shm_core::Error::Busy`], there: only this rank uses it, and who finds it locked is inside of a step of the network.
+    pub(super) fn reach(&self) -> Result<MutexGuard<'_, Network>> {
+        match self.network.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(shm_core::Error::Busy { rank: self.rank }.into()),
+            Err(TryLockError::Poisoned(network)) => Ok(network.into_inner()),
+            Ok(network) => Ok(network),
         }
     }
 
@@ -550,7 +586,7 @@ pub(super) struct Call<'a> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.unwinding {
-            self.comm.break_off(None);
+            self.comm.break_off(self.comm.rank, None);
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum Error {
     Nodes(#[from] crate::nodes::Error),
 
     /// A rank has ended while others still counted on it. Pending and later calls of all ranks return this, as far as they can
-    /// know of it: those of its own node and the first ranks of the others do, and under an MPI with ULFM all.
+    /// know of it: those of its own node, as many ranks of each other node as the smallest has, and under an MPI with ULFM all.
     #[error(
         "rank {rank} (on host {host}) has ended; this communicator cannot be used further (the launcher's report says why it \
          ended). Where MPI can go on without it (Open MPI 5 under `mpirun --with-ft ulfm`), shrink() makes a communicator of the others"
@@ -65,7 +65,7 @@ pub enum Error {
         "rank {rank}, on another node, could not do its part of this call or an earlier one; its own error says why"
     )]
     Elsewhere {
-        /// The first rank of that node.
+        /// The rank, or another of its node.
         rank: usize,
     },
 
@@ -102,6 +102,15 @@ pub enum Error {
     /// Rank 0 has found no table where one was named, or one that it cannot take.
     #[error("rank 0 cannot take the table: {why}")]
     Table {
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+
+    /// A measurement (`phalanx tune --cluster`) that makes no sense, or cannot be kept.
+    #[error("rank {rank}: {why}")]
+    Measurement {
+        /// The rank that was called.
+        rank: usize,
         /// What is wrong, and what would be right.
         why: String,
     },

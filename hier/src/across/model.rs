@@ -66,7 +66,7 @@ impl NetworkModel {
     }
 
     /// The one of `candidates` that takes the least time, of those that serve the goal.
-    pub(super) fn fastest(
+    pub(crate) fn fastest(
         &self,
         candidates: &[Algorithm],
         goal: Goal,
@@ -84,12 +84,17 @@ const SHORT: (usize, usize) = (8, 5);
 const LONG: (usize, usize) = (64 << 10, 2);
 
 impl HierComm {
-    /// Measures the network between the nodes. Collective.
+    /// Measures the network between the nodes, and chooses by that from now on. Collective.
     pub(super) fn measure_network(&self) -> Result<()> {
-        let nodes = self.placement.nodes();
-        if nodes == 1 {
-            return Ok(());
+        if self.placement.nodes() > 1 {
+            self.set_model(self.measured_network()?);
         }
+        Ok(())
+    }
+
+    /// What the network between the nodes costs, measured now. Collective; of two nodes or more.
+    pub(crate) fn measured_network(&self) -> Result<NetworkModel> {
+        let nodes = self.placement.nodes();
         let mut figures = [0.0_f64; 4];
         let place = self.ring.iter().position(|&node| node == self.here).unwrap_or(0);
         let next = (place + 1) % nodes;
@@ -107,8 +112,7 @@ impl HierComm {
         let own = figures;
         self.all_reduce_into(&own, &mut figures, Max)?;
         let line = |at: usize| Line { latency: figures[at].max(0.1), per_byte: figures[at + 1].max(1e-7) };
-        self.set_model(NetworkModel { shift: line(0), exchange: line(2) });
-        Ok(())
+        Ok(NetworkModel { shift: line(0), exchange: line(2) })
     }
 
     /// The least time of a round in which this node sends to `to` and receives from `from`, microseconds.

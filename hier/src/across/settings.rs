@@ -54,8 +54,23 @@ pub enum Cost {
     Measured,
 }
 
+/// The words of rank 0 by which a communicator was made, on all ranks: files as their texts, so that what is made of it when
+/// ranks have failed needs neither the files nor the environment of a rank that has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Words {
+    rules: String,
+    algorithms: String,
+    trees: String,
+    /// `measured`, or nothing.
+    network: String,
+    /// The texts of the file of switches and of the table; empty without one.
+    topology: String,
+    table: String,
+}
+
 /// What all ranks have agreed on.
 pub(super) struct Agreed {
+    pub words: Words,
     pub rules: ClusterRules,
     /// None if it is to be measured.
     pub network: Option<NetworkModel>,
@@ -63,9 +78,8 @@ pub(super) struct Agreed {
     pub trees: TreeRules,
     /// What the table says of calls across nodes.
     pub table: Option<NetworkTable>,
-    /// The hosts of all ranks, and the file's text; empty without one.
+    /// The hosts of all ranks.
     hosts: Vec<String>,
-    topology: String,
 }
 
 /// What each rank tells the others: texts, parted by a byte that is in none of them.
@@ -87,36 +101,31 @@ impl ClusterSettings {
         Self { nodes: Settings::default(), rules, algorithms, trees, topology, network, table }
     }
 
-    /// Tells the others, and hears from them. Collective. A file that rank 0 cannot read is an error on all ranks.
-    pub(super) fn agree(&self, transport: &dyn Transport) -> Result<Agreed> {
+    /// Tells the others, and hears from them; `known` is what was agreed on before. Collective. A file that rank 0 cannot read is an
+    /// error on all ranks.
+    pub(super) fn agree(&self, transport: &dyn Transport, known: Option<&Words>) -> Result<Agreed> {
         let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let (topology, fault) = match &self.topology {
-            Some(path) if transport.rank() == 0 => match std::fs::read_to_string(path) {
-                Ok(text) => (text, String::new()),
-                Err(error) => (String::new(), format!("{}: {error}", path.display())),
-            },
-            _ => (String::new(), String::new()),
+        let own = match known {
+            _ if transport.rank() > 0 => Ok(Words::default()),
+            Some(words) => Ok(words.clone()),
+            None => self.read(),
         };
-        let asked = if transport.rank() == 0 { &self.table } else { &Asked::BuiltIn };
-        let (table, fault_of_table) = match table::found(asked) {
-            Ok(table) => (table.map(|table| table.to_toml()).unwrap_or_default(), String::new()),
-            Err(error) => (String::new(), error.to_string()),
-        };
-        let network = if self.network == Cost::Measured { "measured" } else { "" }.to_owned();
-        let texts = [&self.rules, &self.algorithms, &self.trees, &network, &topology, &fault, &table, &fault_of_table];
-        let own = std::iter::once(&host).chain(texts).map(|text| text.replace(PART, "")).collect::<Vec<_>>();
+        let mut texts = vec![host];
+        match own {
+            Ok(words) => texts.extend(words.into_texts()),
+            Err(Error::Topology { why }) => texts.extend([TOPOLOGY.to_owned(), why]),
+            Err(error) => texts.extend([table::VARIABLE.to_owned(), error.to_string()]),
+        }
+        let own: Vec<String> = texts.iter().map(|text| text.replace(PART, "")).collect();
         let all = all_gather(transport, own.join(&PART.to_string()).as_bytes(), None)?;
         let all: Vec<String> = all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
-        let mut first = all.first().map_or("", String::as_str).split(PART).skip(1);
-        let [rules, algorithms, trees, network, topology, fault, table, fault_of_table] =
-            [(); 8].map(|()| first.next().unwrap_or_default().to_owned());
-        if !fault.is_empty() {
-            return Err(Error::Topology { why: fault });
-        }
-        if !fault_of_table.is_empty() {
-            return Err(Error::Table { why: fault_of_table });
-        }
-        let table = match table.as_str() {
+        let first: Vec<&str> = all.first().map_or("", String::as_str).split(PART).skip(1).collect();
+        let words = match first[..] {
+            [TOPOLOGY, why] => return Err(Error::Topology { why: why.to_owned() }),
+            [_, why] => return Err(Error::Table { why: why.to_owned() }),
+            _ => Words::from_texts(&first),
+        };
+        let table = match words.table.as_str() {
             "" => None,
             text => Some(Table::from_toml(text).map_err(|flaw| Error::Table { why: flaw.to_string() })?),
         };
@@ -125,11 +134,11 @@ impl ClusterSettings {
             Some(tuning) => tuning,
             None => {
                 let mut tuning = table.as_ref().map_or(Ok(Tuning::default()), Table::tuning)?;
-                tuning.force(&algorithms)?;
+                tuning.force(&words.algorithms)?;
                 tuning
             }
         };
-        let trees = match (trees.as_str(), &table) {
+        let trees = match (words.trees.as_str(), &table) {
             ("", None) => TreeRules::default(),
             ("", Some(table)) => table.trees.clone(),
             (text, _) => text.parse()?,
@@ -137,22 +146,100 @@ impl ClusterSettings {
         let table = table.and_then(|table| table.network);
         let network = match self.network {
             Cost::Given(model) => Some(model),
-            _ if network == "measured" => None,
+            _ if words.network == "measured" => None,
             _ => Some(NetworkModel::default()),
         };
-        Ok(Agreed { rules: rules.parse()?, network, tuning, trees, table, hosts, topology })
+        Ok(Agreed { rules: words.rules.parse()?, words, network, tuning, trees, table, hosts })
+    }
+
+    /// What this rank says, should it be the first: files are read.
+    fn read(&self) -> Result<Words> {
+        let topology = match &self.topology {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| Error::Topology { why: format!("{}: {error}", path.display()) })?,
+            None => String::new(),
+        };
+        let table = table::found(&self.table).map_err(|error| Error::Table { why: error.to_string() })?;
+        Ok(Words {
+            rules: self.rules.clone(),
+            algorithms: self.algorithms.clone(),
+            trees: self.trees.clone(),
+            network: if self.network == Cost::Measured { "measured" } else { "" }.to_owned(),
+            topology,
+            table: table.map(|table| table.to_toml()).unwrap_or_default(),
+        })
+    }
+}
+
+impl Words {
+    fn into_texts(self) -> [String; 6] {
+        [self.rules, self.algorithms, self.trees, self.network, self.topology, self.table]
+    }
+
+    fn from_texts(texts: &[&str]) -> Self {
+        let mut texts = texts.iter().map(|&text| text.to_owned());
+        let [rules, algorithms, trees, network, topology, table] = [(); 6].map(|()| texts.next().unwrap_or_default());
+        Self { rules, algorithms, trees, network, topology, table }
     }
 }
 
 impl Agreed {
     /// The order of the nodes in rings: depth first through the switches, where they are known.
     pub fn ring(&self, placement: &Placement) -> Result<Arc<[usize]>> {
-        if self.topology.is_empty() {
+        if self.words.topology.is_empty() {
             return Ok((0..placement.nodes()).collect());
         }
         let wrong = |error: topo::cluster::Error| Error::Topology { why: error.to_string() };
-        let cluster = topo::Cluster::from_topology_conf(&self.topology).map_err(wrong)?;
+        let cluster = topo::Cluster::from_topology_conf(&self.words.topology).map_err(wrong)?;
         let hosts: Vec<&String> = (0..placement.nodes()).map(|node| &self.hosts[placement.members(node)[0]]).collect();
         Ok(cluster.order_of(&hosts).map_err(wrong)?.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::local::{Behaviour, LocalTransport};
+
+    /// What two ranks agree on, each with settings of its own.
+    fn agreed(settings: [&ClusterSettings; 2], known: Option<&Words>) -> [Result<Words>; 2] {
+        let transports = LocalTransport::group(2, Behaviour::default());
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> = transports
+                .into_iter()
+                .zip(settings)
+                .map(|(transport, settings)| {
+                    scope.spawn(move || settings.agree(&transport, known).map(|agreed| agreed.words))
+                })
+                .collect();
+            let words: Vec<_> = ranks.into_iter().map(|rank| rank.join().unwrap()).collect();
+            words.try_into().unwrap()
+        })
+    }
+
+    #[test]
+    fn rank_0_counts_and_its_files_are_not_needed_twice() {
+        let path = std::env::temp_dir().join(format!("phalanx-switches-{}", std::process::id()));
+        std::fs::write(&path, "SwitchName=s Nodes=a,b\n").unwrap();
+        let rules = "allreduce:ring".to_owned();
+        let first = ClusterSettings { rules, topology: Some(path.clone()), ..ClusterSettings::default() };
+        let other = ClusterSettings { rules: "nonsense".to_owned(), ..ClusterSettings::default() };
+        let [one, two] = agreed([&first, &other], None).map(Result::unwrap);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(one, two);
+        assert_eq!((one.rules.as_str(), one.topology.as_str()), ("allreduce:ring", "SwitchName=s Nodes=a,b\n"));
+        // Ranks that had other words, and have neither the file nor the variables of the first.
+        for again in agreed([&other, &first], Some(&one)) {
+            assert_eq!(again.unwrap(), one);
+        }
+        for missing in agreed([&first, &other], None) {
+            assert!(matches!(missing, Err(Error::Topology { why }) if why.contains("phalanx-switches")));
+        }
+    }
+
+    #[test]
+    fn words_are_texts() {
+        let texts = ["a", "", "c", "d", "e", "f"];
+        assert_eq!(Words::from_texts(&texts).into_texts(), texts);
     }
 }

@@ -8,22 +8,28 @@ use crate::transport::{self, Transport};
 
 impl HierComm {
     /// The ranks that MPI knows to have failed, ascending; where it tells none of that, none. Not collective.
-    #[must_use]
-    pub fn failed_ranks(&self) -> Vec<usize> {
-        self.network().transport.failed()
+    ///
+    /// # Errors
+    /// [`shm_core::Error::Busy`], from an operator that is at work in a call of this communicator.
+    pub fn failed_ranks(&self) -> Result<Vec<usize>> {
+        Ok(self.reach()?.transport.failed())
     }
 
     /// Ends this communicator on all ranks: pending and later calls return an error. For a rank that has heard of a failure
     /// elsewhere, in another communicator, while others of this one may wait for it here. Not collective; where MPI cannot go on
     /// without a rank that has failed, the other nodes hear of it as of any error.
-    pub fn revoke(&self) {
-        let failed = self.failed_ranks().first().copied();
-        self.break_off(failed);
+    ///
+    /// # Errors
+    /// [`shm_core::Error::Busy`], from an operator that is at work in a call of this communicator: nothing has ended.
+    pub fn revoke(&self) -> Result<()> {
+        let failed = self.failed_ranks()?.first().copied();
+        self.break_off(self.rank, failed);
         self.network().transport.revoke();
+        Ok(())
     }
 
-    /// A communicator of the ranks that live, in the same order, made as this one was; this one cannot be used further. Calls
-    /// that others are in yet return an error, so that they can come here.
+    /// A communicator of the ranks that live, in the same order, made as this one was, by what rank 0 said then. This one cannot
+    /// be used further. Calls that others are in yet return an error, so that they can come here.
     ///
     /// When ranks fail in the midst of it the others try again, without them. What was [split](HierComm::split) from this
     /// communicator is not mended: split the new one. Keep other communicators with the failed rank's node until then, or drop them.
@@ -42,12 +48,12 @@ impl HierComm {
     /// Bland, Bouteiller, Herault, Bosilca, Dongarra, "Post-failure recovery of MPI communication capability" (2013). The
     /// agreement at the end, on the node's memory too, is made here: no rank returns with a communicator that another does not have.
     pub fn shrink(&self) -> Result<Self> {
-        self.network().transport.ready()?;
+        self.reach()?.transport.ready()?;
         if !self.network().transport.recovers() {
             let (rank, library) = (self.rank, self.describe_network());
             return Err(transport::Error::NoRecovery { rank, library }.into());
         }
-        self.revoke();
+        self.revoke()?;
         let (mut council, mut ranks) = self.network().transport.shrink()?;
         loop {
             let made = self.remade(council.as_ref(), &ranks);
@@ -70,7 +76,7 @@ impl HierComm {
     /// A communicator over a duplicate of `council`, whose members are `ranks` of this one.
     fn remade(&self, council: &dyn Transport, ranks: &[usize]) -> Result<Self> {
         let all: Vec<usize> = (0..council.size()).collect();
-        Self::over(council.subset(&all)?, &self.settings_for(ranks))
+        Self::over_by(council.subset(&all)?, &self.settings_for(ranks), Some(&self.words))
     }
 
     /// How this communicator was made, for some of its ranks.

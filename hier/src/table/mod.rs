@@ -58,6 +58,7 @@ pub use machine::Fingerprint;
 pub use network::{NetworkBand, NetworkRule, NetworkTable};
 pub use read::Flaw;
 pub(crate) use write::bare;
+pub use write::with_network;
 
 use shm_core::select::Rule;
 use shm_core::{Error, Tuning};

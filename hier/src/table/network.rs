@@ -35,6 +35,8 @@ pub struct NetworkBand {
     pub take: String,
     /// What they mean.
     pub rule: Rule,
+    /// A remark for the one who reads the file. It is written, and not read.
+    pub remark: String,
 }
 
 impl NetworkTable {

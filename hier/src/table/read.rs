@@ -206,7 +206,8 @@ fn network(form: file::Network) -> Piece<NetworkTable> {
             let text = format!("{what}:{}", row.take.as_ref());
             let parsed: ClusterRules =
                 text.parse().map_err(|error: crate::across::Error| (row.take.span(), error.to_string()))?;
-            bands.push(NetworkBand { from: bytes(&row.from)?, take: row.take.as_ref().clone(), rule: parsed.of(what) });
+            let (from, take, remark) = (bytes(&row.from)?, row.take.as_ref().clone(), String::new());
+            bands.push(NetworkBand { from, take, rule: parsed.of(what), remark });
         }
         if bands.first().is_none_or(|band| band.from != 0) || !bands.is_sorted_by(|a, b| a.from < b.from) {
             return Err((rule.collective.span(), "the sizes of bands must rise, from 0 bytes on".to_owned()));

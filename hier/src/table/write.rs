@@ -107,12 +107,15 @@ fn row(what: Collective, band: &Band) -> String {
     }
 }
 
+/// The line above the part on the network.
+const NETWORK_HEAD: &str =
+    "# Across nodes; taken on so many nodes with so many ranks each. Rows as in PHALANX_CLUSTER.";
+
 fn write_network(text: &mut String, network: &NetworkTable) {
     let line = |line: Line| format!("{{ latency_us = {:?}, us_per_kib = {:?} }}", line.latency, line.per_byte * 1024.0);
     let _ = write!(
         text,
-        "\n# Across nodes; taken on so many nodes with so many ranks each. Rows as in PHALANX_CLUSTER.\n[network]\n\
-         nodes = {}\nranks_a_node = {}\nshift = {}\nexchange = {}\n",
+        "\n{NETWORK_HEAD}\n[network]\nnodes = {}\nranks_a_node = {}\nshift = {}\nexchange = {}\n",
         network.nodes,
         network.ranks_a_node,
         line(network.model.shift),
@@ -121,10 +124,35 @@ fn write_network(text: &mut String, network: &NetworkTable) {
     for rule in &network.rules {
         let _ = write!(text, "\n[[network.rules]]\ncollective = \"{}\"\nladder = [\n", rule.what);
         for band in &rule.bands {
-            let _ = writeln!(text, "  {{ from = {}, take = {} }},", size(band.from), quoted(&band.take));
+            let remark = match band.remark.as_str() {
+                "" => String::new(),
+                remark => format!("  # {}", remark.replace('\n', " ")),
+            };
+            let _ = writeln!(text, "  {{ from = {}, take = {} }},{remark}", size(band.from), quoted(&band.take));
         }
         text.push_str("]\n");
     }
+}
+
+/// The text of a table with another part on the network: all the rest stays as it is, remarks of people included.
+#[must_use]
+pub fn with_network(table: &str, network: &NetworkTable) -> String {
+    let mut text = String::new();
+    let mut keeps = true;
+    for line in table.lines() {
+        if line.trim_start().starts_with('[') {
+            let name = line.trim_matches(|character: char| character.is_whitespace() || character == '[');
+            keeps = !(name.starts_with("network]") || name.starts_with("network."));
+        }
+        if keeps && line.trim() != NETWORK_HEAD {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    write_network(&mut text, network);
+    text
 }
 
 /// A number of bytes, or never.

@@ -12,8 +12,10 @@
 //! | `measure` | times on a communicator |
 //! | `ledger` | finished measurements on disk, from which an interrupted run goes on |
 //! | `explain` | the findings as a table, and as text |
+//! | `cluster` | the same across nodes |
 
 mod candidate;
+pub mod cluster;
 mod explain;
 mod figures;
 mod ledger;

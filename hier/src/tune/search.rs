@@ -207,7 +207,7 @@ impl<T: Times> Search<'_, T> {
 
 /// Which one to take, and why: the first (that of the built-in table), unless another wins by more than the spread; then the
 /// one of the size below, unless the fastest wins over that too.
-fn choose(figures: &[Figures], before: Option<usize>) -> (usize, String) {
+pub(super) fn choose(figures: &[Figures], before: Option<usize>) -> (usize, String) {
     let fastest = (0..figures.len()).min_by(|&a, &b| figures[a].median().total_cmp(&figures[b].median())).unwrap_or(0);
     if fastest == 0 {
         return (0, "built in, and fastest".to_owned());

@@ -123,7 +123,7 @@ fn answers_to_long_messages() {
 }
 
 #[test]
-#[ignore = "takes 9 GiB and minutes"]
+#[ignore = "takes 15 GiB and a minute"]
 fn answers_to_more_elements_than_an_int_counts() {
     each(|library| well(library, Hosts::Cluster(2, 1, "block"), &[], &["octets"]));
 }

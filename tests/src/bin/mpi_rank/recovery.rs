@@ -27,6 +27,10 @@ pub fn run(world: &SimpleCommunicator, elements: usize, nodes: &str, ends: &[Str
         let numbers = nodes.split(',').map(|number| number.parse().expect("a node's number")).collect();
         settings.nodes = Settings { nodes: Nodes::Given(numbers), ..Settings::default() };
     }
+    // Only the first rank knows the rules: they are those of all, and stay so when it has failed.
+    if hier::transport::Transport::rank(&transport) == 0 {
+        settings.rules = "allreduce:circulant".to_owned();
+    }
     let mut comm = Communicator::over(Box::new(transport), &settings).expect("a communicator");
     let own = comm.rank();
     // The world's ranks that live, by rank.
@@ -45,6 +49,8 @@ pub fn run(world: &SimpleCommunicator, elements: usize, nodes: &str, ends: &[Str
         drop(comm);
         comm = next;
         assert_eq!((comm.size(), Some(&own)), (alive.len(), alive.get(comm.rank())));
+        let how = comm.explain(hier::Collective::Allreduce, 8);
+        assert!(comm.placement().nodes() == 1 || how.starts_with("circulant"), "other rules: {how}");
         let mut here = vec![0_usize; alive.len()];
         here[comm.rank()] = own;
         comm.all_reduce_in_place(&mut here, Sum).expect("an allreduce");
@@ -108,6 +114,7 @@ fn end(how: &str) -> ! {
         "kill" => raise(Signal::SIGKILL).expect("a signal"),
         "abort" => {}
         "exit" => std::process::exit(0),
+        "status" => std::process::exit(3),
         other => panic!("{other} is no way to end"),
     }
     std::process::abort()
