@@ -76,7 +76,7 @@ typedef bool same_function(const void *one, const void *other, size_t index);
         case MAX: c = a > b ? a : b; break;                                                                                   \
         case MIN: c = a < b ? a : b; break;                                                                                   \
         case SUM: c = (type)(a + b); break;                                                                                   \
-        case PROD: c = a, c *= b; break;                                                                                      \
+        case PROD: c = (type)(1L * a * b); break;                                                                             \
         case LAND: c = a && b; break;                                                                                         \
         case LOR: c = a || b; break;                                                                                          \
         case LXOR: c = !a != !b; break;                                                                                       \
@@ -147,7 +147,11 @@ INTEGERS(i32, int32_t)
 INTEGERS(u32, uint32_t)
 INTEGERS(i64, int64_t)
 INTEGERS(u64, uint64_t)
+/* Truths are not multiplied. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wint-in-bool-context"
 INTEGERS(truth, bool)
+#pragma GCC diagnostic pop
 REALS(f32, float)
 REALS(f64, double)
 REALS(fx, long double)
@@ -292,7 +296,9 @@ static void allowed(const struct type *t, enum operation o, size_t count, int ro
     if (rank == root) compare(t, o, count, "reduce");
 }
 
-/* A pair that the standard does not allow: what the library says to it is said here too. */
+/* A pair that the standard does not allow: what the library says to it is said here too. All that differ are listed. */
+static int different;
+
 static void not_allowed(const struct type *t, enum operation o) {
     size_t count = 3, bytes = count * t->extent;
     /* MPICH lets these pass its own check, and then ends the job. */
@@ -301,9 +307,12 @@ static void not_allowed(const struct type *t, enum operation o) {
     for (size_t i = 0; i < count; i++) t->put(in, i, t->kind == COMPLEX ? SUM : o, rank);
     int theirs = PMPI_Allreduce(in, native, (int)count, t->type, operator_of(o), MPI_COMM_WORLD);
     int ours = MPI_Allreduce(in, out, (int)count, t->type, operator_of(o), MPI_COMM_WORLD);
-    CHECK(class_of(ours) == class_of(theirs), "allreduce of %s with MPI_%s: error class %d, the library's is %d", t->name,
-          operations[o].name, class_of(ours), class_of(theirs));
-    CHECK(memcmp(out, native, bytes) == 0, "allreduce of %s with MPI_%s: not what the library answers", t->name, operations[o].name);
+    answers++;
+    if (class_of(ours) == class_of(theirs) && memcmp(out, native, bytes) == 0) return;
+    different++;
+    if (rank == 0)
+        fprintf(stderr, "allreduce of %s with MPI_%s: error class %d, the library's is %d%s\n", t->name, operations[o].name,
+                class_of(ours), class_of(theirs), memcmp(out, native, bytes) ? "; another answer" : "");
 }
 
 static void broadcast(const struct type *t, size_t count, int root) {
@@ -334,6 +343,7 @@ int main(int argc, char **argv) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) broadcast(&types[t], counts[c], (int)(t + c) % ranks);
         broadcast(&types[t], MOST, (int)t % ranks);
     }
+    CHECK(different == 0, "%d pairs of type and operator differ from the library beneath", different);
     if (rank == 0) printf("%zu types\n", count_of_types);
     return finish();
 }

@@ -78,7 +78,7 @@ impl Library {
     }
 
     /// The path of one of its commands, where it is installed.
-    fn command(self, name: &str) -> Option<PathBuf> {
+    pub fn command(self, name: &str) -> Option<PathBuf> {
         match self.folder {
             Some(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
             None => find(&format!("{name}.{}", self.name)),
@@ -163,6 +163,11 @@ impl Library {
             mpirun.args(["--oversubscribe", "--bind-to", "none"]);
         }
         mpirun
+    }
+
+    /// Sets what its compilers need to be told.
+    pub fn prepare(self, compiler: &mut Command) {
+        self.set_root(compiler);
     }
 
     /// Intel's commands ask where they are.
