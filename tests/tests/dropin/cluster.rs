@@ -17,7 +17,17 @@ const REQUIRED: &str = "PHALANX_TEST_CLUSTER";
 fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str]) -> Option<Stats> {
     let stats = target().join("dropin-suite").join(format!("stats-cluster-{}.csv", std::process::id()));
     let mut job = command::bare(&root().join("scripts/cluster/run"));
-    job.args(["-q", "-n", &hosts.to_string(), "--slots", &slots.to_string(), "-r", "1gbit", "--mpi", &library.on_cluster()]);
+    job.args([
+        "-q",
+        "-n",
+        &hosts.to_string(),
+        "--slots",
+        &slots.to_string(),
+        "-r",
+        "1gbit",
+        "--mpi",
+        &library.on_cluster(),
+    ]);
     // The drop-in stands before the shims of the cluster.
     let options = match library.family {
         Family::OpenMpi => "-x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS",
@@ -25,7 +35,10 @@ fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str])
     };
     job.args(["--", "sh", "-c", &format!(r#"exec mpirun {options} "$@""#), "sh"]);
     job.arg(programs::folder(library).join(name)).args(words);
-    job.env("DROPIN", programs::preloaded()).env("STATS", &stats).env("CARGO_TARGET_DIR", target()).env("SUITE_SECONDS", "100");
+    job.env("DROPIN", programs::preloaded())
+        .env("STATS", &stats)
+        .env("CARGO_TARGET_DIR", target())
+        .env("SUITE_SECONDS", "100");
     job.current_dir(root());
     let ended = command::run(&mut job, Duration::from_secs(140));
     if ended.status.code() == Some(FORBIDDEN) {
@@ -33,7 +46,10 @@ fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str])
         return None;
     }
     let expected = format!("ok {name}: {} ranks, ", hosts * slots);
-    assert!(ended.status.success() && ended.stdout.contains(&expected), "{library:?}, {hosts} x {slots}, {name}: {ended:?}");
+    assert!(
+        ended.status.success() && ended.stdout.contains(&expected),
+        "{library:?}, {hosts} x {slots}, {name}: {ended:?}"
+    );
     let text = std::fs::read_to_string(&stats).unwrap_or_else(|error| panic!("no statistics ({error}): {ended:?}"));
     let _ = std::fs::remove_file(&stats);
     Some(Stats::from_csv(&text).unwrap_or_else(|line| panic!("{line:?} in the statistics")))
@@ -45,8 +61,17 @@ fn programs_get_the_right_answers_on_a_cluster() {
         let mut list: Vec<(usize, usize, &str, &[&str])> =
             vec![(2, 2, "isolation", &[]), (2, 1, "stress", &["3", "300", "20000"])];
         if full() {
-            list.extend([(2, 2, "communicators", &[][..]), (3, 2, "stress", &["4", "2000", "50000"]), (2, 2, "interleaved", &[])]);
-            list.extend([(2, 2, "types", &[][..]), (2, 2, "operators", &[]), (2, 2, "derived", &[]), (4, 1, "basics", &[])]);
+            list.extend([
+                (2, 2, "communicators", &[][..]),
+                (3, 2, "stress", &["4", "2000", "50000"]),
+                (2, 2, "interleaved", &[]),
+            ]);
+            list.extend([
+                (2, 2, "types", &[][..]),
+                (2, 2, "operators", &[]),
+                (2, 2, "derived", &[]),
+                (4, 1, "basics", &[]),
+            ]);
             list.extend([(2, 2, "threads", &["24"][..]), (2, 2, "churn", &["100"]), (2, 2, "errors", &[])]);
         }
         for (hosts, slots, name, words) in list {

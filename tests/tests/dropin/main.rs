@@ -71,7 +71,10 @@ fn programs_in_fortran_get_the_right_answers() {
     each(|library| {
         for program in programs::FORTRAN {
             if !programs::speaks_fortran(library) {
-                library::skip("PHALANX_TEST_MPI", &format!("no Fortran compiler of {}: apt-get install gfortran", library.name));
+                library::skip(
+                    "PHALANX_TEST_MPI",
+                    &format!("no Fortran compiler of {}: apt-get install gfortran", library.name),
+                );
                 return;
             }
             sizes(library).iter().for_each(|&ranks| well(library, ranks, program));
@@ -89,7 +92,12 @@ fn programs_get_the_right_answers_without_the_library() {
         for program in programs::C {
             for ranks in [1, 2] {
                 if ranks >= program.least {
-                    Job::new(library, program.name).native().ranks(ranks).words(program.words).run().succeeded(program.name, ranks);
+                    Job::new(library, program.name)
+                        .native()
+                        .ranks(ranks)
+                        .words(program.words)
+                        .run()
+                        .succeeded(program.name, ranks);
                 }
             }
         }

@@ -10,7 +10,8 @@ use crate::{each, programs};
 #[test]
 fn programs_without_mpi_do_not_notice() {
     each(|_| {
-        let commands: [&[&str]; 3] = [&["true"], &["sh", "-c", "echo one; ls / >/dev/null"], &["python3", "-c", "print('two')"]];
+        let commands: [&[&str]; 3] =
+            [&["true"], &["sh", "-c", "echo one; ls / >/dev/null"], &["python3", "-c", "print('two')"]];
         for words in commands {
             let run = |preload: bool| {
                 let mut command = Command::new(words[0]);

@@ -53,8 +53,7 @@ pub const C: &[Program] = &[
 ];
 
 /// Those in Fortran.
-pub const FORTRAN: &[Program] =
-    &[program("mpifh", 20.0), program("usempi", 60.0), program("usempif08", 40.0)];
+pub const FORTRAN: &[Program] = &[program("mpifh", 20.0), program("usempi", 60.0), program("usempif08", 40.0)];
 
 impl Program {
     /// Looks at what the library counted.
@@ -71,7 +70,11 @@ impl Program {
             // Programs with nothing but the calls of their end count as such.
             let calls = stats.of(collective);
             let made = calls.calls + calls.handed;
-            assert!(calls.calls > 0 || (self.share == 0.0 && made < 3 * 8), "{}: no {collective} was taken over: {stats:?}", self.name);
+            assert!(
+                calls.calls > 0 || (self.share == 0.0 && made < 3 * 8),
+                "{}: no {collective} was taken over: {stats:?}",
+                self.name
+            );
         }
         let share = 100.0 * stats.calls() as f64 / (stats.calls() + stats.handed()).max(1) as f64;
         assert!(share >= self.share, "{}: {share:.1} % were taken over, not {} %: {stats:?}", self.name, self.share);
@@ -152,7 +155,7 @@ impl Compilation {
         }
         let mut command = Command::new(&self.compiler);
         command.args(["-O1", "-w", "-o"]).arg(&self.product).arg(&self.source).args(self.options);
-        library.prepare(&mut command);
+        library.set_root(&mut command);
         let done = command.output().unwrap_or_else(|error| panic!("{}: {error}", self.compiler.display()));
         assert!(done.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&done.stderr));
     }
@@ -174,7 +177,11 @@ pub fn preloaded() -> &'static Path {
 fn build() -> PathBuf {
     let folder = target().join("dropin-debug");
     let mut build = phalanx_tests::command::bare(&root().join("scripts/dropin"));
-    build.args(["--debug", "--into"]).arg(&folder).env("CARGO_TARGET_DIR", target()).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    build
+        .args(["--debug", "--into"])
+        .arg(&folder)
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_PROFILE_DEV_DEBUG", "0");
     let done = build.output().expect("scripts/dropin starts");
     assert!(done.status.success(), "the library does not build:\n{}", String::from_utf8_lossy(&done.stderr));
     folder

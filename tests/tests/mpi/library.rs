@@ -165,13 +165,8 @@ impl Library {
         mpirun
     }
 
-    /// Sets what its compilers need to be told.
-    pub fn prepare(self, compiler: &mut Command) {
-        self.set_root(compiler);
-    }
-
     /// Intel's commands ask where they are.
-    fn set_root(self, command: &mut Command) {
+    pub fn set_root(self, command: &mut Command) {
         if let (Family::Intel, Some(commands)) = (self.family, self.folder) {
             command.env("I_MPI_ROOT", commands.parent().unwrap_or(commands));
         }
