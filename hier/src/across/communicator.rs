@@ -334,6 +334,16 @@ impl HierComm {
         };
         let transport = self.network().transport.subset(&members).map_err(Error::from);
         let transport = self.settle(transport)?;
+        self.part(&members, node, transport).map(Some)
+    }
+
+    /// The communicator of some ranks of this one, over their node's and between nodes, both of which were made for it.
+    pub(super) fn part(
+        &self,
+        members: &[usize],
+        node: shm_core::Communicator,
+        transport: Box<dyn Transport>,
+    ) -> Result<Self> {
         let labels: Vec<usize> = members.iter().map(|&rank| self.placement.node_of(rank)).collect();
         let placement = Arc::new(Placement::new(&labels));
         // The ring goes round the nodes that are left, in the order in which it went before.
@@ -354,12 +364,12 @@ impl HierComm {
             world,
             hosts,
             rules: self.rules.clone(),
-            settings: Arc::new(self.settings_for(&members)),
+            settings: Arc::new(self.settings_for(members)),
             words: Arc::clone(&self.words),
         })?;
         part.set_model(self.model.get());
         (part.table, part.strict) = (self.table.clone(), self.strict);
-        Ok(Some(part))
+        Ok(part)
     }
 
     /// The same group with calls of its own.

@@ -9,6 +9,7 @@
 //! | file | what |
 //! |---|---|
 //! | `communicator` | the communicator: made, divided, duplicated, ended |
+//! | `group` | communicators that their members make among themselves |
 //! | `allreduce`, `rooted` | the collectives |
 //! | `settings` | how it is made, and how ranks agree on that; `PHALANX_TOPOLOGY` |
 //! | `one_sided` | the allreduce in which nodes read and write each other's memory |
@@ -28,6 +29,7 @@ mod communicator;
 mod cut;
 mod error;
 mod flight;
+mod group;
 mod model;
 mod network;
 mod one_sided;
@@ -39,6 +41,7 @@ mod shrink;
 
 pub use communicator::HierComm;
 pub use error::{Error, Result};
+pub use group::Opening;
 pub use model::{Line, NetworkModel};
 pub use rooted::HierProcess;
 pub use rules::{Choice, ClusterRules, Rule, Setting, Slice};

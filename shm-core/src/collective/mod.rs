@@ -3,6 +3,7 @@
 mod allreduce;
 mod barrier;
 mod broadcast;
+mod group;
 mod leaders;
 mod process;
 mod reduce;

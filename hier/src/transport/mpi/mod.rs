@@ -1,6 +1,7 @@
 //! Messages over MPI.
 
 mod calls;
+mod quiet;
 mod recovery;
 mod start;
 mod window;
@@ -18,6 +19,7 @@ use super::parts::{LONGEST_WHOLE, parts};
 use super::slots::{Request, Slots};
 use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
 use calls::{Arrived, Failure};
+pub use quiet::QuietTransport;
 use recovery::{Loss, Recovery};
 pub use start::ThreadLevel;
 

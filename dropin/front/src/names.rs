@@ -1,0 +1,102 @@
+//! The names that lead elsewhere.
+
+use std::ffi::CStr;
+use std::mem::transmute;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::join;
+
+/// A word of an argument: an integer, a pointer or a handle, whose upper half may be anything where the type is narrower.
+type Word = usize;
+
+/// Where a name leads; nothing before the first call.
+pub(crate) struct Name {
+    pub name: &'static CStr,
+    pub target: AtomicPtr<()>,
+}
+
+impl Name {
+    #[inline(always)]
+    fn target(&self) -> *mut () {
+        let target = self.target.load(Ordering::Acquire);
+        if target.is_null() { self.find() } else { target }
+    }
+
+    #[cold]
+    fn find(&self) -> *mut () {
+        join::join();
+        let target = self.target.load(Ordering::Acquire);
+        if target.is_null() { join::find_late(self.name) } else { target }
+    }
+}
+
+macro_rules! names {
+    ($($symbol:ident($($argument:ident)*);)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Place { $($symbol,)* }
+
+        /// All of them.
+        pub(crate) static NAMES: [Name; [$(stringify!($symbol)),*].len()] = [$(Name {
+            name: match CStr::from_bytes_with_nul(concat!(stringify!($symbol), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            target: AtomicPtr::new(std::ptr::null_mut()),
+        },)*];
+
+        $(
+            #[unsafe(no_mangle)]
+            extern "C" fn $symbol($($argument: Word),*) -> Word {
+                let target = NAMES[Place::$symbol as usize].target();
+                // SAFETY: the target is a function of this name, whose arguments are as many words, passed in the same places whatever
+                // they mean; its result, if it has one, is a word or less.
+                let target = unsafe { transmute::<*mut (), extern "C" fn($(words!($argument)),*) -> Word>(target) };
+                target($($argument),*)
+            }
+        )*
+    };
+}
+
+macro_rules! words {
+    ($argument:ident) => {
+        Word
+    };
+}
+
+// C, and the spellings of Fortran's compilers; ompi_*_f is what Open MPI's mpi_f08 calls, mpi_*_f08_ are MPICH's procedures that do not
+// come through C.
+names! {
+    MPI_Init(a b);
+    MPI_Init_thread(a b c d);
+    MPI_Finalize();
+    MPI_Comm_create_from_group(a b c d e);
+    MPI_Alloc_mem(a b c);
+    MPI_Free_mem(a);
+    MPI_Barrier(a);
+    MPI_Bcast(a b c d e);
+    MPI_Bcast_c(a b c d e);
+    MPI_Reduce(a b c d e f g);
+    MPI_Reduce_c(a b c d e f g);
+    MPI_Allreduce(a b c d e f);
+    MPI_Allreduce_c(a b c d e f);
+
+    mpi_init_(a); mpi_init__(a); mpi_init(a); MPI_INIT(a); ompi_init_f(a);
+    mpi_init_thread_(a b c); mpi_init_thread__(a b c); mpi_init_thread(a b c); MPI_INIT_THREAD(a b c); ompi_init_thread_f(a b c);
+    mpi_finalize_(a); mpi_finalize__(a); mpi_finalize(a); MPI_FINALIZE(a); ompi_finalize_f(a);
+    mpi_free_mem_(a b); mpi_free_mem__(a b); mpi_free_mem(a b); MPI_FREE_MEM(a b); ompi_free_mem_f(a b);
+    mpi_alloc_mem_(a b c d); mpi_alloc_mem__(a b c d); mpi_alloc_mem(a b c d); MPI_ALLOC_MEM(a b c d); ompi_alloc_mem_f(a b c d);
+    mpi_alloc_mem_cptr_(a b c d); mpi_alloc_mem_cptr__(a b c d); mpi_alloc_mem_cptr(a b c d); MPI_ALLOC_MEM_CPTR(a b c d);
+    ompi_alloc_mem_cptr_f(a b c d);
+    mpi_barrier_(a b); mpi_barrier__(a b); mpi_barrier(a b); MPI_BARRIER(a b); ompi_barrier_f(a b);
+    mpi_bcast_(a b c d e f); mpi_bcast__(a b c d e f); mpi_bcast(a b c d e f); MPI_BCAST(a b c d e f);
+    ompi_bcast_f(a b c d e f);
+    mpi_reduce_(a b c d e f g h); mpi_reduce__(a b c d e f g h); mpi_reduce(a b c d e f g h); MPI_REDUCE(a b c d e f g h);
+    ompi_reduce_f(a b c d e f g h);
+    mpi_allreduce_(a b c d e f g); mpi_allreduce__(a b c d e f g); mpi_allreduce(a b c d e f g); MPI_ALLREDUCE(a b c d e f g);
+    ompi_allreduce_f(a b c d e f g);
+
+    mpi_init_f08_(a);
+    mpi_init_thread_f08_(a b c);
+    mpi_finalize_f08_(a);
+    mpi_barrier_f08_(a b);
+}

@@ -1,0 +1,118 @@
+//! The functions behind ours: where a call goes that is handed on.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::transmute;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::Word;
+
+/// A name, as the front tells of it and as it is answered. The front's `Entry`.
+#[repr(C)]
+pub struct Entry {
+    name: *const c_char,
+    next: *mut c_void,
+    own: *mut c_void,
+}
+
+impl Entry {
+    /// The name.
+    pub fn name(&self) -> &str {
+        // SAFETY: the front's names are static strings of C.
+        unsafe { CStr::from_ptr(self.name) }.to_str().unwrap_or_default()
+    }
+
+    /// Answers with a function of the same arguments.
+    pub fn lead_to(&mut self, own: *const ()) {
+        self.own = own.cast_mut().cast();
+    }
+
+    /// Notes the function that comes next.
+    pub fn note(&self) {
+        let name = self.name();
+        if let Some(place) = NEXT.iter().find(|next| next.name == name) {
+            place.function.store(self.next, Ordering::Release);
+        }
+    }
+}
+
+/// A function behind ours.
+struct Next {
+    name: &'static str,
+    function: AtomicPtr<c_void>,
+}
+
+macro_rules! next {
+    ($($(#[$doc:meta])* $rust:ident = $symbol:ident($($argument:ident),*);)*) => {
+        #[allow(non_camel_case_types)]
+        enum Place { $($rust,)* }
+
+        static NEXT: [Next; [$(stringify!($rust)),*].len()] =
+            [$(Next { name: stringify!($symbol), function: AtomicPtr::new(std::ptr::null_mut()) },)*];
+
+        $(
+            $(#[$doc])*
+            pub fn $rust($($argument: Word),*) -> c_int {
+                let function = NEXT[Place::$rust as usize].function.load(Ordering::Acquire);
+                if function.is_null() {
+                    missing(stringify!($symbol));
+                }
+                // SAFETY: the library's function of this name, or that of a tool in front of it, takes so many words.
+                let function = unsafe { transmute::<*mut c_void, extern "C" fn($(next!(@word $argument)),*) -> c_int>(function) };
+                function($($argument),*)
+            }
+        )*
+    };
+    (@word $argument:ident) => { Word };
+}
+
+next! {
+    /// MPI_Init.
+    init = MPI_Init(argc, argv);
+    /// MPI_Init_thread.
+    init_thread = MPI_Init_thread(argc, argv, required, provided);
+    /// MPI_Finalize.
+    finalize = MPI_Finalize();
+    /// MPI_Comm_create_from_group.
+    comm_create_from_group = MPI_Comm_create_from_group(group, tag, info, handler, comm);
+    /// MPI_Alloc_mem.
+    alloc_mem = MPI_Alloc_mem(size, info, base);
+    /// MPI_Free_mem.
+    free_mem = MPI_Free_mem(base);
+    /// MPI_Barrier.
+    barrier = MPI_Barrier(comm);
+    /// MPI_Bcast.
+    bcast = MPI_Bcast(buffer, count, datatype, root, comm);
+    /// MPI_Reduce.
+    reduce = MPI_Reduce(send, recv, count, datatype, op, root, comm);
+    /// MPI_Allreduce.
+    allreduce = MPI_Allreduce(send, recv, count, datatype, op, comm);
+    /// MPI_Bcast with a count of eight bytes.
+    bcast_c = MPI_Bcast_c(buffer, count, datatype, root, comm);
+    /// MPI_Reduce with a count of eight bytes.
+    reduce_c = MPI_Reduce_c(send, recv, count, datatype, op, root, comm);
+    /// MPI_Allreduce with a count of eight bytes.
+    allreduce_c = MPI_Allreduce_c(send, recv, count, datatype, op, comm);
+    /// MPI_INIT of Fortran.
+    fortran_init = mpi_init_(code);
+    /// MPI_INIT_THREAD of Fortran.
+    fortran_init_thread = mpi_init_thread_(required, provided, code);
+    /// MPI_FINALIZE of Fortran.
+    fortran_finalize = mpi_finalize_(code);
+    /// MPI_FREE_MEM of Fortran.
+    fortran_free_mem = mpi_free_mem_(base, code);
+    /// MPI_ALLOC_MEM of Fortran.
+    fortran_alloc_mem = mpi_alloc_mem_(size, info, base, code);
+    /// MPI_Init of mpi_f08.
+    f08_init = mpi_init_f08_(code);
+    /// MPI_Init_thread of mpi_f08.
+    f08_init_thread = mpi_init_thread_f08_(required, provided, code);
+    /// MPI_Finalize of mpi_f08.
+    f08_finalize = mpi_finalize_f08_(code);
+}
+
+/// Ends the process: a function was called that the library does not have.
+#[cold]
+fn missing(name: &str) -> ! {
+    eprintln!("phalanx: {name} was called, but the MPI of this process does not have it");
+    std::process::abort();
+}

@@ -1,0 +1,22 @@
+//! MPI_Barrier (MPI 4.1, section 6.3).
+
+use std::ffi::c_int;
+
+use hier::Collective;
+use hier::across::Error;
+
+use super::Call;
+use crate::abi::{Word, next};
+
+/// MPI_Barrier.
+pub extern "C" fn barrier(comm: Word) -> c_int {
+    let call = Call { what: Collective::Barrier, comm };
+    call.run(
+        |_| Ok(((), 0)),
+        |comm, ()| match comm.single_node() {
+            Some(node) => node.barrier().map_err(Error::from),
+            None => comm.barrier(),
+        },
+        || next::barrier(comm),
+    )
+}

@@ -1,0 +1,161 @@
+//! MPI_Bcast (MPI 4.1, section 6.4): the bytes of the message's signature.
+//!
+//! Ranks may describe the same signature by different types and counts: so bytes are all that counts. A type whose data do not simply
+//! follow one another is packed by its owner; others need not know of it.
+
+use std::ffi::{c_int, c_void};
+
+use hier::across::Error;
+use hier::{Collective, HierComm};
+use mpi::ffi;
+
+use super::Call;
+use crate::abi::{self, Word, next};
+use crate::communicators::Group;
+use crate::stats::Reason;
+use crate::{life, types, verify};
+
+/// MPI_Bcast.
+pub extern "C" fn bcast(buffer: Word, count: Word, datatype: Word, root: Word, comm: Word) -> c_int {
+    let message = Message { buffer, count: abi::int(count) as isize, datatype, root: abi::int(root) as isize };
+    broadcast(&message, comm, || next::bcast(buffer, count, datatype, root, comm))
+}
+
+/// MPI_Bcast_c.
+pub extern "C" fn bcast_c(buffer: Word, count: Word, datatype: Word, root: Word, comm: Word) -> c_int {
+    let message = Message { buffer, count: count.cast_signed(), datatype, root: abi::int(root) as isize };
+    broadcast(&message, comm, || next::bcast_c(buffer, count, datatype, root, comm))
+}
+
+#[inline]
+fn broadcast(message: &Message, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
+    let call = Call { what: Collective::Broadcast, comm };
+    call.run(
+        |group| message.plan(group),
+        |ours, (bytes, is_plain)| {
+            if life::settings().verify {
+                return verify::broadcast(message, bytes, comm, ours, || message.carry_out(ours, bytes, is_plain));
+            }
+            message.carry_out(ours, bytes, is_plain)
+        },
+        hand_on,
+    )
+}
+
+/// The arguments of a broadcast.
+pub struct Message {
+    pub buffer: Word,
+    pub count: isize,
+    pub datatype: Word,
+    pub root: isize,
+}
+
+impl Message {
+    /// The bytes of the signature, and whether they lie in the buffer as they are sent.
+    #[inline]
+    fn plan(&self, group: &Group) -> Result<((usize, bool), usize), (Reason, usize)> {
+        let wrong = (Reason::Argument, 0);
+        let count = usize::try_from(self.count).map_err(|_| wrong)?;
+        if abi::is_no_datatype(self.datatype) || self.root < 0 || self.root >= group.ranks as isize {
+            return Err(wrong);
+        }
+        let of = types::find(self.datatype).ok_or(wrong)?;
+        let bytes = count.checked_mul(of.size).ok_or(wrong)?;
+        if bytes == 0 {
+            return Err((Reason::Empty, 0));
+        }
+        if of.is_plain && self.buffer == 0 {
+            return Err((Reason::Argument, bytes));
+        }
+        Ok(((bytes, of.is_plain), bytes))
+    }
+
+    /// Broadcasts.
+    fn carry_out(&self, comm: &HierComm, bytes: usize, is_plain: bool) -> Result<(), Error> {
+        if is_plain {
+            // SAFETY: by MPI's contract the buffer has so many elements, whose bytes are these, and is the call's alone.
+            let data = unsafe { std::slice::from_raw_parts_mut(self.buffer as *mut u8, bytes) };
+            return send(comm, self.root as usize, data);
+        }
+        let is_root = comm.rank() == self.root as usize;
+        let mut data = if is_root { self.packed(bytes) } else { vec![0; bytes] };
+        send(comm, self.root as usize, &mut data)?;
+        if !is_root {
+            self.unpack(&data);
+        }
+        Ok(())
+    }
+
+    /// The data of the buffer, one after the other.
+    pub fn packed(&self, bytes: usize) -> Vec<u8> {
+        pack(self.buffer as *const c_void, self.count as usize, self.datatype, bytes)
+    }
+
+    /// Puts the data in their places.
+    pub fn unpack(&self, data: &[u8]) {
+        unpack(data, self.buffer as *mut c_void, self.count as usize, self.datatype);
+    }
+}
+
+#[inline]
+fn send(comm: &HierComm, root: usize, data: &mut [u8]) -> Result<(), Error> {
+    match comm.single_node() {
+        Some(node) => node.process_at_rank(root).broadcast_into(data).map_err(Error::from),
+        None => comm.process_at_rank(root).broadcast_into(data),
+    }
+}
+
+/// Bytes that are packed by one call: its positions are integers of C.
+const PIECE: usize = 1 << 26;
+
+/// Pieces of a buffer of `count` elements: elements before it, and elements in it.
+fn pieces(count: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
+    let each = (PIECE / size.max(1)).max(1);
+    (0..count).step_by(each).map(move |at| (at, each.min(count - at)))
+}
+
+/// The data of `count` elements, `bytes` bytes, one after the other.
+pub fn pack(buffer: *const c_void, count: usize, datatype: Word, bytes: usize) -> Vec<u8> {
+    let mut data = vec![0_u8; bytes];
+    let Some(of) = types::find(datatype) else { return data };
+    for (at, len) in pieces(count, of.size) {
+        let from = buffer.cast::<u8>().wrapping_offset(at as isize * of.extent);
+        let into = &mut data[at * of.size..(at + len) * of.size];
+        let mut place = 0;
+        // SAFETY: by MPI's contract so many elements are at the buffer, and their data fill the piece.
+        let _ = unsafe {
+            ffi::PMPI_Pack(
+                from.cast(),
+                len as c_int,
+                abi::datatype(datatype),
+                into.as_mut_ptr().cast(),
+                into.len() as c_int,
+                &mut place,
+                types::quiet(),
+            )
+        };
+    }
+    data
+}
+
+/// Puts the data of `count` elements in their places.
+pub fn unpack(data: &[u8], buffer: *mut c_void, count: usize, datatype: Word) {
+    let Some(of) = types::find(datatype) else { return };
+    for (at, len) in pieces(count, of.size) {
+        let into = buffer.cast::<u8>().wrapping_offset(at as isize * of.extent);
+        let from = &data[at * of.size..(at + len) * of.size];
+        let mut place = 0;
+        // SAFETY: by MPI's contract so many elements may be written at the buffer.
+        let _ = unsafe {
+            ffi::PMPI_Unpack(
+                from.as_ptr().cast(),
+                from.len() as c_int,
+                &mut place,
+                into.cast(),
+                len as c_int,
+                abi::datatype(datatype),
+                types::quiet(),
+            )
+        };
+    }
+}

@@ -1,0 +1,150 @@
+//! The functions that programs call.
+//!
+//! Each looks, in this order, whether the communicator is taken over, whether the arguments are of a kind that is carried out here, and
+//! then carries the call out. What it looks at agrees on all ranks of a correct program; where an argument is plainly wrong the library gets
+//! the call, and says so through the program's error handler.
+
+mod allreduce;
+mod barrier;
+pub mod bcast;
+mod reduce;
+pub mod reduction;
+
+use std::ffi::c_int;
+use std::fmt::Display;
+use std::time::Instant;
+
+use hier::{Collective, HierComm};
+use mpi::ffi;
+
+use crate::abi::{self, Word, next};
+use crate::communicators::{self, Group};
+use crate::life;
+use crate::stats::{Key, Reason};
+
+pub use allreduce::{allreduce, allreduce_c};
+pub use barrier::barrier;
+pub use bcast::{bcast, bcast_c};
+pub use reduce::{reduce, reduce_c};
+
+/// MPI_Init.
+pub extern "C" fn init(argc: Word, argv: Word) -> c_int {
+    begun(next::init(argc, argv))
+}
+
+/// MPI_Init_thread.
+pub extern "C" fn init_thread(argc: Word, argv: Word, required: Word, provided: Word) -> c_int {
+    begun(next::init_thread(argc, argv, required, provided))
+}
+
+/// MPI_Finalize.
+pub extern "C" fn finalize() -> c_int {
+    life::end();
+    next::finalize()
+}
+
+/// MPI_Comm_create_from_group: communicators of sessions are the library's, since their ranks may not have a world.
+pub extern "C" fn comm_create_from_group(group: Word, tag: Word, info: Word, handler: Word, comm: Word) -> c_int {
+    let code = next::comm_create_from_group(group, tag, info, handler, comm);
+    if code == abi::SUCCESS && comm != 0 {
+        // SAFETY: MPI has just written a handle there.
+        let made = unsafe { (comm as *const ffi::MPI_Comm).read_unaligned() };
+        communicators::leave_alone(abi::word_of_comm(made), Reason::Foreign);
+    }
+    code
+}
+
+/// Notes that MPI has begun, if it has.
+pub fn begun(code: c_int) -> c_int {
+    if code == abi::SUCCESS {
+        life::begin();
+    }
+    code
+}
+
+/// A call on its way: to be carried out, or to be handed on.
+pub struct Call {
+    pub what: Collective,
+    pub comm: Word,
+}
+
+impl Call {
+    /// Carries the call out, or hands it on. `plan` looks at the arguments: how the call is carried out and how many bytes it is about; or
+    /// why it is handed on. `carry_out` does it.
+    #[inline]
+    fn run<P, E: Display>(
+        self,
+        plan: impl FnOnce(&Group) -> Result<(P, usize), (Reason, usize)>,
+        carry_out: impl FnOnce(&HierComm, P) -> Result<(), E>,
+        hand_on: impl FnOnce() -> c_int,
+    ) -> c_int {
+        if !life::is_ready(self.comm) {
+            return hand_on();
+        }
+        let Some(group) = communicators::find(self.comm) else { return hand_on() };
+        let counts = life::settings().stats;
+        let comm = match group.enter(self.comm, self.what) {
+            Ok(comm) => comm,
+            Err(reason) => {
+                let bytes = if counts { plan(group).map_or_else(|(_, bytes)| bytes, |(_, bytes)| bytes) } else { 0 };
+                return self.handed_on(group, reason, bytes, hand_on);
+            }
+        };
+        let (planned, bytes) = match plan(group) {
+            Ok(planned) => planned,
+            Err((reason, bytes)) => return self.handed_on(group, reason, bytes, hand_on),
+        };
+        let begin = counts.then(Instant::now);
+        let outcome = carry_out(comm, planned);
+        if let Some(begin) = begin {
+            self.note(group, comm, bytes, begin);
+        }
+        match outcome {
+            Ok(()) => abi::SUCCESS,
+            Err(error) => self.fail(comm.rank(), &error),
+        }
+    }
+
+    #[cold]
+    fn note(&self, group: &Group, comm: &HierComm, bytes: usize, begin: Instant) {
+        let seconds = begin.elapsed().as_secs_f64();
+        if let Ok(mut stats) = group.stats.lock() {
+            stats.note(Key::of(self.what, group.ranks, bytes), seconds, || match comm.single_node() {
+                Some(node) => node.explain(self.what, bytes).map(|how| how.to_string()).unwrap_or_default(),
+                None => comm.explain(self.what, bytes),
+            });
+        }
+    }
+
+    fn handed_on(&self, group: &Group, reason: Reason, bytes: usize, hand_on: impl FnOnce() -> c_int) -> c_int {
+        if !life::settings().stats {
+            return hand_on();
+        }
+        let begin = Instant::now();
+        let code = hand_on();
+        let seconds = begin.elapsed().as_secs_f64();
+        if let Ok(mut stats) = group.stats.lock() {
+            stats.note_handed(Key::of(self.what, group.ranks, bytes), seconds, reason);
+        }
+        code
+    }
+
+    /// Tells of an error: on standard error, and to the program's error handler, which may end the job.
+    #[cold]
+    fn fail(&self, rank: usize, error: &dyn Display) -> c_int {
+        eprintln!("phalanx: rank {rank}: {} failed: {error}", name(self.what));
+        // SAFETY: a communicator that the library knows.
+        let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
+        abi::ERR_OTHER
+    }
+}
+
+/// MPI's name.
+pub fn name(what: Collective) -> &'static str {
+    match what {
+        Collective::Barrier => "MPI_Barrier",
+        Collective::Broadcast => "MPI_Bcast",
+        Collective::Reduce => "MPI_Reduce",
+        Collective::Allreduce => "MPI_Allreduce",
+    }
+}

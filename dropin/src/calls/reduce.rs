@@ -1,0 +1,82 @@
+//! MPI_Reduce (MPI 4.1, section 6.9.1).
+
+use std::ffi::c_int;
+
+use hier::Collective;
+use mpi::ffi;
+
+use super::Call;
+use super::reduction::Arguments;
+use crate::abi::{self, Word, next};
+use crate::stats::Reason;
+use crate::{life, verify};
+
+/// MPI_Reduce.
+pub extern "C" fn reduce(
+    send: Word,
+    recv: Word,
+    count: Word,
+    datatype: Word,
+    op: Word,
+    root: Word,
+    comm: Word,
+) -> c_int {
+    let at = usize::try_from(abi::int(root)).unwrap_or(usize::MAX);
+    let arguments = Arguments { send, recv, count: abi::int(count) as isize, datatype, op, root: Some(at) };
+    reduce_to(&arguments, at, comm, || next::reduce(send, recv, count, datatype, op, root, comm))
+}
+
+/// MPI_Reduce_c.
+pub extern "C" fn reduce_c(
+    send: Word,
+    recv: Word,
+    count: Word,
+    datatype: Word,
+    op: Word,
+    root: Word,
+    comm: Word,
+) -> c_int {
+    let at = usize::try_from(abi::int(root)).unwrap_or(usize::MAX);
+    let arguments = Arguments { send, recv, count: count.cast_signed(), datatype, op, root: Some(at) };
+    reduce_to(&arguments, at, comm, || next::reduce_c(send, recv, count, datatype, op, root, comm))
+}
+
+#[inline]
+fn reduce_to(arguments: &Arguments, root: usize, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
+    let call = Call { what: Collective::Reduce, comm };
+    call.run(
+        |group| {
+            let planned = arguments.plan()?;
+            let wrong = (Reason::Argument, planned.1);
+            if root >= group.ranks || arguments.send == 0 {
+                return Err(wrong);
+            }
+            let has_no_result = arguments.recv == 0 || abi::is_in_place(arguments.recv);
+            if (has_no_result || abi::is_in_place(arguments.send)) && is_wrong_at(arguments, root, comm) {
+                return Err(wrong);
+            }
+            Ok(planned)
+        },
+        |ours, plan| {
+            if life::settings().verify {
+                return verify::reduction(arguments, &plan, comm, ours.rank(), || arguments.carry_out(ours, &plan));
+            }
+            arguments.carry_out(ours, &plan)
+        },
+        hand_on,
+    )
+}
+
+/// Whether buffers that some ranks may pass are wrong on this one: a root without a place for the result, another rank without a
+/// contribution.
+#[cold]
+fn is_wrong_at(arguments: &Arguments, root: usize, comm: Word) -> bool {
+    let mut rank = 0;
+    // SAFETY: a communicator that the library knows.
+    let code = unsafe { ffi::PMPI_Comm_rank(abi::comm(comm), &mut rank) };
+    if code == abi::SUCCESS && rank as usize == root {
+        arguments.recv == 0 || abi::is_in_place(arguments.recv)
+    } else {
+        abi::is_in_place(arguments.send)
+    }
+}

@@ -1,0 +1,273 @@
+//! What reduce and allreduce have in common: what is folded by what, and where operands and results lie meanwhile.
+
+use std::ffi::c_int;
+use std::fmt;
+
+use hier::operator::Operator;
+use hier::{Element, HierComm};
+use mpi::ffi;
+
+use super::bcast::{pack, unpack};
+use crate::abi::{self, Word};
+use crate::local::Local;
+use crate::operators::{Kernel, Shape};
+use crate::stats::Reason;
+use crate::types::{self, Reduction, Type};
+
+/// The arguments of a reduction.
+#[derive(Clone, Copy)]
+pub struct Arguments {
+    /// The contribution: MPI_IN_PLACE, or where it lies.
+    pub send: Word,
+    /// The result, where this rank gets one.
+    pub recv: Word,
+    pub count: isize,
+    pub datatype: Word,
+    pub op: Word,
+    /// The root; nothing where all ranks get the result.
+    pub root: Option<usize>,
+}
+
+/// How a reduction is carried out.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub count: usize,
+    pub of: Type,
+    pub way: Way,
+}
+
+#[derive(Clone, Copy)]
+pub enum Way {
+    Kernel(Kernel),
+    /// By the library's own function; whether operands may change places.
+    Local(bool),
+}
+
+/// The longest element that is folded by the library's function.
+const LONGEST: usize = 4096;
+
+/// Why a reduction failed.
+#[derive(Debug)]
+pub enum Fault {
+    Ours(hier::across::Error),
+    /// The library would not apply the operator: its code.
+    Operator(c_int),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(error) => error.fmt(f),
+            Self::Operator(code) => write!(f, "MPI_Reduce_local, which applies the operator, returned {code}"),
+        }
+    }
+}
+
+impl From<hier::across::Error> for Fault {
+    fn from(error: hier::across::Error) -> Self {
+        Self::Ours(error)
+    }
+}
+
+impl From<hier::Error> for Fault {
+    fn from(error: hier::Error) -> Self {
+        Self::Ours(error.into())
+    }
+}
+
+impl Arguments {
+    /// How it is carried out, and the bytes of the vector; or why it is not. All that this looks at is the same on all ranks
+    /// (MPI 4.1, section 6.9.1), but for pointers to nothing, which are errors.
+    #[inline]
+    pub fn plan(&self) -> Result<(Plan, usize), (Reason, usize)> {
+        let wrong = (Reason::Argument, 0);
+        let count = usize::try_from(self.count).map_err(|_| wrong)?;
+        if abi::is_no_datatype(self.datatype) || abi::is_no_operator(self.op) {
+            return Err(wrong);
+        }
+        let (of, way) = match (types::operator(self.op), types::named(self.datatype)) {
+            (Some(op), Some(named)) => match named.reduction(op) {
+                Reduction::Kernel(kernel) => (named.of, Way::Kernel(kernel)),
+                Reduction::Local => (named.of, Way::Local(true)),
+                Reduction::Refused => return Err((Reason::Operator, count * named.of.size)),
+            },
+            (Some(_), None) => return Err((Reason::Datatype, 0)),
+            (None, _) => {
+                let of = types::find(self.datatype).ok_or(wrong)?;
+                (of, Way::Local(commutes(self.op).ok_or(wrong)?))
+            }
+        };
+        let bytes = count.checked_mul(of.size).ok_or(wrong)?;
+        if bytes == 0 {
+            return Err((Reason::Empty, 0));
+        }
+        if matches!(way, Way::Local(_)) && (!of.is_regular || of.extent as usize > LONGEST) {
+            return Err((Reason::Datatype, bytes));
+        }
+        Ok((Plan { count, of, way }, bytes))
+    }
+
+    /// Carries it out.
+    #[inline]
+    pub fn carry_out(&self, comm: &HierComm, plan: &Plan) -> Result<(), Fault> {
+        match plan.way {
+            Way::Kernel(kernel) => match kernel.shape {
+                Shape::One => self.by_kernel::<u8>(comm, plan, kernel),
+                Shape::Two => self.by_kernel::<u16>(comm, plan, kernel),
+                Shape::Four => self.by_kernel::<u32>(comm, plan, kernel),
+                Shape::Eight => self.by_kernel::<u64>(comm, plan, kernel),
+                Shape::TwoFours => self.by_kernel::<[u32; 2]>(comm, plan, kernel),
+                Shape::TwoEights => self.by_kernel::<[u64; 2]>(comm, plan, kernel),
+            },
+            Way::Local(commutative) => {
+                let local = Local::new(self.op, self.datatype, plan.of.extent as usize, commutative);
+                self.by_library(comm, plan, &local)?;
+                local.failure().map_or(Ok(()), |code| Err(Fault::Operator(code)))
+            }
+        }
+    }
+
+    #[cold]
+    fn by_library(&self, comm: &HierComm, plan: &Plan, local: &Local) -> Result<(), Fault> {
+        macro_rules! blocks {
+            ($($size:literal)*) => {
+                match plan.of.extent as usize {
+                    $(..=$size => self.in_blocks::<$size>(comm, plan, local),)*
+                    _ => unreachable!("the plan takes no longer elements"),
+                }
+            };
+        }
+        blocks!(1 2 4 8 16 32 64 128 256 512 1024 2048 4096)
+    }
+
+    /// The contribution and the result, as vectors of their elements, where they lie.
+    #[inline]
+    fn by_kernel<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: Kernel) -> Result<(), Fault> {
+        let gets = self.root.is_none_or(|root| root == comm.rank());
+        let is_aligned = |word: Word| (word as *const T).is_aligned();
+        let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
+        if !(in_place || is_aligned(self.send)) || gets && !is_aligned(self.recv) {
+            return self.aside::<T>(comm, plan, &kernel);
+        }
+        // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile; they are aligned.
+        let send = || unsafe { std::slice::from_raw_parts(self.send as *const T, plan.count) };
+        // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
+        let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut T, plan.count) };
+        let send = if in_place { None } else { Some(send()) };
+        let recv = if gets { Some(recv()) } else { None };
+        reduce(comm, self.root, send, recv, &kernel)
+    }
+
+    /// The same with copies, for vectors that are not aligned as their elements should be.
+    #[cold]
+    fn aside<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: &Kernel) -> Result<(), Fault> {
+        let gets = self.root.is_none_or(|root| root == comm.rank());
+        let from = if abi::is_in_place(self.send) { self.recv } else { self.send };
+        let mut copy: Vec<T> = Vec::with_capacity(plan.count);
+        // SAFETY: by MPI's contract so many elements are there, and there is room for them.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                from as *const u8,
+                copy.as_mut_ptr().cast::<u8>(),
+                plan.count * size_of::<T>(),
+            );
+        }
+        // SAFETY: they were just written; any bytes that come from such elements are some.
+        unsafe { copy.set_len(plan.count) };
+        if !gets {
+            return reduce(comm, self.root, Some(&copy), None, kernel);
+        }
+        reduce(comm, self.root, None, Some(&mut copy), kernel)?;
+        // SAFETY: by MPI's contract so many elements may be written there.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                copy.as_ptr().cast::<u8>(),
+                self.recv as *mut u8,
+                plan.count * size_of::<T>(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Elements as blocks of `N` bytes.
+    fn in_blocks<const N: usize>(&self, comm: &HierComm, plan: &Plan, local: &Local) -> Result<(), Fault>
+    where
+        [u8; N]: Element,
+    {
+        let gets = self.root.is_none_or(|root| root == comm.rank());
+        let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
+        let (extent, count) = (plan.of.extent as usize, plan.count);
+        if extent == N && plan.of.size == N {
+            // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile.
+            let send = || unsafe { std::slice::from_raw_parts(self.send as *const [u8; N], count) };
+            // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
+            let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut [u8; N], count) };
+            let send = if in_place { None } else { Some(send()) };
+            let recv = if gets { Some(recv()) } else { None };
+            return reduce(comm, self.root, send, recv, local);
+        }
+        // Elements with gaps, or of an odd size: in blocks, and back by the datatype, so that gaps are left alone.
+        let from = if in_place { self.recv } else { self.send };
+        let mut blocks = vec![[0_u8; N]; count];
+        for (i, block) in blocks.iter_mut().enumerate() {
+            let element = (from as *const u8).wrapping_add(i * extent);
+            // What lies behind the last element's data need not be the program's.
+            let bytes = if i + 1 == count { plan.of.reach } else { extent };
+            // SAFETY: by MPI's contract there are so many elements, of so many bytes.
+            unsafe { std::ptr::copy_nonoverlapping(element, block.as_mut_ptr(), bytes) };
+        }
+        if !gets {
+            return reduce(comm, self.root, Some(&blocks), None, local);
+        }
+        reduce(comm, self.root, None, Some(&mut blocks), local)?;
+        let elements: Vec<u8> = blocks.iter().flat_map(|block| &block[..extent]).copied().collect();
+        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * plan.of.size);
+        unpack(&data, self.recv as *mut _, count, self.datatype);
+        Ok(())
+    }
+}
+
+/// Whether a user's operator commutes; nothing if the library refuses it.
+fn commutes(op: Word) -> Option<bool> {
+    let mut commutes = 0;
+    // SAFETY: the caller's operator; the library refuses one that is none.
+    let code = unsafe { ffi::PMPI_Op_commutative(abi::op(op), &mut commutes) };
+    (code == abi::SUCCESS).then_some(commutes != 0)
+}
+
+/// The call itself. Who gets the result passes `recv`; who passes no `send` contributes what is there.
+#[inline]
+fn reduce<T: Element, O: Operator<T>>(
+    comm: &HierComm,
+    root: Option<usize>,
+    send: Option<&[T]>,
+    recv: Option<&mut [T]>,
+    operator: &O,
+) -> Result<(), Fault> {
+    match (comm.single_node(), root, send, recv) {
+        (Some(node), None, Some(send), Some(recv)) => node.all_reduce_into(send, recv, operator)?,
+        (Some(node), None, _, Some(recv)) => node.all_reduce_in_place(recv, operator)?,
+        (Some(node), Some(root), Some(send), Some(recv)) => {
+            node.process_at_rank(root).reduce_into_root(send, recv, operator)?;
+        }
+        (Some(node), Some(root), None, Some(recv)) => {
+            node.process_at_rank(root).reduce_into_root_in_place(recv, operator)?;
+        }
+        (Some(node), Some(root), send, None) => {
+            node.process_at_rank(root).reduce_into(send.unwrap_or_default(), operator)?;
+        }
+        (None, None, Some(send), Some(recv)) => comm.all_reduce_into(send, recv, operator)?,
+        (None, None, _, Some(recv)) => comm.all_reduce_in_place(recv, operator)?,
+        (None, Some(root), Some(send), Some(recv)) => {
+            comm.process_at_rank(root).reduce_into_root(send, recv, operator)?;
+        }
+        (None, Some(root), None, Some(recv)) => {
+            comm.process_at_rank(root).reduce_into_root_in_place(recv, operator)?;
+        }
+        (None, Some(root), send, None) => {
+            comm.process_at_rank(root).reduce_into(send.unwrap_or_default(), operator)?;
+        }
+        (_, None, _, None) => unreachable!("everybody gets the result of an allreduce"),
+    }
+    Ok(())
+}

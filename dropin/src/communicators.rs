@@ -1,0 +1,256 @@
+//! Which communicator a handle stands for.
+//!
+//! Every communicator of MPI on which a collective is called gets a [`Group`], as an attribute (MPI 4.1, section 7.7), which MPI
+//! gives back when it frees the communicator. Each thread remembers the last few handles that it has seen.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hier::{Collective, HierComm};
+use mpi::ffi;
+
+use crate::abi::{self, Word};
+use crate::stats::{Reason, Stats};
+use crate::{life, making};
+
+/// A communicator of MPI, as far as Phalanx has to do with it.
+///
+/// The ranks of a communicator call its collectives in the same order (MPI 4.1, section 6.14), and one thread at a time does: so what is
+/// decided by the number of a call is decided alike on all ranks, and cells will do.
+pub struct Group {
+    pub ranks: usize,
+    /// Collectives that were called, while that counts.
+    calls: Cell<u32>,
+    state: Cell<State>,
+    /// Set once, when `state` becomes [`State::Ours`].
+    comm: OnceLock<HierComm>,
+    pub stats: Mutex<Stats>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Counting,
+    HandedOn(Reason),
+    Ours,
+}
+
+// SAFETY: cells and communicator are used by one thread at a time, by MPI's rule above; the registry below only moves the statistics
+// and, when MPI ends, the whole.
+unsafe impl Sync for Group {}
+
+/// The groups that live, by address; and what was counted in those that do not.
+struct Registry {
+    groups: Vec<usize>,
+    stats: Stats,
+    /// Communicators across nodes that wait to be dropped where MPI may be called.
+    retired: Vec<HierComm>,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    groups: Vec::new(),
+    stats: Stats { rows: std::collections::BTreeMap::new() },
+    retired: Vec::new(),
+});
+static KEY: OnceLock<c_int> = OnceLock::new();
+
+/// Counts frees: what a thread remembers is good as long as there was none.
+static FREED: AtomicU64 = AtomicU64::new(1);
+
+/// Handles that a thread remembers: row, column and world of a grid find room.
+const REMEMBERED: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Memory {
+    handle: Word,
+    freed: u64,
+    group: *const Group,
+}
+
+thread_local! {
+    static MEMORY: [Cell<Memory>; REMEMBERED] =
+        const { [const { Cell::new(Memory { handle: 0, freed: 0, group: std::ptr::null() }) }; REMEMBERED] };
+}
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes ready. MPI is initialised.
+pub fn begin() -> Option<()> {
+    let key = abi::comm_keyval(forget)?;
+    KEY.get_or_init(|| key);
+    Some(())
+}
+
+/// The group of a communicator, for a call of one of its collectives; nothing if the library is to refuse the handle.
+#[inline]
+pub fn find(comm: Word) -> Option<&'static Group> {
+    let handle = abi::handle(comm);
+    let place = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) % REMEMBERED;
+    let freed = FREED.load(Ordering::Acquire);
+    MEMORY.with(|memory| {
+        let known = memory[place].get();
+        if known.handle == handle && known.freed == freed {
+            // SAFETY: a group that lives, since nothing was freed after it was remembered.
+            return unsafe { known.group.as_ref() };
+        }
+        let group = find_slowly(comm)?;
+        memory[place].set(Memory { handle, freed, group });
+        Some(group)
+    })
+}
+
+#[cold]
+fn find_slowly(comm: Word) -> Option<&'static Group> {
+    if abi::is_no_comm(comm) {
+        return None;
+    }
+    let key = *KEY.get()?;
+    let (mut found, mut flag) = (std::ptr::null_mut::<Group>(), 0);
+    // SAFETY: the caller's communicator; the library refuses one that is none.
+    let code = unsafe { ffi::PMPI_Comm_get_attr(abi::comm(comm), key, (&raw mut found).cast(), &mut flag) };
+    if code != abi::SUCCESS {
+        return None;
+    }
+    if flag == 0 {
+        found = Box::into_raw(Box::new(Group::new(comm)?));
+        // SAFETY: the communicator is valid; `forget` takes the group back.
+        let code = unsafe { ffi::PMPI_Comm_set_attr(abi::comm(comm), key, found.cast()) };
+        if code != abi::SUCCESS {
+            // SAFETY: nobody else has it.
+            drop(unsafe { Box::from_raw(found) });
+            return None;
+        }
+        registry().groups.push(found as usize);
+    }
+    // SAFETY: a group that was left with the communicator lives until that is freed.
+    unsafe { found.as_ref() }
+}
+
+/// Says of a communicator that it is left to the library, whatever is called.
+pub fn leave_alone(comm: Word, reason: Reason) {
+    if let Some(group) = find(comm) {
+        group.state.set(State::HandedOn(reason));
+    }
+}
+
+/// # Safety
+/// MPI calls it with the group that was left with a communicator.
+unsafe extern "C" fn forget(_: ffi::MPI_Comm, _: c_int, group: *mut c_void, _: *mut c_void) -> c_int {
+    let group = group.cast::<Group>();
+    FREED.fetch_add(1, Ordering::AcqRel);
+    let mut registry = registry();
+    // Otherwise `end` has taken it.
+    if let Some(place) = registry.groups.iter().position(|&other| other == group as usize) {
+        registry.groups.swap_remove(place);
+        // SAFETY: by contract, and nobody remembers it any more.
+        let group = unsafe { Box::from_raw(group) };
+        registry.retire(*group);
+    }
+    abi::SUCCESS
+}
+
+impl Registry {
+    fn retire(&mut self, group: Group) {
+        self.stats.add(&group.stats.into_inner().unwrap_or_else(PoisonError::into_inner));
+        match group.comm.into_inner() {
+            // Its end takes calls of MPI, which must not be made while MPI frees a communicator.
+            Some(comm) if comm.single_node().is_none() => self.retired.push(comm),
+            comm => drop(comm),
+        }
+    }
+}
+
+/// Drops what waits to be dropped. Not within one of MPI's own calls.
+pub fn sweep() {
+    let retired = std::mem::take(&mut registry().retired);
+    drop(retired);
+}
+
+/// Drops all, before MPI ends, and returns what was counted.
+pub fn end() -> Stats {
+    FREED.fetch_add(1, Ordering::AcqRel);
+    let mut registry = registry();
+    for group in std::mem::take(&mut registry.groups) {
+        // SAFETY: it was made by a box, and `forget` will not find it in the list.
+        let group = unsafe { Box::from_raw(group as *mut Group) };
+        registry.retire(*group);
+    }
+    let stats = std::mem::take(&mut registry.stats);
+    drop(registry);
+    sweep();
+    stats
+}
+
+impl Group {
+    /// A communicator that is seen for the first time.
+    fn new(comm: Word) -> Option<Self> {
+        let (mut is_inter, mut ranks) = (0, 0);
+        // SAFETY: a communicator that the library has just accepted.
+        let code = unsafe { ffi::PMPI_Comm_test_inter(abi::comm(comm), &mut is_inter) };
+        if code != abi::SUCCESS {
+            return None;
+        }
+        // SAFETY: the same.
+        let code = unsafe { ffi::PMPI_Comm_size(abi::comm(comm), &mut ranks) };
+        if code != abi::SUCCESS {
+            return None;
+        }
+        let state = match ranks {
+            _ if is_inter != 0 => State::HandedOn(Reason::Intercommunicator),
+            1 => State::HandedOn(Reason::Alone),
+            _ if making::is_foreign(comm) => State::HandedOn(Reason::Foreign),
+            _ => State::Counting,
+        };
+        let stats = Mutex::default();
+        Some(Self { ranks: ranks as usize, calls: Cell::new(0), state: Cell::new(state), comm: OnceLock::new(), stats })
+    }
+
+    /// Begins a call of a collective: the communicator that carries it out, or why the library does.
+    ///
+    /// # Errors
+    /// The reason.
+    #[inline]
+    pub fn enter(&self, comm: Word, what: Collective) -> Result<&HierComm, Reason> {
+        match self.state.get() {
+            State::Ours => {}
+            State::HandedOn(reason) => return Err(reason),
+            State::Counting => self.count(comm)?,
+        }
+        if life::settings().is_disabled(what) {
+            return Err(Reason::Disabled);
+        }
+        self.comm.get().ok_or(Reason::NoRoom)
+    }
+
+    /// Counts a call; when it is time, all ranks make the communicator, before they do what was called.
+    #[cold]
+    fn count(&self, comm: Word) -> Result<(), Reason> {
+        self.calls.set(self.calls.get() + 1);
+        if self.calls.get() < life::settings().after {
+            return Err(Reason::Young);
+        }
+        self.make(comm)
+    }
+
+    /// Makes the communicator now. Collective over its ranks.
+    pub fn make(&self, comm: Word) -> Result<(), Reason> {
+        if !matches!(self.state.get(), State::Counting) {
+            return Ok(());
+        }
+        sweep();
+        match making::make(comm, self.ranks) {
+            Some(made) => {
+                self.comm.get_or_init(|| made);
+                self.state.set(State::Ours);
+                Ok(())
+            }
+            None => {
+                self.state.set(State::HandedOn(Reason::NoRoom));
+                Err(Reason::NoRoom)
+            }
+        }
+    }
+}

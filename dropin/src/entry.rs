@@ -1,0 +1,42 @@
+//! The front is answered: which names lead here.
+
+use std::ffi::c_int;
+
+use crate::abi::next::Entry;
+use crate::{calls, fortran, memory};
+
+/// Takes notice of the functions behind the names, and answers with those of this core.
+///
+/// # Safety
+/// `entries` points to `count` entries of the front.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn phalanx_mpi_attach(entries: *mut Entry, count: usize) -> c_int {
+    // SAFETY: by contract.
+    let entries = unsafe { std::slice::from_raw_parts_mut(entries, count) };
+    for entry in entries {
+        entry.note();
+        if let Some(own) = own(entry.name()) {
+            entry.lead_to(own);
+        }
+    }
+    0
+}
+
+fn own(name: &str) -> Option<*const ()> {
+    Some(match name {
+        "MPI_Init" => calls::init as *const (),
+        "MPI_Init_thread" => calls::init_thread as *const (),
+        "MPI_Finalize" => calls::finalize as *const (),
+        "MPI_Comm_create_from_group" => calls::comm_create_from_group as *const (),
+        "MPI_Alloc_mem" => memory::alloc_mem as *const (),
+        "MPI_Free_mem" => memory::free_mem as *const (),
+        "MPI_Barrier" => calls::barrier as *const (),
+        "MPI_Bcast" => calls::bcast as *const (),
+        "MPI_Bcast_c" => calls::bcast_c as *const (),
+        "MPI_Reduce" => calls::reduce as *const (),
+        "MPI_Reduce_c" => calls::reduce_c as *const (),
+        "MPI_Allreduce" => calls::allreduce as *const (),
+        "MPI_Allreduce_c" => calls::allreduce_c as *const (),
+        _ => return fortran::own(name),
+    })
+}

@@ -1,0 +1,233 @@
+//! The functions that Fortran programs call.
+//!
+//! In Open MPI mpif.h and `use mpi` call `mpi_allreduce_` (spelt as the compiler does), `mpi_f08` calls `ompi_allreduce_f`, and both go
+//! past the names of C. In MPICH and Intel MPI they come through C, but for a few procedures of `mpi_f08`.
+
+use std::ffi::c_int;
+
+use crate::abi::{Word, next};
+use crate::{calls, life};
+
+/// The function for a name, if there is one.
+pub fn own(name: &str) -> Option<*const ()> {
+    #[cfg(open_mpi)]
+    if let Some(own) = open_mpi::own(name) {
+        return Some(own);
+    }
+    Some(match name {
+        "mpi_init_f08_" => f08_init as *const (),
+        "mpi_init_thread_f08_" => f08_init_thread as *const (),
+        "mpi_finalize_f08_" => f08_finalize as *const (),
+        #[cfg(not(open_mpi))]
+        "mpi_barrier_f08_" => f08_barrier as *const (),
+        _ => return None,
+    })
+}
+
+/// An integer of Fortran.
+fn integer(at: Word) -> c_int {
+    // SAFETY: Fortran passes all arguments by address.
+    unsafe { (at as *const c_int).read_unaligned() }
+}
+
+/// Tells MPI's code, if it is wanted.
+fn tell(code: c_int, at: Word) {
+    if at != 0 {
+        // SAFETY: the caller's variable for the code.
+        unsafe { (at as *mut c_int).write_unaligned(code) };
+    }
+}
+
+/// A procedure that begins MPI has returned; its code, if it was wanted, is where `code` says.
+fn begun(code: Word) {
+    // Whether MPI runs, MPI knows.
+    let _ = calls::begun(if code == 0 { crate::abi::SUCCESS } else { integer(code) });
+}
+
+extern "C" fn f08_init(code: Word) {
+    next::f08_init(code);
+    begun(code);
+}
+
+extern "C" fn f08_init_thread(required: Word, provided: Word, code: Word) {
+    next::f08_init_thread(required, provided, code);
+    begun(code);
+}
+
+extern "C" fn f08_finalize(code: Word) {
+    life::end();
+    next::f08_finalize(code);
+}
+
+/// MPI_Barrier of MPICH's mpi_f08, whose handles are integers.
+#[cfg(not(open_mpi))]
+extern "C" fn f08_barrier(comm: Word, code: Word) {
+    tell(calls::barrier(integer(comm) as u32 as Word), code);
+}
+
+#[cfg(open_mpi)]
+mod open_mpi {
+    use std::ffi::CStr;
+    use std::sync::OnceLock;
+
+    use mpi::ffi;
+
+    use super::{begun, integer, tell};
+    use crate::abi::{self, Word, next};
+    use crate::{calls, life, memory};
+
+    pub fn own(name: &str) -> Option<*const ()> {
+        // mpi_bcast, mpi_bcast_, mpi_bcast__, MPI_BCAST, ompi_bcast_f: all spellings of one.
+        let stem = match name.strip_prefix("ompi_").and_then(|name| name.strip_suffix("_f")) {
+            Some(stem) => stem.to_owned(),
+            None => {
+                let name = name.trim_end_matches('_');
+                let is_fortran = name.starts_with("mpi_") || name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+                name.get(4..).filter(|_| is_fortran)?.to_lowercase()
+            }
+        };
+        Some(match stem.as_str() {
+            "init" => init as *const (),
+            "init_thread" => init_thread as *const (),
+            "finalize" => finalize as *const (),
+            "alloc_mem" | "alloc_mem_cptr" => alloc_mem as *const (),
+            "free_mem" => free_mem as *const (),
+            "barrier" => barrier as *const (),
+            "bcast" => bcast as *const (),
+            "reduce" => reduce as *const (),
+            "allreduce" => allreduce as *const (),
+            _ => return None,
+        })
+    }
+
+    /// Addresses that stand for something: common blocks in the program or in MPI's library, spelt as compilers do.
+    struct Sentinels {
+        in_place: Vec<Word>,
+        bottom: Vec<Word>,
+    }
+
+    static SENTINELS: OnceLock<Sentinels> = OnceLock::new();
+
+    fn sentinels() -> &'static Sentinels {
+        let look_up = |names: [&CStr; 4]| {
+            names
+                .into_iter()
+                // SAFETY: the names are strings of C.
+                .map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as Word)
+                .filter(|&address| address != 0)
+                .collect()
+        };
+        SENTINELS.get_or_init(|| Sentinels {
+            in_place: look_up([
+                c"mpi_fortran_in_place_",
+                c"mpi_fortran_in_place",
+                c"mpi_fortran_in_place__",
+                c"MPI_FORTRAN_IN_PLACE",
+            ]),
+            bottom: look_up([
+                c"mpi_fortran_bottom_",
+                c"mpi_fortran_bottom",
+                c"mpi_fortran_bottom__",
+                c"MPI_FORTRAN_BOTTOM",
+            ]),
+        })
+    }
+
+    /// A buffer, as C has it.
+    fn buffer(at: Word) -> Word {
+        let sentinels = sentinels();
+        if sentinels.in_place.contains(&at) {
+            abi::in_place()
+        } else if sentinels.bottom.contains(&at) {
+            0
+        } else {
+            at
+        }
+    }
+
+    fn comm(at: Word) -> Word {
+        // SAFETY: any number may be asked for.
+        abi::word_of_comm(unsafe { ffi::PMPI_Comm_f2c(integer(at)) })
+    }
+
+    fn datatype(at: Word) -> Word {
+        // SAFETY: any number may be asked for.
+        abi::word_of_datatype(unsafe { ffi::PMPI_Type_f2c(integer(at)) })
+    }
+
+    fn op(at: Word) -> Word {
+        // SAFETY: any number may be asked for.
+        abi::word_of_op(unsafe { ffi::PMPI_Op_f2c(integer(at)) })
+    }
+
+    fn number(at: Word) -> Word {
+        integer(at) as isize as Word
+    }
+
+    extern "C" fn init(code: Word) {
+        next::fortran_init(code);
+        begun(code);
+    }
+
+    extern "C" fn init_thread(required: Word, provided: Word, code: Word) {
+        next::fortran_init_thread(required, provided, code);
+        begun(code);
+    }
+
+    extern "C" fn finalize(code: Word) {
+        life::end();
+        next::fortran_finalize(code);
+    }
+
+    extern "C" fn alloc_mem(size: Word, info: Word, base: Word, code: Word) {
+        // SAFETY: the caller's integer of the kind of addresses.
+        let bytes = unsafe { (size as *const isize).read_unaligned() };
+        match memory::take(bytes) {
+            Some(address) => {
+                // SAFETY: the caller's place for an address.
+                unsafe { (base as *mut Word).write_unaligned(address) };
+                tell(abi::SUCCESS, code);
+            }
+            None => {
+                next::fortran_alloc_mem(size, info, base, code);
+            }
+        }
+    }
+
+    extern "C" fn free_mem(base: Word, code: Word) {
+        if memory::give_back(base) {
+            tell(abi::SUCCESS, code);
+        } else {
+            next::fortran_free_mem(base, code);
+        }
+    }
+
+    extern "C" fn barrier(group: Word, code: Word) {
+        tell(calls::barrier(comm(group)), code);
+    }
+
+    extern "C" fn bcast(data: Word, count: Word, kind: Word, root: Word, group: Word, code: Word) {
+        tell(calls::bcast(buffer(data), number(count), datatype(kind), number(root), comm(group)), code);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "MPI has so many")]
+    extern "C" fn reduce(
+        send: Word,
+        recv: Word,
+        count: Word,
+        kind: Word,
+        operator: Word,
+        root: Word,
+        group: Word,
+        code: Word,
+    ) {
+        let (send, recv) = (buffer(send), buffer(recv));
+        let (kind, operator) = (datatype(kind), op(operator));
+        tell(calls::reduce(send, recv, number(count), kind, operator, number(root), comm(group)), code);
+    }
+
+    extern "C" fn allreduce(send: Word, recv: Word, count: Word, kind: Word, operator: Word, group: Word, code: Word) {
+        let (send, recv) = (buffer(send), buffer(recv));
+        tell(calls::allreduce(send, recv, number(count), datatype(kind), op(operator), comm(group)), code);
+    }
+}

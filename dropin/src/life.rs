@@ -1,0 +1,282 @@
+//! MPI begins, and ends: what is settled with all ranks in between.
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use hier::HierComm;
+use hier::across::ClusterSettings;
+use hier::transport::mpi::MpiTransport;
+use mpi::ffi;
+
+use crate::abi::{self, Word};
+use crate::settings::Settings;
+use crate::stats::Stats;
+use crate::{communicators, making, memory, types};
+
+/// Nothing was tried.
+const UNTOUCHED: u8 = 0;
+/// Calls may be carried out here.
+const READY: u8 = 1;
+/// All calls go to the library.
+const OFF: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(UNTOUCHED);
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// The settings of the job.
+#[inline]
+pub fn settings() -> Settings {
+    SETTINGS.get().copied().unwrap_or_default()
+}
+
+/// Whether calls may be carried out here. A program whose MPI began where nobody saw it (by another language's bindings) is made ready
+/// with its first collective on MPI_COMM_WORLD.
+#[inline]
+pub fn is_ready(comm: Word) -> bool {
+    match STATE.load(Ordering::Acquire) {
+        READY => true,
+        UNTOUCHED if abi::handle(comm) == abi::world() => {
+            begin();
+            STATE.load(Ordering::Acquire) == READY
+        }
+        _ => false,
+    }
+}
+
+/// Makes ready, after MPI has begun. Collective over MPI_COMM_WORLD; all ranks come to the same end.
+pub fn begin() {
+    if STATE.load(Ordering::Acquire) != UNTOUCHED || !is_running() {
+        return;
+    }
+    STATE.store(OFF, Ordering::Release);
+    let Some(world) = World::of_mpi() else { return };
+    // A job that another has spawned, and one of a single rank, are served by the library as ever.
+    if world.size == 1 {
+        if let Err(error) = MpiTransport::world() {
+            say_alone(&error.to_string());
+        }
+        return;
+    }
+    if world.was_spawned() {
+        world.say("this job was spawned by another MPI job. All calls go to the library beneath");
+        return;
+    }
+    let text = |name: &str| std::env::var(name).ok();
+    let own = Settings::from(text);
+    let words = own.as_ref().map_or_else(|_| Settings::default().to_words(), |own| own.to_words());
+    let agreed = Settings::from_words(world.word_of_first(words));
+    SETTINGS.get_or_init(|| agreed);
+    // What rank 0 does not understand is said there, and nobody goes on.
+    let wrong = if world.rank == 0 { own.err() } else { None };
+    if let Some(why) = world.first_fault(wrong.or_else(prepare)) {
+        world.say(&format!("{why}. All calls go to the library beneath"));
+        return;
+    }
+    if agreed.disabled == [true; 4] {
+        return;
+    }
+    let keeper = MpiTransport::world().map_err(|error| error.to_string()).and_then(|transport| {
+        HierComm::over(Box::new(transport), &ClusterSettings::from_environment()).map_err(|error| error.to_string())
+    });
+    let (keeper, fault) = match keeper {
+        Ok(keeper) => (Some(keeper), None),
+        Err(fault) => (None, Some(fault)),
+    };
+    if let Some(why) = world.first_fault(fault) {
+        world.say(&format!("{why}. All calls go to the library beneath"));
+        return;
+    }
+    making::keep(keeper);
+    STATE.store(READY, Ordering::Release);
+    if let Some(group) = communicators::find(abi::world()) {
+        // What went wrong shows in the statistics.
+        let _ = group.make(abi::world());
+    }
+}
+
+/// What this rank needs besides memory; what is wrong, if something is.
+fn prepare() -> Option<String> {
+    let (mut version, mut subversion) = (0, 0);
+    // SAFETY: may be called at any time.
+    let code = unsafe { ffi::PMPI_Get_version(&mut version, &mut subversion) };
+    if code != abi::SUCCESS || version < 3 {
+        return Some(format!(
+            "the MPI of this program is of version {version}.{subversion}; Phalanx takes 3.0 or later"
+        ));
+    }
+    if types::learn().is_none() || communicators::begin().is_none() || watch_end().is_none() {
+        return Some("the MPI of this program gives no attributes".to_owned());
+    }
+    None
+}
+
+/// Has MPI tell when it ends, whoever ends it: it frees the attributes of MPI_COMM_SELF first (MPI 4.1, 11.2.4).
+fn watch_end() -> Option<()> {
+    /// # Safety
+    /// MPI calls it.
+    unsafe extern "C" fn over(_: ffi::MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+        end();
+        abi::SUCCESS
+    }
+    let key = abi::comm_keyval(over)?;
+    // SAFETY: the communicator is valid as long as MPI runs.
+    let code = unsafe { ffi::PMPI_Comm_set_attr(abi::comm(abi::comm_self()), key, std::ptr::null_mut()) };
+    (code == abi::SUCCESS).then_some(())
+}
+
+/// Gives all back, and tells what was counted. Collective over MPI_COMM_WORLD, before MPI ends.
+pub fn end() {
+    if STATE.swap(OFF, Ordering::AcqRel) != READY || !is_running() {
+        return;
+    }
+    memory::keep_for_ever();
+    let stats = communicators::end();
+    making::keep(None);
+    if settings().stats {
+        report(&stats);
+    }
+    types::forget_all();
+}
+
+/// Gathers what all ranks have counted, and shows it.
+fn report(own: &Stats) {
+    let Some(world) = World::of_mpi() else { return };
+    let Some(texts) = world.gather_texts(&own.to_json()) else { return };
+    if world.rank != 0 {
+        return;
+    }
+    let mut sum = Stats::default();
+    texts.iter().for_each(|text| sum.add(&Stats::from_json(text)));
+    let asked = std::env::var("PHALANX_STATS").unwrap_or_default();
+    let (text, path) = match asked.trim() {
+        path if path.ends_with(".json") => (sum.to_json(), path),
+        path if path.ends_with(".csv") => (sum.to_csv(), path),
+        _ => return eprint!("phalanx: what {} ranks called\n{}", world.size, sum.to_table()),
+    };
+    if let Err(error) = std::fs::write(path, text) {
+        eprintln!("phalanx: PHALANX_STATS={path}: {error}; name a file that can be written\n{}", sum.to_table());
+    }
+}
+
+/// Whether MPI has begun and is not over.
+fn is_running() -> bool {
+    let (mut begun, mut over) = (0, 0);
+    // SAFETY: may be called at any time.
+    let code = unsafe { ffi::PMPI_Initialized(&mut begun) };
+    // SAFETY: the same.
+    let second = unsafe { ffi::PMPI_Finalized(&mut over) };
+    code == abi::SUCCESS && second == abi::SUCCESS && begun != 0 && over == 0
+}
+
+/// Says something in a process whose MPI believes it to be alone: once, where its launcher has told it a rank.
+fn say_alone(text: &str) {
+    let rank = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"].iter().find_map(|name| std::env::var(name).ok());
+    if rank.is_none_or(|rank| rank.trim() == "0") {
+        eprintln!("phalanx: {text}");
+    }
+}
+
+/// MPI_COMM_WORLD, for what is settled at the beginning and told at the end, by the library's own calls.
+struct World {
+    rank: usize,
+    size: usize,
+}
+
+impl World {
+    fn of_mpi() -> Option<Self> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: MPI is running.
+        let code = unsafe { ffi::PMPI_Comm_rank(abi::comm(abi::world()), &mut rank) };
+        // SAFETY: the same.
+        let second = unsafe { ffi::PMPI_Comm_size(abi::comm(abi::world()), &mut size) };
+        let is_known = code == abi::SUCCESS && second == abi::SUCCESS;
+        is_known.then_some(Self { rank: rank as usize, size: size as usize })
+    }
+
+    fn was_spawned(&self) -> bool {
+        let mut parent = abi::comm(abi::comm_self());
+        // SAFETY: MPI is running.
+        let code = unsafe { ffi::PMPI_Comm_get_parent(&mut parent) };
+        code == abi::SUCCESS && !abi::is_no_comm(abi::word_of_comm(parent))
+    }
+
+    fn say(&self, text: &str) {
+        if self.rank == 0 {
+            eprintln!("phalanx: {text}");
+        }
+    }
+
+    /// Rank 0's words.
+    fn word_of_first<const N: usize>(&self, mut words: [u64; N]) -> [u64; N] {
+        self.broadcast(0, words.as_mut_ptr().cast(), 8 * N);
+        words
+    }
+
+    fn broadcast(&self, root: usize, bytes: *mut u8, count: usize) {
+        // SAFETY: a constant that is filled before main.
+        let kind = unsafe { ffi::RSMPI_UINT8_T };
+        // SAFETY: the callers' bytes, of which all ranks have as many. An error ends the job, or shows in the agreement that follows.
+        let _ = unsafe { ffi::PMPI_Bcast(bytes.cast(), count as c_int, kind, root as c_int, abi::comm(abi::world())) };
+    }
+
+    /// The fault of the first rank that has one, told to all; nothing if nobody has any.
+    fn first_fault(&self, own: Option<String>) -> Option<String> {
+        let mut words = vec![0_u64; self.size];
+        let text = own.unwrap_or_default();
+        let length = text.len() as u64;
+        // SAFETY: a constant that is filled before main.
+        let kind = unsafe { ffi::RSMPI_UINT64_T };
+        // SAFETY: one word to send, and room for one of each rank.
+        let code = unsafe {
+            let world = abi::comm(abi::world());
+            ffi::PMPI_Allgather((&raw const length).cast(), 1, kind, words.as_mut_ptr().cast(), 1, kind, world)
+        };
+        if code != abi::SUCCESS {
+            return Some("the library cannot gather words".to_owned());
+        }
+        let first = words.iter().position(|&length| length > 0)?;
+        let mut bytes = text.into_bytes();
+        bytes.resize(words[first] as usize, 0);
+        self.broadcast(first, bytes.as_mut_ptr(), bytes.len());
+        Some(format!("rank {first}: {}", String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Everybody's text, on rank 0.
+    fn gather_texts(&self, own: &str) -> Option<Vec<String>> {
+        let world = abi::comm(abi::world());
+        // SAFETY: constants that are filled before main.
+        let (bytes, words) = (unsafe { ffi::RSMPI_UINT8_T }, unsafe { ffi::RSMPI_INT32_T });
+        let length = own.len() as i32;
+        let mut lengths = vec![0_i32; self.size];
+        // SAFETY: one word to send, and room for one of each rank.
+        let code = unsafe {
+            ffi::PMPI_Gather((&raw const length).cast(), 1, words, lengths.as_mut_ptr().cast(), 1, words, 0, world)
+        };
+        if code != abi::SUCCESS {
+            return None;
+        }
+        let places: Vec<i32> =
+            lengths.iter().scan(0, |end, length| Some(std::mem::replace(end, *end + length))).collect();
+        let mut all = vec![0_u8; lengths.iter().map(|&length| length as usize).sum()];
+        // SAFETY: as many bytes as was told, and room for everybody's where they belong.
+        let code = unsafe {
+            ffi::PMPI_Gatherv(
+                own.as_ptr().cast(),
+                length,
+                bytes,
+                all.as_mut_ptr().cast(),
+                lengths.as_ptr(),
+                places.as_ptr(),
+                bytes,
+                0,
+                world,
+            )
+        };
+        let texts = places.iter().zip(&lengths).map(|(&place, &length)| {
+            let text = all.get(place as usize..(place + length) as usize).unwrap_or_default();
+            String::from_utf8_lossy(text).into_owned()
+        });
+        (code == abi::SUCCESS).then(|| texts.collect())
+    }
+}

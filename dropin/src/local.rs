@@ -1,0 +1,145 @@
+//! Operators that the library applies: those of users, and predefined ones on types that Rust does not have.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+
+use hier::Element;
+use hier::operator::Operator;
+use mpi::ffi;
+
+use crate::abi::{self, Word};
+
+/// Bytes that are combined at a time where they must be moved for it.
+const PIECE: usize = 32 << 10;
+
+/// An operator as `MPI_Reduce_local` applies it (MPI 4.1, section 6.9.7): it calls the user's function with the user's datatype, of C
+/// or Fortran, whatever made it.
+///
+/// Elements are blocks of `P` bytes, of which the first `extent` are the user's.
+pub struct Local {
+    op: ffi::MPI_Op,
+    datatype: ffi::MPI_Datatype,
+    /// Bytes from one element to the next, as the user's function expects them.
+    extent: usize,
+    commutative: bool,
+    /// The library's last refusal.
+    failure: Cell<c_int>,
+}
+
+impl Local {
+    /// The operator on elements of a datatype that begins at its lower bound, 0, and fills no more than its extent.
+    pub fn new(op: Word, datatype: Word, extent: usize, commutative: bool) -> Self {
+        let (op, datatype) = (abi::op(op), abi::datatype(datatype));
+        Self { op, datatype, extent, commutative, failure: Cell::new(abi::SUCCESS) }
+    }
+
+    /// MPI's code of a refusal, if there was one.
+    pub fn failure(&self) -> Option<c_int> {
+        Some(self.failure.get()).filter(|&code| code != abi::SUCCESS)
+    }
+
+    /// `inout = left op inout`, for `n` elements that lie `extent` bytes apart.
+    ///
+    /// # Safety
+    /// Both hold so many elements of the datatype, and `inout` nobody else touches.
+    unsafe fn apply(&self, left: *const u8, inout: *mut u8, n: usize) {
+        let mut done = 0;
+        while done < n {
+            let count = (n - done).min(c_int::MAX as usize);
+            let (left, inout) = (left.wrapping_add(done * self.extent), inout.wrapping_add(done * self.extent));
+            // SAFETY: by contract; `count` elements are left.
+            let code =
+                unsafe { ffi::PMPI_Reduce_local(left.cast(), inout.cast(), count as c_int, self.datatype, self.op) };
+            if code != abi::SUCCESS {
+                self.failure.set(code);
+            }
+            done += count;
+        }
+    }
+
+    /// Folds elements of a size of their own, by way of buffers in which they lie as the user's function expects them.
+    ///
+    /// # Safety
+    /// As [`Operator::fold`], on elements of `size` bytes.
+    unsafe fn fold_aside(&self, dst: *mut u8, operands: &[*const u8], n: usize, size: usize) {
+        let most = (PIECE / size).max(1).min(n);
+        // Words, so that they are aligned as memory of malloc is.
+        let words = (most * self.extent).div_ceil(16);
+        let (mut result, mut next) = (vec![0_u128; words], vec![0_u128; words]);
+        let mut at = 0;
+        while at < n {
+            let len = most.min(n - at);
+            for (i, operand) in operands.iter().enumerate() {
+                let into: *mut u8 = if i == 0 { result.as_mut_ptr().cast() } else { next.as_mut_ptr().cast() };
+                // SAFETY: `at + len <= n` elements are there, and `len` fit the buffer.
+                unsafe { self.gather(operand.wrapping_add(at * size), into, len, size) };
+                if i > 0 {
+                    // SAFETY: both hold `len` elements.
+                    unsafe { self.apply(result.as_ptr().cast(), into, len) };
+                    std::mem::swap(&mut result, &mut next);
+                }
+            }
+            // SAFETY: `at + len <= n` elements may be written.
+            unsafe { self.scatter(result.as_ptr().cast(), dst.wrapping_add(at * size), len, size) };
+            at += len;
+        }
+    }
+
+    /// Copies elements out of blocks of `size` bytes.
+    ///
+    /// # Safety
+    /// `n` blocks are at `from`, room for `n` elements at `into`.
+    unsafe fn gather(&self, from: *const u8, into: *mut u8, n: usize, size: usize) {
+        let (pieces, bytes) = if size == self.extent { (1, n * size) } else { (n, self.extent) };
+        for i in 0..pieces {
+            let (from, into) = (from.wrapping_add(i * size), into.wrapping_add(i * self.extent));
+            // SAFETY: by contract, and a block is no smaller than an element.
+            unsafe { std::ptr::copy_nonoverlapping(from, into, bytes) };
+        }
+    }
+
+    /// Copies elements into blocks of `size` bytes.
+    ///
+    /// # Safety
+    /// `n` elements are at `from`, room for `n` blocks at `into`.
+    unsafe fn scatter(&self, from: *const u8, into: *mut u8, n: usize, size: usize) {
+        let (pieces, bytes) = if size == self.extent { (1, n * size) } else { (n, self.extent) };
+        for i in 0..pieces {
+            let (from, into) = (from.wrapping_add(i * self.extent), into.wrapping_add(i * size));
+            // SAFETY: by contract, and a block is no smaller than an element.
+            unsafe { std::ptr::copy_nonoverlapping(from, into, bytes) };
+        }
+    }
+}
+
+// SAFETY: every block of the result is written, as far as elements reach; what is behind them in a block means nothing.
+unsafe impl<T: Element> Operator<T> for Local {
+    fn is_commutative(&self) -> bool {
+        self.commutative
+    }
+
+    fn code(&self) -> u8 {
+        if self.commutative { 0xfc } else { 0xfd }
+    }
+
+    unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
+        let size = size_of::<T>();
+        let dst = dst.cast::<u8>();
+        let is_apart = operands.iter().skip(1).all(|operand| operand.cast::<u8>() != dst.cast_const());
+        if self.commutative && size == self.extent && is_apart {
+            let (first, others) = operands.split_first().expect("there is at least one operand");
+            if first.cast::<u8>() != dst.cast_const() {
+                // SAFETY: by contract `n` elements are there and may be written, and the two do not overlap.
+                unsafe { std::ptr::copy_nonoverlapping(first.cast::<u8>(), dst, n * size) };
+            }
+            for other in others {
+                // SAFETY: `n` elements each; the result is this call's.
+                unsafe { self.apply(other.cast(), dst, n) };
+            }
+            return;
+        }
+        let operands: Vec<*const u8> = operands.iter().map(|operand| operand.cast::<u8>()).collect();
+        // SAFETY: by contract.
+        unsafe { self.fold_aside(dst, &operands, n, size) }
+    }
+}

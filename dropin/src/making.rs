@@ -1,0 +1,110 @@
+//! Communicators of Phalanx for those of MPI: made by their members alone, in a collective call where all of them are anyway.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
+
+use hier::HierComm;
+use hier::across::Opening;
+use hier::transport::Transport;
+use hier::transport::mpi::{MpiTransport, QuietTransport};
+use mpi::ffi;
+
+use crate::abi::{self, Word};
+
+/// A communicator of all ranks, on which nothing is called: it has the nodes' segments, of which all others take their parts.
+static KEEPER: Mutex<Option<HierComm>> = Mutex::new(None);
+
+/// Runs `f` on the keeper, if there is one. No calls of MPI within: another thread may wait for the keeper, and another rank for it.
+pub fn with_keeper<R>(f: impl FnOnce(&HierComm) -> R) -> Option<R> {
+    KEEPER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(f)
+}
+
+/// Sets the keeper, or takes it away.
+pub fn keep(keeper: Option<HierComm>) {
+    let old = std::mem::replace(&mut *KEEPER.lock().unwrap_or_else(PoisonError::into_inner), keeper);
+    drop(old);
+}
+
+/// The ranks, in MPI_COMM_WORLD, of a communicator's members; nothing for one that is not in there.
+fn members(comm: Word) -> Option<Vec<Option<usize>>> {
+    let of = |comm: Word| {
+        // SAFETY: a constant that is filled before main.
+        let mut group = unsafe { ffi::RSMPI_GROUP_NULL };
+        // SAFETY: the communicator is valid.
+        let code = unsafe { ffi::PMPI_Comm_group(abi::comm(comm), &mut group) };
+        (code == abi::SUCCESS).then_some(group)
+    };
+    let (mut inner, mut outer) = (of(comm)?, of(abi::world())?);
+    let mut count = 0;
+    // SAFETY: the group is valid.
+    let code = unsafe { ffi::PMPI_Group_size(inner, &mut count) };
+    let ranks: Vec<c_int> = (0..count).collect();
+    let mut found = vec![0; ranks.len()];
+    let code = if code == abi::SUCCESS {
+        // SAFETY: both groups are valid, both lists have `count` ranks.
+        unsafe { ffi::PMPI_Group_translate_ranks(inner, count, ranks.as_ptr(), outer, found.as_mut_ptr()) }
+    } else {
+        code
+    };
+    // SAFETY: the group is freed once.
+    let _ = unsafe { ffi::PMPI_Group_free(&mut inner) };
+    // SAFETY: the same.
+    let _ = unsafe { ffi::PMPI_Group_free(&mut outer) };
+    // MPI_UNDEFINED is negative.
+    (code == abi::SUCCESS).then(|| found.into_iter().map(|rank| usize::try_from(rank).ok()).collect())
+}
+
+/// Whether a communicator has ranks that are not in this MPI_COMM_WORLD: those of a job that this one spawned, or that spawned it.
+pub fn is_foreign(comm: Word) -> bool {
+    members(comm).is_none_or(|members| members.iter().any(Option::is_none))
+}
+
+/// Makes the communicator; nothing, on all ranks, if one of them could not. Collective over the members.
+///
+/// Three steps: each node's first member opens a block of the node's segment (and, between several nodes, all make a duplicate for
+/// messages); all tell each other whether they could, by an allgather of the library's; all join, or none does.
+pub fn make(comm: Word, ranks: usize) -> Option<HierComm> {
+    let members: Option<Vec<usize>> = members(comm)?.into_iter().collect();
+    let opening = members.and_then(|members| with_keeper(|keeper| keeper.open_group(&members).ok()).flatten());
+    let transport = opening.as_ref().and_then(|opening| transport(comm, opening, ranks));
+    let word = if transport.is_some() { opening.as_ref().map_or(0, Opening::word) } else { 0 };
+    let words = gather(comm, word, ranks);
+    let (opening, transport) = (opening?, transport?);
+    let words = words.filter(|words| words.iter().all(|&word| word != 0));
+    with_keeper(|keeper| match words {
+        // SAFETY: all members have the same list, the communicator's, and the same words, which came by messages.
+        Some(words) => unsafe { keeper.join_group(opening, &words, transport) }.ok(),
+        None => {
+            // SAFETY: no member joins: all have the same words.
+            unsafe { keeper.close_group(&opening) };
+            None
+        }
+    })
+    .flatten()
+}
+
+/// What moves messages between the members: where they are on one node nothing, since they have none.
+fn transport(comm: Word, opening: &Opening, ranks: usize) -> Option<Box<dyn Transport>> {
+    if opening.nodes() == 1 {
+        let mut rank = 0;
+        // SAFETY: the communicator is valid.
+        let code = unsafe { ffi::PMPI_Comm_rank(abi::comm(comm), &mut rank) };
+        return (code == abi::SUCCESS)
+            .then(|| Box::new(QuietTransport::new(rank as usize, ranks)) as Box<dyn Transport>);
+    }
+    // SAFETY: the communicator is valid, and all its ranks are here.
+    let transport = unsafe { MpiTransport::from_raw(abi::comm(comm)) }.ok()?;
+    Some(Box::new(transport))
+}
+
+/// Everybody's word, by rank.
+fn gather(comm: Word, word: u64, ranks: usize) -> Option<Vec<u64>> {
+    let mut words = vec![0_u64; ranks];
+    // SAFETY: a constant that is filled before main.
+    let kind = unsafe { ffi::RSMPI_UINT64_T };
+    // SAFETY: a word to send, and room for one of each rank of the communicator, all of which are in this call.
+    let code = unsafe {
+        ffi::PMPI_Allgather((&raw const word).cast(), 1, kind, words.as_mut_ptr().cast(), 1, kind, abi::comm(comm))
+    };
+    (code == abi::SUCCESS).then_some(words)
+}

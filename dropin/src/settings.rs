@@ -1,0 +1,111 @@
+//! What the environment asks for: `PHALANX_DISABLE`, `PHALANX_AFTER`, `PHALANX_VERIFY`, `PHALANX_STATS`. What rank 0 sees counts for all ranks.
+
+use hier::Collective;
+
+/// What the environment asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Collectives that are left to the library, by place.
+    pub disabled: [bool; 4],
+    /// A communicator is taken over with so manieth of its collective calls.
+    pub after: u32,
+    /// Every result is compared with that of the library.
+    pub verify: bool,
+    /// Calls are counted and timed.
+    pub stats: bool,
+}
+
+/// The calls on a new communicator that the library serves, before it is taken over: making one costs about as much as they gain.
+const AFTER: u32 = 32;
+
+/// The names of collectives in `PHALANX_DISABLE`, in the order of [`Collective::ALL`].
+pub const NAMES: [&str; 4] = ["barrier", "bcast", "reduce", "allreduce"];
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { disabled: [false; 4], after: AFTER, verify: false, stats: false }
+    }
+}
+
+impl Settings {
+    /// Those that `lookup`, the environment, names.
+    ///
+    /// # Errors
+    /// A variable that is not understood, and what would be right.
+    pub fn from(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let mut settings = Self::default();
+        for name in lookup("PHALANX_DISABLE").unwrap_or_default().split(',').map(str::trim) {
+            match (name, NAMES.iter().position(|known| *known == name || (*known == "bcast" && name == "broadcast"))) {
+                ("", _) => {}
+                ("all", _) => settings.disabled = [true; 4],
+                (_, Some(place)) => settings.disabled[place] = true,
+                _ => return Err(format!("PHALANX_DISABLE: {name:?} is none of {}, all", NAMES.join(", "))),
+            }
+        }
+        if let Some(text) = lookup("PHALANX_AFTER").filter(|text| !text.is_empty()) {
+            settings.after = match text.trim().parse() {
+                Ok(after) if after > 0 => after,
+                _ => return Err(format!("PHALANX_AFTER: {text:?} is no number of calls, 1 or more")),
+            };
+        }
+        let is_on = |name| lookup(name).is_some_and(|value| !matches!(value.trim(), "" | "0"));
+        (settings.verify, settings.stats) = (is_on("PHALANX_VERIFY"), is_on("PHALANX_STATS"));
+        Ok(settings)
+    }
+
+    /// As words that rank 0 sends to the others.
+    #[must_use]
+    pub fn to_words(self) -> [u64; 4] {
+        let disabled = self.disabled.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
+        [disabled, u64::from(self.after), u64::from(self.verify), u64::from(self.stats)]
+    }
+
+    /// Back from words.
+    #[must_use]
+    pub fn from_words([disabled, after, verify, stats]: [u64; 4]) -> Self {
+        let disabled = std::array::from_fn(|place| disabled >> place & 1 == 1);
+        Self { disabled, after: after as u32, verify: verify != 0, stats: stats != 0 }
+    }
+
+    /// Whether a collective is left to the library.
+    #[inline]
+    #[must_use]
+    pub fn is_disabled(&self, what: Collective) -> bool {
+        self.disabled[what as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        Settings::from(|wanted| {
+            variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn variables_are_understood() {
+        assert_eq!(of(&[]), Ok(Settings::default()));
+        let settings =
+            of(&[("PHALANX_DISABLE", "bcast, barrier"), ("PHALANX_AFTER", "1"), ("PHALANX_STATS", "a.json")]);
+        let expected = Settings { disabled: [true, true, false, false], after: 1, verify: false, stats: true };
+        assert_eq!(settings, Ok(expected));
+        assert!(expected.is_disabled(Collective::Broadcast) && !expected.is_disabled(Collective::Reduce));
+        assert_eq!(of(&[("PHALANX_DISABLE", "all"), ("PHALANX_VERIFY", "0")]).unwrap().disabled, [true; 4]);
+        for (name, value) in [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "0"), ("PHALANX_AFTER", "soon")] {
+            let error = of(&[(name, value)]).unwrap_err();
+            assert!(error.contains(name) && error.contains(value), "{error}");
+        }
+    }
+
+    #[test]
+    fn words_carry_them() {
+        for bits in 0..16 {
+            let disabled = std::array::from_fn(|place| bits >> place & 1 == 1);
+            let settings = Settings { disabled, after: 7, verify: bits % 3 == 0, stats: bits % 2 == 0 };
+            assert_eq!(Settings::from_words(settings.to_words()), settings);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Datatypes: what a handle stands for.
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+use mpi::ffi;
+
+use crate::abi::{self, Word};
+use crate::operators::{Kernel, Kind, Op};
+use crate::table::Table;
+
+/// A datatype, as far as calls must know it.
+#[derive(Clone, Copy)]
+pub struct Type {
+    /// What a predefined one is.
+    pub kind: Option<Kind>,
+    /// Bytes of data in an element: those of its signature, which agree on all ranks.
+    pub size: usize,
+    /// Bytes from one element to the next.
+    pub extent: isize,
+    /// Bytes from the beginning to the end of an element's data, where it is regular.
+    pub reach: usize,
+    /// Elements that follow one another are their data, in order, without gaps.
+    pub is_plain: bool,
+    /// It begins at 0, ends within its extent, and so may stand in memory of its own.
+    pub is_regular: bool,
+}
+
+/// A predefined type, with what reduces it.
+pub struct Named {
+    pub of: Type,
+    reductions: [Reduction; 12],
+}
+
+/// How an operator is applied to a type.
+#[derive(Clone, Copy)]
+pub enum Reduction {
+    /// The standard does not have it: the library may refuse it, or know better.
+    Refused,
+    /// By our own kernel.
+    Kernel(Kernel),
+    /// By the library's own function.
+    Local,
+}
+
+static NAMED: OnceLock<Table<Named>> = OnceLock::new();
+static OPERATORS: OnceLock<Table<Op>> = OnceLock::new();
+static KEY: OnceLock<c_int> = OnceLock::new();
+/// A duplicate of MPI_COMM_SELF on which refusals are returned.
+static QUIET: OnceLock<Word> = OnceLock::new();
+
+/// Learns the predefined types and operators. MPI is initialised.
+pub fn learn() -> Option<()> {
+    let named = abi::types().iter().filter(|constant| !abi::is_no_datatype(constant.handle)).filter_map(|constant| {
+        let kind = *Kind::ALL.get(constant.meaning as usize)?;
+        // One that the library has only the name of has no size.
+        let of = Type { kind: Some(kind), ..measured(constant.handle).filter(|of| of.size > 0)? };
+        let is_plain = of.size as isize == of.extent;
+        // The kernels of pairs with gaps work on extents.
+        let width = of.extent as usize;
+        let reductions = Op::ALL.map(|op| match Kernel::find(kind, width, op) {
+            _ if !kind.allows(op) => Reduction::Refused,
+            Some(kernel) => Reduction::Kernel(kernel),
+            None => Reduction::Local,
+        });
+        Some((abi::handle(constant.handle), Named { of: Type { is_plain, ..of }, reductions }))
+    });
+    NAMED.get_or_init(|| Table::new(named.collect()));
+    let operators = abi::operators()
+        .iter()
+        .filter_map(|constant| Some((abi::handle(constant.handle), *Op::ALL.get(constant.meaning as usize)?)));
+    OPERATORS.get_or_init(|| Table::new(operators.collect()));
+    let key = abi::type_keyval(forget)?;
+    KEY.get_or_init(|| key);
+    let mut quiet = abi::comm(abi::comm_self());
+    // SAFETY: MPI is initialised.
+    let code = unsafe { ffi::PMPI_Comm_dup(abi::comm(abi::comm_self()), &mut quiet) };
+    if code != abi::SUCCESS {
+        return None;
+    }
+    // SAFETY: a constant that is filled before main.
+    let handler = unsafe { ffi::RSMPI_ERRORS_RETURN };
+    // SAFETY: the communicator was just made.
+    let code = unsafe { ffi::PMPI_Comm_set_errhandler(quiet, handler) };
+    QUIET.get_or_init(|| abi::word_of_comm(quiet));
+    (code == abi::SUCCESS).then_some(())
+}
+
+/// Gives back what was learned, before MPI ends.
+pub fn forget_all() {
+    if let Some(&quiet) = QUIET.get() {
+        let mut quiet = abi::comm(quiet);
+        // SAFETY: made by `learn`, freed once.
+        let _ = unsafe { ffi::PMPI_Comm_free(&mut quiet) };
+    }
+}
+
+/// The communicator of this process alone, on which refusals are returned.
+pub fn quiet() -> ffi::MPI_Comm {
+    abi::comm(QUIET.get().copied().unwrap_or_else(abi::comm_self))
+}
+
+/// The predefined type of a handle.
+#[inline]
+pub fn named(datatype: Word) -> Option<&'static Named> {
+    NAMED.get()?.find(abi::handle(datatype))
+}
+
+/// The predefined operator of a handle.
+#[inline]
+pub fn operator(op: Word) -> Option<Op> {
+    OPERATORS.get()?.find(abi::handle(op)).copied()
+}
+
+impl Named {
+    /// How the operator is applied.
+    #[inline]
+    pub fn reduction(&self, op: Op) -> Reduction {
+        self.reductions[op as usize]
+    }
+}
+
+/// The type of any valid handle; nothing if the library refuses it.
+#[inline]
+pub fn find(datatype: Word) -> Option<Type> {
+    match named(datatype) {
+        Some(named) => Some(named.of),
+        None => derived(datatype),
+    }
+}
+
+/// A derived type, looked at once: what was found stays with it as an attribute.
+fn derived(datatype: Word) -> Option<Type> {
+    let key = *KEY.get()?;
+    let handle = abi::datatype(datatype);
+    let (mut found, mut flag) = (std::ptr::null_mut::<Type>(), 0);
+    // SAFETY: the caller's datatype; the library refuses one that is none.
+    let code = unsafe { ffi::PMPI_Type_get_attr(handle, key, (&raw mut found).cast(), &mut flag) };
+    if code != abi::SUCCESS {
+        return None;
+    }
+    if flag != 0 {
+        // SAFETY: a box that was left there, and lives as long as the datatype.
+        return Some(unsafe { *found });
+    }
+    let of = measured(datatype)?;
+    let of = Type { is_plain: of.size as isize == of.extent && of.is_regular && is_in_order(handle, of.size)?, ..of };
+    let kept = Box::into_raw(Box::new(of));
+    // SAFETY: the datatype is valid; `forget` takes the box back.
+    let code = unsafe { ffi::PMPI_Type_set_attr(handle, key, kept.cast()) };
+    if code != abi::SUCCESS {
+        // SAFETY: nobody else has it.
+        drop(unsafe { Box::from_raw(kept) });
+    }
+    Some(of)
+}
+
+/// # Safety
+/// MPI calls it with the box that was left with a datatype.
+unsafe extern "C" fn forget(_: ffi::MPI_Datatype, _: c_int, kept: *mut c_void, _: *mut c_void) -> c_int {
+    // SAFETY: by contract, once.
+    drop(unsafe { Box::from_raw(kept.cast::<Type>()) });
+    abi::SUCCESS
+}
+
+/// The sizes that the library tells.
+fn measured(datatype: Word) -> Option<Type> {
+    let handle = abi::datatype(datatype);
+    let (mut size, [mut low, mut extent, mut true_low, mut true_extent]) = (0, [0; 4]);
+    // SAFETY: the caller's datatype; the library refuses one that is none.
+    let code = unsafe { ffi::PMPI_Type_size_x(handle, &mut size) };
+    if code != abi::SUCCESS || size < 0 {
+        return None;
+    }
+    // SAFETY: the same.
+    let code = unsafe { ffi::PMPI_Type_get_extent_x(handle, &mut low, &mut extent) };
+    if code != abi::SUCCESS {
+        return None;
+    }
+    // SAFETY: the same.
+    let code = unsafe { ffi::PMPI_Type_get_true_extent_x(handle, &mut true_low, &mut true_extent) };
+    if code != abi::SUCCESS {
+        return None;
+    }
+    let is_regular = low == 0 && extent > 0 && true_low >= 0 && true_low + true_extent <= extent;
+    let (size, extent) = (usize::try_from(size).ok()?, isize::try_from(extent).ok()?);
+    let reach = usize::try_from(true_low + true_extent).unwrap_or(0);
+    Some(Type { kind: None, size, extent, reach, is_plain: false, is_regular })
+}
+
+/// The longest derived type that is looked at for the order of its data; longer ones are packed.
+const LONGEST: usize = 1 << 20;
+
+/// Whether an element without gaps has its data in the order in which they lie: packed, it is what it was. Nothing if the library
+/// refuses the type (one that was not committed).
+fn is_in_order(datatype: ffi::MPI_Datatype, size: usize) -> Option<bool> {
+    let mut is_whole = size <= LONGEST;
+    // Two patterns tell any two places apart.
+    for pattern in [|i: usize| (i % 251) as u8, |i: usize| (i / 251 % 251 + i / 63_001) as u8] {
+        let size = if is_whole { size } else { 0 };
+        let data: Vec<u8> = (0..size).map(pattern).collect();
+        let mut packed = vec![0_u8; size];
+        let mut at = 0;
+        let count = c_int::from(is_whole);
+        // SAFETY: an element lies within `data`, and has `size` bytes of data.
+        let code = unsafe {
+            ffi::PMPI_Pack(
+                data.as_ptr().cast(),
+                count,
+                datatype,
+                packed.as_mut_ptr().cast(),
+                size as c_int,
+                &mut at,
+                quiet(),
+            )
+        };
+        if code != abi::SUCCESS {
+            return None;
+        }
+        is_whole &= at as usize == size && packed == data;
+    }
+    Some(is_whole)
+}

@@ -1,0 +1,211 @@
+//! Results compared with those of the library (`PHALANX_VERIFY=1`): every call is made twice, and a difference ends the job.
+//!
+//! Integers, booleans, least and greatest values and messages must be equal. Sums and products of floating-point numbers may differ as the
+//! order of additions does: by as many units in the last place as there are ranks, times four, of the sum of absolute values, or of the
+//! product. Users' operators are compared on integers alone: on others their results may depend on the order, and only they know how.
+
+use std::ffi::{c_int, c_void};
+
+use hier::HierComm;
+use mpi::ffi;
+
+use crate::abi::{self, Word};
+use crate::calls::bcast::{Message, pack};
+use crate::calls::reduction::{Arguments, Plan};
+use crate::operators::{Kind, Op};
+use crate::types;
+
+/// Elements of a call of the library's, whose counts are integers of C.
+const PIECE: usize = 1 << 24;
+
+/// A broadcast, by both.
+pub fn broadcast<E>(
+    message: &Message,
+    bytes: usize,
+    comm: Word,
+    ours: &HierComm,
+    carry_out: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
+    let root = message.root as usize;
+    let mut theirs = if ours.rank() == root { message.packed(bytes) } else { vec![0; bytes] };
+    carry_out()?;
+    for piece in theirs.chunks_mut(PIECE) {
+        // SAFETY: a constant that is filled before main.
+        let kind = unsafe { ffi::RSMPI_UINT8_T };
+        // SAFETY: all ranks have as many bytes in the piece.
+        let _ = unsafe {
+            ffi::PMPI_Bcast(piece.as_mut_ptr().cast(), piece.len() as c_int, kind, root as c_int, abi::comm(comm))
+        };
+    }
+    let own = message.packed(bytes);
+    if let Some(at) = own.iter().zip(&theirs).position(|(own, their)| own != their) {
+        let what = format!("MPI_Bcast of {bytes} bytes from rank {root}");
+        differ(&what, ours.rank(), comm, &format!("byte {at} is {}, with the library {}", own[at], theirs[at]));
+    }
+    Ok(())
+}
+
+/// A reduction, by both.
+pub fn reduction<E>(
+    arguments: &Arguments,
+    plan: &Plan,
+    comm: Word,
+    rank: usize,
+    carry_out: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
+    let gets = arguments.root.is_none_or(|root| root == rank);
+    let in_place = abi::is_in_place(arguments.send) || gets && arguments.send == arguments.recv;
+    let from = if in_place { arguments.recv } else { arguments.send };
+    let extent = plan.of.extent as usize;
+    // Words, so that elements are aligned.
+    let mut input = vec![0_u128; (plan.count * extent).div_ceil(16)];
+    let held = (plan.count - 1) * extent + plan.of.reach;
+    // SAFETY: by MPI's contract the elements reach so far, and the copy has room.
+    unsafe { std::ptr::copy_nonoverlapping(from as *const u8, input.as_mut_ptr().cast::<u8>(), held) };
+    carry_out()?;
+    let mut output = vec![0_u128; input.len()];
+    let reduce = |datatype, op, input: *const u8, output: *mut u8, extent: usize| {
+        for at in (0..plan.count).step_by(PIECE) {
+            let count = PIECE.min(plan.count - at) as c_int;
+            let (send, recv) = (input.wrapping_add(at * extent), output.wrapping_add(at * extent));
+            // SAFETY: so many elements are there, or may be written.
+            let _ = unsafe {
+                match arguments.root {
+                    None => ffi::PMPI_Allreduce(send.cast(), recv.cast(), count, datatype, op, abi::comm(comm)),
+                    Some(root) => {
+                        ffi::PMPI_Reduce(send.cast(), recv.cast(), count, datatype, op, root as c_int, abi::comm(comm))
+                    }
+                }
+            };
+        }
+    };
+    let (datatype, op) = (abi::datatype(arguments.datatype), abi::op(arguments.op));
+    reduce(datatype, op, input.as_ptr().cast(), output.as_mut_ptr().cast(), extent);
+    let packed = |at: *const c_void| pack(at, plan.count, arguments.datatype, plan.count * plan.of.size);
+    let operator = types::operator(arguments.op);
+    let kind = plan.of.kind.unwrap_or(Kind::Other);
+    // Sums of absolute values say how much additions may lose.
+    let values = numbers(&packed(input.as_ptr().cast()), kind, plan.of.size);
+    let scale = match (&values, operator) {
+        (Some((values, width, _)), Some(Op::Sum)) => {
+            let absolute: Vec<f64> = values.iter().map(|value| value.abs()).collect();
+            Some(sums(absolute, *width, arguments, comm))
+        }
+        _ => None,
+    };
+    if !gets {
+        return Ok(());
+    }
+    let (own, theirs) = (packed(arguments.recv as *const c_void), packed(output.as_ptr().cast()));
+    let ranks = ranks(comm) as f64;
+    let what = || {
+        let (name, root) = match arguments.root {
+            None => ("MPI_Allreduce", String::new()),
+            Some(root) => ("MPI_Reduce", format!(" at rank {root}")),
+        };
+        format!("{name}{root} of {} elements, {kind:?} of {} bytes, {operator:?}", plan.count, plan.of.size)
+    };
+    match (numbers(&own, kind, plan.of.size), numbers(&theirs, kind, plan.of.size)) {
+        (Some((own, _, unit)), Some((theirs, _, _))) if operator.is_some() => {
+            let most = |at: usize| match (&scale, operator) {
+                (Some(scale), _) => 4.0 * ranks * unit * scale[at],
+                // Parts of a complex product: by the larger part.
+                (None, Some(Op::Product)) => {
+                    let pair = at & !1;
+                    let size = if kind == Kind::Complex { own[pair].hypot(own[pair + 1]) } else { own[at].abs() };
+                    4.0 * ranks * unit * size
+                }
+                _ => 0.0,
+            };
+            let is_off = |at: usize| {
+                let off = (own[at] - theirs[at]).abs();
+                off > most(at) && own[at].is_finite() && theirs[at].is_finite()
+            };
+            if let Some(at) = (0..own.len()).find(|&at| is_off(at)) {
+                let text = format!("number {at} is {:e}, with the library {:e}", own[at], theirs[at]);
+                differ(&what(), rank, comm, &text);
+            }
+        }
+        _ if is_exact(kind, operator) => {
+            if let Some(at) = own.iter().zip(&theirs).position(|(own, their)| own != their) {
+                let text = format!(
+                    "element {} has {:02x?}, with the library {:02x?}",
+                    at / plan.of.size,
+                    &own[at - at % plan.of.size..][..plan.of.size],
+                    &theirs[at - at % plan.of.size..][..plan.of.size]
+                );
+                differ(&what(), rank, comm, &text);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Whether results do not depend on the order of operands.
+fn is_exact(kind: Kind, operator: Option<Op>) -> bool {
+    match kind {
+        Kind::Signed | Kind::Unsigned | Kind::Bool | Kind::Logical | Kind::Byte => true,
+        // Long ones, of which Rust knows nothing.
+        Kind::Real | Kind::Complex => !matches!(operator, None | Some(Op::Sum | Op::Product)),
+        Kind::Other => false,
+        _ => operator.is_some(),
+    }
+}
+
+/// Floating-point numbers, how many a value has, and the unit of their last place; nothing for other data.
+fn numbers(data: &[u8], kind: Kind, size: usize) -> Option<(Vec<f64>, usize, f64)> {
+    let width = match kind {
+        Kind::Real => 1,
+        Kind::Complex => 2,
+        _ => return None,
+    };
+    match size / width {
+        4 => {
+            let numbers = data.as_chunks::<4>().0.iter().map(|&bytes| f64::from(f32::from_ne_bytes(bytes)));
+            Some((numbers.collect(), width, f64::from(f32::EPSILON)))
+        }
+        8 => {
+            let numbers = data.as_chunks::<8>().0.iter().map(|&bytes| f64::from_ne_bytes(bytes));
+            Some((numbers.collect(), width, f64::EPSILON))
+        }
+        _ => None,
+    }
+}
+
+/// The sums over all ranks.
+fn sums(mut values: Vec<f64>, width: usize, arguments: &Arguments, comm: Word) -> Vec<f64> {
+    debug_assert!(arguments.count >= 0 && values.len() == width * arguments.count as usize);
+    for piece in values.chunks_mut(PIECE) {
+        let own = piece.to_vec();
+        // SAFETY: constants that are filled before main.
+        let (kind, sum) = (unsafe { ffi::RSMPI_DOUBLE }, unsafe { ffi::RSMPI_SUM });
+        // SAFETY: as many numbers to send as there is room for, the same number on all ranks.
+        let _ = unsafe {
+            ffi::PMPI_Allreduce(
+                own.as_ptr().cast(),
+                piece.as_mut_ptr().cast(),
+                own.len() as c_int,
+                kind,
+                sum,
+                abi::comm(comm),
+            )
+        };
+    }
+    values
+}
+
+fn ranks(comm: Word) -> usize {
+    let mut ranks = 1;
+    // SAFETY: a communicator that the library knows.
+    let _ = unsafe { ffi::PMPI_Comm_size(abi::comm(comm), &mut ranks) };
+    ranks as usize
+}
+
+/// Says what differs, and ends the job.
+#[cold]
+fn differ(what: &str, rank: usize, comm: Word, text: &str) {
+    eprintln!("phalanx: PHALANX_VERIFY: rank {rank}: {what}: {text}");
+    // SAFETY: a communicator that the library knows. It does not return.
+    let _ = unsafe { ffi::PMPI_Abort(abi::comm(comm), 1) };
+}
