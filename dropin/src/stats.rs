@@ -215,11 +215,8 @@ impl Stats {
             let reasons: Vec<String> =
                 row.handed.iter().map(|(why, count)| format!("{}: {count}", why.text())).collect();
             let reasons = reasons.join(", ");
-            let how = [row.algorithm.as_str(),  &reasons]
-                .iter()
-                .filter(|how| !how.is_empty())
-                .copied()
-                .collect::<Vec<_>>();
+            let how =
+                [row.algorithm.as_str(), &reasons].iter().filter(|how| !how.is_empty()).copied().collect::<Vec<_>>();
             let _ = writeln!(
                 text,
                 "{:<10} {:>6} {:>6} {:>12} {:>10} {:>12} {:>10}  {}",

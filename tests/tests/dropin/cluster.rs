@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use phalanx_tests::command;
 
-use crate::library::{Family, Library, root, skip, target};
 use crate::stats::Stats;
 use crate::{each, full, programs};
+use phalanx_tests::library::{Family, Library, root, skip, target};
 
 /// The status of `scripts/cluster/run` where namespaces are not allowed.
 const FORBIDDEN: i32 = 77;

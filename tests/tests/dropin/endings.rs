@@ -2,7 +2,7 @@
 
 use crate::each;
 use crate::job::Job;
-use crate::library::Family;
+use phalanx_tests::library::Family;
 
 /// MPI_Abort's code becomes the job's status, as far as the MPI makes it that.
 #[test]

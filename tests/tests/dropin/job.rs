@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use phalanx_tests::command::{self, Ended};
 
-use crate::library::{Family, Library, target};
 use crate::programs;
 use crate::stats::Stats;
+use phalanx_tests::library::{Family, Library, target};
 
 /// Seconds after which a job is stopped: by SIGTERM, so that its launcher stops all ranks, then by SIGKILL.
 const LIMIT: u64 = 120;

@@ -13,17 +13,13 @@
 mod cluster;
 mod endings;
 mod job;
-// Its programs are other tests'.
-#[allow(dead_code)]
-#[path = "../mpi/library.rs"]
-mod library;
 mod others;
 mod programs;
 mod settings;
 mod stats;
 
 use job::Job;
-use library::{Family, Library};
+use phalanx_tests::library::{self, Family, Library};
 use programs::Program;
 
 /// Whether all is to be run.

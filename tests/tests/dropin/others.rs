@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use crate::job::Job;
-use crate::library::Family;
 use crate::{each, programs};
+use phalanx_tests::library::Family;
 
 /// The library may be preloaded into anything, and says nothing there.
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::job::Done;
-use crate::library::{Library, root, target};
+use phalanx_tests::library::{Library, root, target};
 
 /// A program of the suite.
 #[derive(Debug)]
