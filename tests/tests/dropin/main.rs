@@ -19,6 +19,7 @@ mod job;
 mod library;
 mod others;
 mod programs;
+mod real;
 mod settings;
 mod stats;
 
