@@ -15,6 +15,7 @@ mod endings;
 mod job;
 mod others;
 mod programs;
+mod real;
 mod settings;
 mod stats;
 

@@ -1,0 +1,179 @@
+/* The drop-in library beside the MPI beneath it, in one process: MPI_x against PMPI_x, block by block in turns.
+ *
+ * usage: side_by_side [SECONDS [LONGEST [COLLECTIVE]]]     for each size of each collective (0.4; 4194304; all)
+ *
+ * For every collective and size: a block of calls by one name, a block by the other, and so on. Input is written anew before
+ * each call, the library's barrier stands before each call, and a call's time is that of its slowest rank. Answers are checked
+ * after each block. Rank 0 writes values parted by commas:
+ *
+ *     collective,ranks,bytes,timing,ours_us,theirs_us,ratio,least,most,blocks
+ *
+ * where times are medians over all calls, ratio (theirs over ours: above 1 the library gains) is the median over pairs of neighbouring
+ * blocks, and least and most are its quartiles over pairs. Timing `each` has the library's barrier before each call, `stream` has calls
+ * that follow one another (barriers, and 8-byte allreduces), their time that of the block over its calls. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum collective { BARRIER, BCAST, REDUCE, ALLREDUCE, COLLECTIVES };
+enum { MOST_BLOCKS = 400, MOST_CALLS = 2000 };
+static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce"};
+
+static int rank, ranks;
+static double *in, *out;
+static double samples[2][MOST_BLOCKS * 64], blocks[2][MOST_BLOCKS];
+
+static void fail(const char *what, const char *name, size_t bytes) {
+    fprintf(stderr, "side_by_side: rank %d: %s of %zu bytes: %s\n", rank, name, bytes, what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+/* Microseconds. */
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
+static void call(enum collective which, int ours, int count) {
+    switch (which) {
+    case BARRIER: ours ? MPI_Barrier(MPI_COMM_WORLD) : PMPI_Barrier(MPI_COMM_WORLD); break;
+    case BCAST:
+        ours ? MPI_Bcast(out, count, MPI_DOUBLE, 0, MPI_COMM_WORLD) : PMPI_Bcast(out, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        break;
+    case REDUCE:
+        ours ? MPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD)
+             : PMPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+        break;
+    default:
+        ours ? MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)
+             : PMPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
+/* What the program computes before it calls. */
+static void write_anew(enum collective which, int count, double value) {
+    double *at = which == BCAST ? out : in;
+    if (which != BCAST || rank == 0)
+        for (int i = 0; i < count; i++) at[i] = value + rank + i % 7;
+}
+
+static void check(enum collective which, int count, double value, size_t bytes) {
+    if (which == BARRIER || (which == REDUCE && rank != 0)) return;
+    int step = count > 1000 ? count / 500 : 1;
+    for (int i = 0; i < count; i += step) {
+        double one = value + i % 7, should = which == BCAST ? one : ranks * one + ranks * (ranks - 1) / 2.0;
+        if (out[i] != should) fail("wrong answer", names[which], bytes);
+    }
+}
+
+static int by_value(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double at_part(double *values, int count, double part) {
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[(int)(part * (count - 1) + 0.5)];
+}
+
+/* The times of `calls` calls, each that of the slowest rank, in microseconds. */
+static void each(enum collective which, int ours, int count, int calls, double *into, size_t bytes) {
+    static double own[MOST_CALLS];
+    double value = 0;
+    for (int c = 0; c < calls; c++) {
+        value = c % 16;
+        write_anew(which, count, value);
+        PMPI_Barrier(MPI_COMM_WORLD);
+        double begin = now();
+        call(which, ours, count);
+        own[c] = now() - begin;
+    }
+    check(which, count, value, bytes);
+    PMPI_Allreduce(own, into, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static double stream(enum collective which, int ours, int calls) {
+    PMPI_Barrier(MPI_COMM_WORLD);
+    double begin = now(), own, slowest;
+    for (int c = 0; c < calls; c++) call(which, ours, 1);
+    own = (now() - begin) / calls;
+    PMPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
+static void row(enum collective which, size_t bytes, const char *timing, int pairs, int per_block) {
+    static double ratios[MOST_BLOCKS];
+    if (rank != 0) return;
+    for (int b = 0; b < pairs; b++) ratios[b] = blocks[0][b] / blocks[1][b];
+    double middle = at_part(ratios, pairs, 0.5), least = at_part(ratios, pairs, 0.25), most = at_part(ratios, pairs, 0.75);
+    printf("%s,%d,%zu,%s,%.3f,%.3f,%.3f,%.3f,%.3f,%d\n", names[which], ranks, bytes, timing, at_part(samples[1], pairs * per_block, 0.5),
+           at_part(samples[0], pairs * per_block, 0.5), middle, least, most, pairs);
+    fflush(stdout);
+}
+
+static void measure(enum collective which, size_t bytes, double seconds) {
+    int count = (int)(bytes / sizeof(double)), calls = 64, pairs = 0;
+    static double times[MOST_CALLS], sorted[MOST_CALLS];
+    for (int ours = 0; ours < 2; ours++) each(which, ours, count, calls / 4, times, bytes);
+    /* Blocks of a millisecond or so: the machine changes between neighbours as little as can be. */
+    double typical = at_part(times, calls / 4, 0.5), begin = now();
+    PMPI_Bcast(&typical, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    while (calls > 8 && calls * typical > 3000) calls /= 2;
+    int go = 1;
+    while (go) {
+        for (int turn = 0; turn < 2; turn++) {
+            int ours = (turn + pairs) % 2;
+            each(which, ours, count, calls, times, bytes);
+            memcpy(samples[ours] + pairs * calls, times, (size_t)calls * sizeof *times);
+            memcpy(sorted, times, (size_t)calls * sizeof *times);
+            blocks[ours][pairs] = at_part(sorted, calls, 0.5);
+        }
+        pairs++;
+        go = pairs < MOST_BLOCKS && (pairs < 5 || now() - begin < 1e6 * seconds);
+        PMPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    row(which, bytes, "each", pairs, calls);
+}
+
+static void measure_stream(enum collective which, double seconds) {
+    double begin = now();
+    int pairs = 0, go = 1;
+    while (go) {
+        for (int turn = 0; turn < 2; turn++) {
+            int ours = (turn + pairs) % 2;
+            samples[ours][pairs] = blocks[ours][pairs] = stream(which, ours, 2000);
+        }
+        pairs++;
+        go = pairs < MOST_BLOCKS && (pairs < 5 || now() - begin < 1e6 * seconds);
+        PMPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    row(which, which == BARRIER ? 0 : 8, "stream", pairs, 1);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    double seconds = argc > 1 ? atof(argv[1]) : 0.4;
+    size_t longest = argc > 2 ? strtoull(argv[2], NULL, 10) : 4 << 20;
+    const char *only = argc > 3 ? argv[3] : "all";
+    in = aligned_alloc(4096, longest + 4096), out = aligned_alloc(4096, longest + 4096);
+    if (!in || !out) fail("no memory", "buffers", longest);
+    memset(in, 0, longest), memset(out, 0, longest);
+    /* A communicator may be taken over after some calls. */
+    for (int c = 0; c < 200; c++) MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) printf("collective,ranks,bytes,timing,ours_us,theirs_us,ratio,least,most,blocks\n");
+    for (enum collective which = 0; which < COLLECTIVES; which++) {
+        if (strcmp(only, "all") != 0 && strcmp(only, names[which]) != 0) continue;
+        if (which == BARRIER || which == ALLREDUCE) measure_stream(which, seconds);
+        if (which == BARRIER) measure(which, 0, seconds);
+        for (size_t bytes = 8; which != BARRIER && bytes <= longest; bytes *= bytes < 64 ? 8 : 4) measure(which, bytes, seconds);
+    }
+    free(in), free(out);
+    MPI_Finalize();
+    return 0;
+}
