@@ -78,7 +78,7 @@ impl Library {
     }
 
     /// The path of one of its commands, where it is installed.
-    fn command(self, name: &str) -> Option<PathBuf> {
+    pub fn command(self, name: &str) -> Option<PathBuf> {
         match self.folder {
             Some(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
             None => find(&format!("{name}.{}", self.name)),
@@ -166,7 +166,7 @@ impl Library {
     }
 
     /// Intel's commands ask where they are.
-    fn set_root(self, command: &mut Command) {
+    pub fn set_root(self, command: &mut Command) {
         if let (Family::Intel, Some(commands)) = (self.family, self.folder) {
             command.env("I_MPI_ROOT", commands.parent().unwrap_or(commands));
         }

@@ -1,0 +1,57 @@
+/* How a job ends.
+ *
+ * usage: ends pending    MPI_Finalize while communicators, operators and types are not freed
+ *        ends late       a rank comes to MPI_Finalize long after the others
+ *        ends abort      MPI_Abort in the last rank, while the others are in a collective: status 7
+ *        ends exit       the last rank exits with status 5 without MPI_Finalize, while the others are in a collective
+ *        ends kill       the last rank is killed while the others are in a collective
+ *        ends fatal      a wrong root under MPI_ERRORS_ARE_FATAL
+ *        ends plain      collectives, then exit without MPI_Finalize on all ranks: status 4 */
+#include "suite.h"
+
+static void warm(void) {
+    for (int turn = 0; turn < 4; turn++) exercise(MPI_COMM_WORLD, turn, "before the end");
+}
+
+int main(int argc, char **argv) {
+    long mine = 1, sum = 0;
+    begin(&argc, &argv);
+    const char *how = argc > 1 ? argv[1] : "";
+    int last = rank == ranks - 1;
+    warm();
+    if (strcmp(how, "pending") == 0) {
+        MPI_Comm comms[20];
+        MPI_Datatype type;
+        for (int i = 0; i < 20; i++) {
+            CALL(MPI_Comm_split(MPI_COMM_WORLD, rank % (i % 3 + 1), rank, &comms[i]));
+            if (i % 2) exercise(comms[i], i, "not freed");
+        }
+        CALL(MPI_Type_contiguous(2, MPI_INT, &type));
+        CALL(MPI_Type_commit(&type));
+        return finish();
+    }
+    if (strcmp(how, "late") == 0) {
+        say_ok();
+        if (last) sleep(1);
+        CALL(MPI_Finalize());
+        return 0;
+    }
+    if (strcmp(how, "fatal") == 0) {
+        CALL(MPI_Bcast(&mine, 1, MPI_LONG, ranks + 3, MPI_COMM_WORLD));
+        return finish();
+    }
+    if (strcmp(how, "plain") == 0) {
+        say_ok();
+        exit(4);
+    }
+    if (last) {
+        usleep(300000);
+        if (strcmp(how, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+        if (strcmp(how, "exit") == 0) exit(5);
+        if (strcmp(how, "kill") == 0) raise(SIGKILL);
+        fail(__FILE__, __LINE__, "unknown end \"%s\"", how);
+    }
+    CALL(MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+    printf("rank %d came out of a collective that one rank never entered\n", rank);
+    return finish();
+}

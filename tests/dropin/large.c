@@ -1,0 +1,105 @@
+/* The large-count forms, which take an MPI_Count, where the library has them; and vectors of more than 2 GiB when asked for.
+ *
+ * usage: large [long] */
+#include "suite.h"
+
+#if MPI_VERSION >= 4
+static void forms(MPI_Count count, int turn) {
+    int root = turn % ranks;
+    double *in = memory((size_t)count * sizeof *in), *out = memory((size_t)count * sizeof *out);
+    for (MPI_Count i = 0; i < count; i++) in[i] = (double)given(rank, (size_t)i, turn), out[i] = -1;
+    CALL(MPI_Allreduce_c(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+    for (int way = 0; way < 4; way++) {
+        for (MPI_Count i = 0; i < count; i += 1 + count / 1000) {
+            double sum = 0;
+            for (int r = 0; r < ranks; r++) sum += (double)given(r, (size_t)i, turn);
+            double should = way == 3 ? (double)given(root, (size_t)i, turn) : way == 2 && rank != root ? -1 : sum;
+            CHECK(out[i] == should, "way %d, %lld doubles: [%lld] is %g, not %g", way, (long long)count, (long long)i, out[i], should);
+        }
+        for (MPI_Count i = 0; i < count; i++) out[i] = way == 0 || (way == 2 && rank == root) ? in[i] : -1;
+        if (way == 0) CALL(MPI_Allreduce_c(MPI_IN_PLACE, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+        if (way == 1) CALL(MPI_Reduce_c(in, out, count, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD));
+        if (way == 2) CALL(MPI_Bcast_c(out, count, MPI_DOUBLE, root, MPI_COMM_WORLD));
+    }
+    free(in), free(out);
+}
+
+/* One rank may call the one form, another the other: it is the same collective. */
+static void both_forms(void) {
+    for (int turn = 0; turn < 12; turn++) {
+        int root = turn % ranks, count = 1 + 100 * turn;
+        long *in = memory((size_t)count * sizeof *in), *out = memory((size_t)count * sizeof *out);
+        for (int i = 0; i < count; i++) in[i] = given(rank, (size_t)i, turn);
+        if ((rank + turn) % 2) {
+            CALL(MPI_Allreduce(in, out, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+            CALL(MPI_Bcast(in, count, MPI_LONG, root, MPI_COMM_WORLD));
+        } else {
+            CALL(MPI_Allreduce_c(in, out, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+            CALL(MPI_Bcast_c(in, count, MPI_LONG, root, MPI_COMM_WORLD));
+        }
+        for (int i = 0; i < count; i++) {
+            long sum = 0;
+            for (int r = 0; r < ranks; r++) sum += given(r, (size_t)i, turn);
+            CHECK(out[i] == sum, "both forms of allreduce: [%d] is %ld, not %ld", i, out[i], sum);
+            CHECK(in[i] == given(root, (size_t)i, turn), "both forms of broadcast: [%d] is %ld", i, in[i]);
+        }
+        free(in), free(out);
+    }
+}
+
+static void add_counted(void *in, void *inout, MPI_Count *length, MPI_Datatype *type) {
+    (void)type;
+    for (MPI_Count i = 0; i < *length; i++) ((long *)inout)[i] += ((long *)in)[i];
+}
+
+/* An operator whose function takes an MPI_Count. */
+static void counted_operator(void) {
+    MPI_Op op;
+    CALL(MPI_Op_create_c(add_counted, 1, &op));
+    for (int count = 1; count < 5000; count *= 7) {
+        long *in = memory((size_t)count * sizeof *in), *out = memory((size_t)count * sizeof *out);
+        for (int way = 0; way < 2; way++) {
+            for (int i = 0; i < count; i++) in[i] = given(rank, (size_t)i, way);
+            if (way)
+                CALL(MPI_Allreduce_c(in, out, count, MPI_LONG, op, MPI_COMM_WORLD));
+            else
+                CALL(MPI_Allreduce(in, out, count, MPI_LONG, op, MPI_COMM_WORLD));
+            for (int i = 0; i < count; i++) {
+                long sum = 0;
+                for (int r = 0; r < ranks; r++) sum += given(r, (size_t)i, way);
+                CHECK(out[i] == sum, "operator that counts by MPI_Count: [%d] is %ld, not %ld", i, out[i], sum);
+            }
+        }
+        free(in), free(out);
+    }
+    CALL(MPI_Op_free(&op));
+}
+#endif
+
+/* More octets than an int counts. */
+static void beyond_an_int(void) {
+    size_t count = ((size_t)1 << 31) / sizeof(double) + 1000;
+    double *in = memory(count * sizeof *in), *out = memory(count * sizeof *out);
+    for (size_t i = 0; i < count; i++) in[i] = (double)given(rank, i, 1), out[i] = -1;
+    CALL(MPI_Allreduce(in, out, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+    for (size_t i = 0; i < count; i += 9973) {
+        double sum = 0;
+        for (int r = 0; r < ranks; r++) sum += (double)given(r, i, 1);
+        CHECK(out[i] == sum, "[%zu] of more than 2 GiB is %g, not %g", i, out[i], sum);
+    }
+    CALL(MPI_Bcast(in, (int)count, MPI_DOUBLE, ranks - 1, MPI_COMM_WORLD));
+    for (size_t i = 0; i < count; i += 9973) CHECK(in[i] == (double)given(ranks - 1, i, 1), "broadcast of more than 2 GiB: [%zu]", i);
+    free(in), free(out);
+}
+
+int main(int argc, char **argv) {
+    begin(&argc, &argv);
+#if MPI_VERSION >= 4
+    static const MPI_Count counts[] = {0, 1, 8, 70, 5000, 300000};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) forms(counts[c], (int)c);
+    both_forms();
+    counted_operator();
+#endif
+    if (argc > 1 && strcmp(argv[1], "long") == 0) beyond_an_int();
+    return finish();
+}

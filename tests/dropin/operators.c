@@ -1,0 +1,199 @@
+/* Operators of the program: commutative or not, on predefined types, on structures with gaps, in place, on long vectors; what
+ * they are called with; that they may be freed while nothing runs. */
+#include "suite.h"
+
+#include <stddef.h>
+
+/* x -> slope x + offset, modulo 9973: composition is associative and does not commute. */
+struct map {
+    char label;
+    int slope;
+    char gap[9];
+    int offset;
+};
+enum { PRIME = 9973 };
+
+static MPI_Datatype expected_type;
+static long called, elements;
+
+static struct map composed(struct map first, struct map then) {
+    first.offset = (then.slope * first.offset + then.offset) % PRIME;
+    first.slope = then.slope * first.slope % PRIME;
+    return first;
+}
+
+static void compose(void *in, void *inout, int *length, MPI_Datatype *type) {
+    struct map *a = in, *b = inout;
+    if (*type != expected_type) fail(__FILE__, __LINE__, "the operator is called with another type than the call's");
+    if (*length < 1) fail(__FILE__, __LINE__, "the operator is called for %d elements", *length);
+    for (int i = 0; i < *length; i++) {
+        struct map made = composed(a[i], b[i]);
+        b[i].slope = made.slope, b[i].offset = made.offset;
+    }
+    called++, elements += *length;
+}
+
+static struct map map_of(int from, size_t i, int turn) {
+    struct map one;
+    memset(&one, 0x33, sizeof one);
+    one.slope = (int)(2 + given(from, i, turn));
+    one.offset = (int)(3 + given(from, i + 1, turn));
+    return one;
+}
+
+static MPI_Datatype map_type(void) {
+    int blocks[2] = {1, 1};
+    MPI_Aint at[2] = {offsetof(struct map, slope), offsetof(struct map, offset)};
+    MPI_Datatype parts[2] = {MPI_INT, MPI_INT}, bare, type;
+    CALL(MPI_Type_create_struct(2, blocks, at, parts, &bare));
+    CALL(MPI_Type_create_resized(bare, 0, sizeof(struct map), &type));
+    CALL(MPI_Type_commit(&type));
+    CALL(MPI_Type_free(&bare));
+    return type;
+}
+
+/* The composition of all ranks' maps in rank order; gaps keep what they held. */
+static void in_rank_order(size_t count, int turn) {
+    static struct map in[60000], out[60000];
+    MPI_Op op;
+    expected_type = map_type();
+    CALL(MPI_Op_create(compose, 0, &op));
+    int commutes = 1;
+    CALL(MPI_Op_commutative(op, &commutes));
+    CHECK(commutes == 0, "the operator is said to commute");
+    for (int way = 0; way < 4; way++) {
+        int root = (turn + way) % ranks, here = way < 2 || rank == root;
+        for (size_t i = 0; i < count; i++) in[i] = map_of(rank, i, turn + way);
+        memset(out, 0x77, count * sizeof *out);
+        called = elements = 0;
+        if (way == 0) CALL(MPI_Allreduce(in, out, (int)count, expected_type, op, MPI_COMM_WORLD));
+        if (way == 1) {
+            memcpy(out, in, count * sizeof *in);
+            CALL(MPI_Allreduce(MPI_IN_PLACE, out, (int)count, expected_type, op, MPI_COMM_WORLD));
+        }
+        if (way == 2) CALL(MPI_Reduce(in, out, (int)count, expected_type, op, root, MPI_COMM_WORLD));
+        if (way == 3) {
+            if (rank == root) memcpy(out, in, count * sizeof *in);
+            CALL(MPI_Reduce(rank == root ? MPI_IN_PLACE : in, out, (int)count, expected_type, op, root, MPI_COMM_WORLD));
+        }
+        for (size_t i = 0; here && i < count; i++) {
+            struct map should = map_of(0, i, turn + way);
+            for (int r = 1; r < ranks; r++) should = composed(should, map_of(r, i, turn + way));
+            CHECK(out[i].slope == should.slope && out[i].offset == should.offset,
+                  "way %d, %zu maps, root %d: [%zu] is %d x + %d, not %d x + %d", way, count, root, i, out[i].slope, out[i].offset,
+                  should.slope, should.offset);
+            if (way == 0 || way == 2)
+                CHECK(out[i].gap[0] == 0x77 || out[i].gap[0] == 0x33, "way %d: a gap holds %d", way, out[i].gap[0]);
+        }
+        for (size_t i = 0; way % 2 == 0 && i < count; i++) {
+            struct map mine = map_of(rank, i, turn + way);
+            CHECK(memcmp(&in[i], &mine, sizeof mine) == 0, "way %d changed its input", way);
+        }
+    }
+    CALL(MPI_Op_free(&op));
+    CHECK(op == MPI_OP_NULL, "the freed operator is not MPI_OP_NULL");
+    CALL(MPI_Type_free(&expected_type));
+}
+
+static void gcd(void *in, void *inout, int *length, MPI_Datatype *type) {
+    if (*type != expected_type) fail(__FILE__, __LINE__, "the operator is called with another type than the call's");
+    uint64_t *a = in, *b = inout;
+    for (int i = 0; i < *length; i++) {
+        uint64_t x = a[i], y = b[i];
+        while (y) {
+            uint64_t rest = x % y;
+            x = y, y = rest;
+        }
+        b[i] = x;
+    }
+}
+
+static uint64_t factor(int from, size_t i) { return 60 * (2 + (uint64_t)(from % 3)) * (1 + i % 7); }
+
+/* One that commutes, on a predefined type: each handle comes to it as it was given. */
+static void commutative(size_t count) {
+    MPI_Op op;
+    MPI_Datatype same[] = {MPI_UINT64_T, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG};
+    uint64_t *in = memory(count * sizeof *in), *out = memory(count * sizeof *out);
+    CALL(MPI_Op_create(gcd, 1, &op));
+    for (size_t t = 0; t < sizeof same / sizeof *same; t++) {
+        expected_type = same[t];
+        for (size_t i = 0; i < count; i++) in[i] = factor(rank, i);
+        CALL(MPI_Allreduce(in, out, (int)count, same[t], op, MPI_COMM_WORLD));
+        for (size_t i = 0; i < count; i++) {
+            uint64_t should = ranks == 1 ? factor(0, i) : 60 * (1 + i % 7);
+            CHECK(out[i] == should, "gcd [%zu] of %zu: %lu, not %lu", i, count, (unsigned long)out[i], (unsigned long)should);
+        }
+    }
+    CALL(MPI_Op_free(&op));
+    free(in), free(out);
+}
+
+/* The first operand wins: on every rank that is rank 0's. */
+static void first(void *in, void *inout, int *length, MPI_Datatype *type) {
+    int bytes;
+    PMPI_Type_size(*type, &bytes);
+    memcpy(inout, in, (size_t)*length * (size_t)bytes);
+}
+
+static void left_projection(void) {
+    MPI_Op op;
+    CALL(MPI_Op_create(first, 0, &op));
+    for (int n = 0; n < 12; n++) {
+        int count = 1 << n;
+        short *in = memory((size_t)count * sizeof *in), *out = memory((size_t)count * sizeof *out);
+        for (int i = 0; i < count; i++) in[i] = (short)(rank * 1000 + i % 1000);
+        CALL(MPI_Allreduce(in, out, count, MPI_SHORT, op, MPI_COMM_WORLD));
+        for (int i = 0; i < count; i++) CHECK(out[i] == i % 1000, "%d shorts: [%d] is of rank %d", count, i, out[i] / 1000);
+        free(in), free(out);
+    }
+    CALL(MPI_Op_free(&op));
+}
+
+/* An operator that sends a message to its own rank and receives it: the standard forbids communication with others, and
+ * programs call MPI_Type_size and the like. */
+static void asking(void *in, void *inout, int *length, MPI_Datatype *type) {
+    MPI_Aint low, extent;
+    int bytes, flag;
+    CALL(MPI_Type_get_extent(*type, &low, &extent));
+    CALL(MPI_Type_size(*type, &bytes));
+    CALL(MPI_Initialized(&flag));
+    for (MPI_Aint i = 0; i < *length * extent; i++) ((unsigned char *)inout)[i] ^= ((unsigned char *)in)[i];
+}
+
+static void operators_that_call_mpi(void) {
+    MPI_Op op;
+    uint32_t mine[3] = {0x01010101u << (rank % 8), (uint32_t)rank, 5}, out[3], should[3] = {0, 0, 0};
+    CALL(MPI_Op_create(asking, 1, &op));
+    for (int r = 0; r < ranks; r++) should[0] ^= 0x01010101u << (r % 8), should[1] ^= (uint32_t)r, should[2] ^= 5;
+    CALL(MPI_Allreduce(mine, out, 3, MPI_UINT32_T, op, MPI_COMM_WORLD));
+    CHECK(memcmp(out, should, sizeof out) == 0, "exclusive or: %x %x %x", out[0], out[1], out[2]);
+    CALL(MPI_Op_free(&op));
+}
+
+/* Nothing to combine: an operator that is not called. */
+static void never(void *in, void *inout, int *length, MPI_Datatype *type) {
+    (void)in, (void)inout, (void)type;
+    if (*length != 0) fail(__FILE__, __LINE__, "an operator was called for %d elements of an empty call", *length);
+}
+
+static void empty(void) {
+    MPI_Op op;
+    CALL(MPI_Op_create(never, 0, &op));
+    CALL(MPI_Allreduce(NULL, NULL, 0, MPI_INT, op, MPI_COMM_WORLD));
+    CALL(MPI_Reduce(NULL, NULL, 0, MPI_INT, op, ranks - 1, MPI_COMM_WORLD));
+    CALL(MPI_Op_free(&op));
+}
+
+int main(int argc, char **argv) {
+    begin(&argc, &argv);
+    static const size_t counts[] = {1, 2, 7, 63, 1000, 4097, 60000};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        in_rank_order(counts[c], (int)c);
+        commutative(counts[c]);
+    }
+    left_projection();
+    operators_that_call_mpi();
+    empty();
+    return finish();
+}

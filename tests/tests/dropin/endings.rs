@@ -1,0 +1,48 @@
+//! How jobs end: what the launcher's status was without the library it is with it, and nobody waits for ever.
+
+use crate::each;
+use crate::job::Job;
+use crate::library::Family;
+
+/// MPI_Abort's code becomes the job's status, as far as the MPI makes it that.
+#[test]
+fn abort_gives_its_status() {
+    each(|library| {
+        let done = Job::new(library, "ends").ranks(3).words(&["abort"]).run();
+        assert_eq!(done.ended.status.code(), Some(7), "{}", done.text());
+        assert!(!done.text().contains("came out of a collective"), "{}", done.text());
+    });
+}
+
+#[test]
+fn a_rank_that_exits_or_dies_ends_the_job() {
+    each(|library| {
+        for how in ["exit", "kill"] {
+            let done = Job::new(library, "ends").ranks(3).words(&[how]).run();
+            assert!(!done.ended.status.success(), "{}", done.text());
+            assert!(!done.text().contains("came out of a collective"), "{}", done.text());
+            assert!(!done.text().contains("has not ended in time"), "{}", done.text());
+        }
+    });
+}
+
+/// Errors are fatal unless the program says otherwise, and MPI says which call it was.
+#[test]
+fn a_wrong_root_is_fatal() {
+    each(|library| {
+        let done = Job::new(library, "ends").ranks(2).words(&["fatal"]).run();
+        assert!(!done.ended.status.success(), "{}", done.text());
+        let said = if library.family == Family::OpenMpi { "MPI_ERR_ROOT" } else { "nvalid root" };
+        assert!(done.text().contains(said) && done.text().contains("MPI_Bcast"), "no {said:?} in {}", done.text());
+    });
+}
+
+/// A program that leaves without MPI_Finalize has the status that it says.
+#[test]
+fn a_program_without_an_end_keeps_its_status() {
+    each(|library| {
+        let done = Job::new(library, "ends").ranks(2).words(&["plain"]).run();
+        assert_eq!(done.ended.status.code(), Some(4), "{}", done.text());
+        assert!(done.ended.stdout.contains("ok ends: 2 ranks, "), "{}", done.text());
+    });
+}

@@ -1,0 +1,188 @@
+//! The programs of the suite, compiled for an MPI.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::job::Done;
+use crate::library::{Library, root, target};
+
+/// A program of the suite.
+#[derive(Debug)]
+pub struct Program {
+    pub name: &'static str,
+    pub words: &'static [&'static str],
+    /// The fewest ranks that it makes sense on.
+    pub least: usize,
+    /// Collectives of which some calls must have been taken over, on two ranks and more.
+    taken: &'static [&'static str],
+    /// The least share of all calls, in percent: what is left are calls of no bytes, on single ranks, with wrong arguments.
+    share: f64,
+}
+
+const ALL: &[&str] = &["barrier", "bcast", "reduce", "allreduce"];
+
+const fn program(name: &'static str, share: f64) -> Program {
+    Program { name, words: &[], least: 1, taken: ALL, share }
+}
+
+/// Those in C. What they are for, each says itself.
+pub const C: &[Program] = &[
+    program("basics", 90.0),
+    program("types", 80.0),
+    program("communicators", 40.0),
+    Program { words: &["200"], taken: &["bcast", "allreduce"], ..program("churn", 30.0) },
+    Program { taken: &["reduce", "allreduce"], ..program("operators", 80.0) },
+    Program { taken: &["bcast"], ..program("derived", 80.0) },
+    program("errors", 10.0),
+    Program { least: 2, ..program("intercommunicators", 5.0) },
+    program("interleaved", 90.0),
+    program("nonblocking", 80.0),
+    // Open MPI 4 has no window of the program's memory on one rank.
+    Program { least: 2, ..program("onesided", 80.0) },
+    program("isolation", 70.0),
+    Program { words: &["24"], ..program("threads", 60.0) },
+    Program { taken: &["bcast", "reduce", "allreduce"], ..program("allocated", 80.0) },
+    program("attributes", 60.0),
+    Program { taken: &["bcast", "reduce", "allreduce"], ..program("large", 0.0) },
+    program("others", 40.0),
+    Program { taken: &["barrier", "bcast", "reduce"], ..program("profiled", 60.0) },
+    program("sessions", 0.0),
+    Program { words: &["pending"], ..program("ends", 60.0) },
+    Program { words: &["late"], ..program("ends", 60.0) },
+];
+
+/// Those in Fortran.
+pub const FORTRAN: &[Program] = &[program("mpifh", 20.0), program("usempi", 60.0), program("usempif08", 40.0)];
+
+impl Program {
+    /// Looks at what the library counted.
+    ///
+    /// # Panics
+    /// When it had too little part in the run.
+    pub fn check_share(&self, done: &Done) {
+        let stats = done.stats();
+        // A program that is about what an MPI need not have may have made no calls.
+        if stats.calls() + stats.handed() == 0 && self.share == 0.0 {
+            return;
+        }
+        for collective in self.taken {
+            // Programs with nothing but the calls of their end count as such.
+            let calls = stats.of(collective);
+            let made = calls.calls + calls.handed;
+            assert!(
+                calls.calls > 0 || (self.share == 0.0 && made < 3 * 8),
+                "{}: no {collective} was taken over: {stats:?}",
+                self.name
+            );
+        }
+        let share = 100.0 * stats.calls() as f64 / (stats.calls() + stats.handed()).max(1) as f64;
+        assert!(share >= self.share, "{}: {share:.1} % were taken over, not {} %: {stats:?}", self.name, self.share);
+    }
+}
+
+/// Whether programs in Fortran can be compiled.
+pub fn speaks_fortran(library: Library) -> bool {
+    library.command("mpif90").is_some() && Command::new("gfortran").arg("--version").output().is_ok()
+}
+
+/// The folder of the programs for an MPI, compiled once. What is newer than its source is taken as it is.
+///
+/// # Panics
+/// When one does not compile.
+pub fn folder(library: Library) -> PathBuf {
+    static COMPILED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = target().join("dropin-suite").join(library.name);
+    if !compiled.contains(&library.name) {
+        std::fs::create_dir_all(&folder).expect("a folder in the target folder");
+        let work = list(library, &folder);
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while let Some(one) = work.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                        one.compile(library);
+                    }
+                });
+            }
+        });
+        compiled.push(library.name);
+    }
+    folder
+}
+
+struct Compilation {
+    compiler: PathBuf,
+    options: &'static [&'static str],
+    source: PathBuf,
+    product: PathBuf,
+}
+
+fn list(library: Library, folder: &Path) -> Vec<Compilation> {
+    let mpicc = library.command("mpicc").expect("it is here");
+    let sources = root().join("tests/dropin");
+    let mut work = Vec::new();
+    let mut names: Vec<&str> = C.iter().map(|program| program.name).chain(["stress", "spawned"]).collect();
+    names.dedup();
+    let mut add = |compiler: &Path, options, source: &str, product: &str| {
+        let (source, product) = (sources.join(source), folder.join(product));
+        work.push(Compilation { compiler: compiler.to_owned(), options, source, product });
+    };
+    for name in names {
+        add(&mpicc, &["-lpthread"], &format!("{name}.c"), name);
+    }
+    add(&mpicc, &["-shared", "-fPIC"], "tool.c", "tool.so");
+    add(&mpicc, &["-shared", "-fPIC", "-DMODULE"], "plugin.c", "plugin.so");
+    add("cc".as_ref(), &["-ldl"], "plugin.c", "plugin");
+    if speaks_fortran(library) {
+        let mpif90 = library.command("mpif90").expect("it is here");
+        // Fortran 77 gives buffers of any type to one procedure.
+        add(&mpif90, &["-fallow-argument-mismatch"], "mpifh.f", "mpifh");
+        add(&mpif90, &[], "usempi.f90", "usempi");
+        add(&mpif90, &[], "usempif08.f90", "usempif08");
+    }
+    work
+}
+
+impl Compilation {
+    fn compile(&self, library: Library) {
+        let time = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
+        let header = root().join("tests/dropin/suite.h");
+        let newest = time(&self.source).max(time(&header));
+        if time(&self.product).is_some_and(|made| Some(made) > newest) {
+            return;
+        }
+        let mut command = Command::new(&self.compiler);
+        command.args(["-O1", "-w", "-o"]).arg(&self.product).arg(&self.source).args(self.options);
+        library.set_root(&mut command);
+        let done = command.output().unwrap_or_else(|error| panic!("{}: {error}", self.compiler.display()));
+        assert!(done.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+/// The library to preload, built once; that of the folder in `PHALANX_TEST_DROPIN`, where that is set.
+///
+/// # Panics
+/// When it does not build.
+pub fn preloaded() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let given = std::env::var_os("PHALANX_TEST_DROPIN").filter(|folder| !folder.is_empty());
+        let folder = given.map_or_else(build, PathBuf::from);
+        folder.canonicalize().unwrap_or(folder).join("libphalanx_mpi.so")
+    })
+}
+
+fn build() -> PathBuf {
+    let folder = target().join("dropin-debug");
+    let mut build = phalanx_tests::command::bare(&root().join("scripts/dropin"));
+    build
+        .args(["--debug", "--into"])
+        .arg(&folder)
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_PROFILE_DEV_DEBUG", "0");
+    let done = build.output().expect("scripts/dropin starts");
+    assert!(done.status.success(), "the library does not build:\n{}", String::from_utf8_lossy(&done.stderr));
+    folder
+}

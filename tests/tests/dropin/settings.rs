@@ -1,0 +1,60 @@
+//! What the environment asks of the library.
+
+use crate::job::Job;
+use crate::{each, programs};
+
+#[test]
+fn collectives_are_left_alone_when_asked() {
+    each(|library| {
+        let done = Job::new(library, "isolation").variable("PHALANX_DISABLE", "bcast,barrier").run();
+        done.succeeded("isolation", 2);
+        let stats = done.stats();
+        for (collective, taken) in [("bcast", false), ("barrier", false), ("reduce", true), ("allreduce", true)] {
+            let calls = stats.of(collective);
+            assert_eq!(calls.calls > 0, taken, "{library:?}, {collective}: {stats:?}");
+            assert!(calls.calls + calls.handed > 0, "{library:?}, {collective}: {stats:?}");
+        }
+        Job::new(library, "isolation").variable("PHALANX_DISABLE", "all").run().succeeded("isolation", 2);
+    });
+}
+
+/// Every answer beside the library's own.
+#[test]
+fn answers_are_compared_when_asked() {
+    each(|library| {
+        for (name, words) in [("stress", &["5", "300", "20000"][..]), ("operators", &[]), ("derived", &[])] {
+            let done = Job::new(library, name).words(words).variable("PHALANX_VERIFY", "1").run();
+            done.succeeded(name, 2);
+            assert!(done.stats().calls() > 0);
+        }
+    });
+}
+
+/// Without its core the library says so once, and hands everything on.
+#[test]
+fn a_library_that_cannot_work_says_so_once() {
+    each(|library| {
+        let folder = programs::folder(library).join("front-alone");
+        std::fs::create_dir_all(&folder).expect("a folder in the target folder");
+        let alone = folder.join("libphalanx_mpi.so");
+        std::fs::copy(programs::preloaded(), &alone).expect("a copy of the library");
+        let done = Job::new(library, "isolation").preloads(vec![alone]).run();
+        done.succeeded("isolation", 2);
+        let said: Vec<&str> = done.ended.stderr.lines().filter(|line| line.contains("phalanx")).collect();
+        assert_eq!(said.len(), 1, "{}", done.text());
+        assert!(said[0].contains("PHALANX_LIBRARY_PATH"), "{}", done.text());
+    });
+}
+
+#[test]
+fn a_setting_that_is_not_understood_is_said_once() {
+    each(|library| {
+        for (name, value) in [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "soon")] {
+            let done = Job::new(library, "isolation").ranks(2).variable(name, value).run();
+            done.succeeded("isolation", 2);
+            let said: Vec<&str> = done.ended.stderr.lines().filter(|line| line.contains(name)).collect();
+            assert_eq!(said.len(), 1, "{}", done.text());
+            assert!(said[0].contains(value), "{}", done.text());
+        }
+    });
+}
