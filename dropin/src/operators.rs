@@ -17,17 +17,29 @@ use crate::pairs::{GapMax, GapMin};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {
+    /// MPI_SUM.
     Sum,
+    /// MPI_PROD.
     Product,
+    /// MPI_MIN.
     Min,
+    /// MPI_MAX.
     Max,
+    /// MPI_LAND.
     LogicalAnd,
+    /// MPI_LOR.
     LogicalOr,
+    /// MPI_LXOR.
     LogicalXor,
+    /// MPI_BAND.
     BitAnd,
+    /// MPI_BOR.
     BitOr,
+    /// MPI_BXOR.
     BitXor,
+    /// MPI_MINLOC.
     MinLoc,
+    /// MPI_MAXLOC.
     MaxLoc,
 }
 
@@ -55,23 +67,35 @@ impl Op {
 pub enum Kind {
     /// Integers of C and Fortran, addresses, counts and offsets.
     Signed,
+    /// Unsigned integers of C.
     Unsigned,
+    /// MPI_FLOAT, MPI_REAL8 and so on.
     Real,
+    /// Two of those.
     Complex,
     /// Booleans of C and C++.
     Bool,
     /// Those of Fortran, whose values of true the library knows.
     Logical,
+    /// MPI_BYTE.
     Byte,
     /// Characters and packed data, which are not reduced.
     Other,
+    /// MPI_FLOAT_INT.
     FloatInt,
+    /// MPI_DOUBLE_INT.
     DoubleInt,
+    /// MPI_LONG_INT.
     LongInt,
+    /// MPI_2INT, MPI_2INTEGER.
     TwoInt,
+    /// MPI_SHORT_INT.
     ShortInt,
+    /// MPI_LONG_DOUBLE_INT.
     LongDoubleInt,
+    /// MPI_2REAL.
     TwoReal,
+    /// MPI_2DOUBLE_PRECISION.
     TwoDouble,
 }
 
@@ -121,9 +145,13 @@ impl Kind {
 /// What an element is to those that move it: its size, and the alignment that its fold takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
+    /// A byte.
     One,
+    /// Two bytes.
     Two,
+    /// Four bytes.
     Four,
+    /// Eight bytes.
     Eight,
     /// Two of four bytes.
     TwoFours,
@@ -137,6 +165,7 @@ type FoldTo = unsafe fn(&[*mut u8], &[*const u8], usize);
 /// An operator on elements of a shape.
 #[derive(Clone, Copy)]
 pub struct Kernel {
+    /// The elements.
     pub shape: Shape,
     code: u8,
     /// I1: fold `n` elements of a type that has the size and the alignment of `shape`.

@@ -87,11 +87,13 @@ impl Key {
 /// What was counted of some calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Calls that were carried out here, and their time in seconds.
+    /// Calls that were carried out here.
     pub calls: u64,
+    /// Their time in seconds.
     pub seconds: f64,
-    /// Calls that were handed on, by reason, and their time.
+    /// Calls that were handed on, by reason.
     pub handed: BTreeMap<Reason, u64>,
+    /// The time of those.
     pub handed_seconds: f64,
     /// How the first was carried out.
     pub algorithm: String,
