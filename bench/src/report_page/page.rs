@@ -225,11 +225,12 @@ fn other(entry: &Entry) -> Markup {
         section id=(anchor(&entry.name)) {
             h2 { (entry.name) }
             @match &entry.content {
-                Content::Times { about, charts: curves, tables: sheets } => {
+                Content::Times { about, charts: curves, tables: sheets, text } => {
                     p { (about) }
                     (links(entry))
                     (charts(curves))
                     (tables(sheets))
+                    @if !text.is_empty() { pre { (text) } }
                 }
                 Content::Text(text) => {
                     (links(entry))
@@ -335,7 +336,15 @@ mod tests {
             entry("2026-a", study),
             entry("2026-b", Content::Damaged("a <line> is missing".into())),
             entry("2026-c", Content::Text("x < y & z".into())),
-            entry("2026-d", Content::Times { about: "two".into(), charts: sample().charts, tables: sample().tables }),
+            entry(
+                "2026-d",
+                Content::Times {
+                    about: "two".into(),
+                    charts: sample().charts,
+                    tables: sample().tables,
+                    text: "a > b".into(),
+                },
+            ),
         ];
         render("A <title> & more", &entries).into_string()
     }
