@@ -117,7 +117,7 @@ fn summary(studies: &[(&Entry, &Outcome)]) -> Markup {
                         @for finding in &outcome.findings {
                             tr {
                                 td { a href=(format!("#{}", anchor(&entry.name))) { (outcome.study) } }
-                                td { (finding.about) }
+                                td class="about" { (finding.about) }
                                 td data-head="paper" { (finding.paper) }
                                 td data-head="here" { (finding.ours) " " span class="soft" { "(" (finding.how.word()) ")" } }
                                 td { (verdict(finding.verdict)) }
@@ -173,7 +173,7 @@ fn findings(findings: &[Finding]) -> Markup {
             tbody {
                 @for finding in findings {
                     tr {
-                        td { (finding.about) }
+                        td class="about" { (finding.about) }
                         td data-head="paper" { (finding.paper) " " span class="source" { "[" (finding.source) "]" } }
                         td data-head="here" { (finding.ours) " " span class="soft" { "(" (finding.how.word()) ")" } }
                         td { (verdict(finding.verdict)) }

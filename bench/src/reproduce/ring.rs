@@ -288,8 +288,11 @@ fn load_table(loads: &[(&'static str, f64)], hosts: usize) -> Sheet {
     sheet
 }
 
+/// A name, and (bytes, milliseconds).
+type Curve = (&'static str, Vec<(f64, f64)>);
+
 /// The times of schedules at the paper's rates, in milliseconds.
-fn simulate(hosts: usize, sizes: &[u64]) -> Result<Vec<(&'static str, Vec<(f64, f64)>)>> {
+fn simulate(hosts: usize, sizes: &[u64]) -> Result<Vec<Curve>> {
     let half = hosts / 2;
     let mut machine = Machine::new(&format!("{half}+{half}"), PAPER_LINK, 1.0, Some(PAPER_LINK))?;
     machine.latency = ASSUMED_LATENCY;
@@ -354,7 +357,7 @@ fn break_even(block: &Group, hosts: usize) -> Option<Finding> {
     })
 }
 
-fn simulated_break_even(simulated: &[(&str, Vec<(f64, f64)>)], hosts: usize) -> Finding {
+fn simulated_break_even(simulated: &[Curve], hosts: usize) -> Finding {
     let curve = |name: &str| simulated.iter().find(|(other, _)| *other == name).map_or(&[][..], |(_, points)| points);
     let against = |name: &str| BreakEven::of(curve("ring"), curve(name), MARGIN);
     let (near, far) = (against("butterfly, nearest first"), against("butterfly, farthest first"));
