@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(line("auto", 0), "auto sum 1.05 95.2 100 0% 0% 10%");
         assert_eq!(line("auto", 2), "auto openmpi faster, slower from 1000 on");
         assert_eq!(line("bytes", 0), "bytes auto user");
-        assert_eq!(line("8 ", 0), "8 2.92");
+        assert_eq!(line("8 ", 0), "8 2.93");
     }
 
     #[test]

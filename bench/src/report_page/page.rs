@@ -117,7 +117,7 @@ fn summary(studies: &[(&Entry, &Outcome)]) -> Markup {
                         @for finding in &outcome.findings {
                             tr {
                                 td { a href=(format!("#{}", anchor(&entry.name))) { (outcome.study) } }
-                                td { (finding.about) }
+                                td class="about" { (finding.about) }
                                 td data-head="paper" { (finding.paper) }
                                 td data-head="here" { (finding.ours) " " span class="soft" { "(" (finding.how.word()) ")" } }
                                 td { (verdict(finding.verdict)) }
@@ -173,7 +173,7 @@ fn findings(findings: &[Finding]) -> Markup {
             tbody {
                 @for finding in findings {
                     tr {
-                        td { (finding.about) }
+                        td class="about" { (finding.about) }
                         td data-head="paper" { (finding.paper) " " span class="source" { "[" (finding.source) "]" } }
                         td data-head="here" { (finding.ours) " " span class="soft" { "(" (finding.how.word()) ")" } }
                         td { (verdict(finding.verdict)) }
@@ -225,11 +225,12 @@ fn other(entry: &Entry) -> Markup {
         section id=(anchor(&entry.name)) {
             h2 { (entry.name) }
             @match &entry.content {
-                Content::Times { about, charts: curves, tables: sheets } => {
+                Content::Times { about, charts: curves, tables: sheets, text } => {
                     p { (about) }
                     (links(entry))
                     (charts(curves))
                     (tables(sheets))
+                    @if !text.is_empty() { pre { (text) } }
                 }
                 Content::Text(text) => {
                     (links(entry))
@@ -335,7 +336,15 @@ mod tests {
             entry("2026-a", study),
             entry("2026-b", Content::Damaged("a <line> is missing".into())),
             entry("2026-c", Content::Text("x < y & z".into())),
-            entry("2026-d", Content::Times { about: "two".into(), charts: sample().charts, tables: sample().tables }),
+            entry(
+                "2026-d",
+                Content::Times {
+                    about: "two".into(),
+                    charts: sample().charts,
+                    tables: sample().tables,
+                    text: "a > b".into(),
+                },
+            ),
         ];
         render("A <title> & more", &entries).into_string()
     }

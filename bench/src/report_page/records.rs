@@ -41,6 +41,8 @@ pub enum Content {
         charts: Vec<Chart>,
         /// Tables.
         tables: Vec<Sheet>,
+        /// Tables as the record has them; empty where `tables` has them.
+        text: String,
     },
     /// Something else: the text of its tables.
     Text(String),
@@ -112,6 +114,8 @@ fn content(folder: &Path) -> Result<(Option<Host>, Content)> {
         across(&results)
     } else if results["rows"][0].get("operation").is_some() {
         node(&results)
+    } else if results["curves"][0].get("points").is_some() {
+        curves(&results, text())
     } else {
         Content::Text(text())
     };
@@ -162,7 +166,7 @@ fn across(results: &Value) -> Content {
         charts.push(chart);
         tables.push(sheet);
     }
-    Content::Times { about, charts, tables }
+    Content::Times { about, charts, tables, text: String::new() }
 }
 
 /// The curves of a record of `bench collectives`: one chart a rank count and collective, over the buffers that others have too.
@@ -216,7 +220,42 @@ fn node(results: &Value) -> Content {
         charts.push(chart);
         tables.push(sheet);
     }
-    Content::Times { about: format!("collectives of {} ranks on one node", counts.join(", ")), charts, tables }
+    let about = format!("collectives of {} ranks on one node", counts.join(", "));
+    Content::Times { about, charts, tables, text: String::new() }
+}
+
+/// The curves of `bench commtest` and `bench allreduce`: so many of one place a chart as have colours of their own.
+fn curves(results: &Value, text: String) -> Content {
+    const TOGETHER: usize = 8;
+    let curves = results["curves"].as_array().cloned().unwrap_or_default();
+    let word = |curve: &Value, name: &str| curve[name].as_str().unwrap_or_default().to_owned();
+    let place = |curve: &Value| format!("{}{}", word(curve, "place"), word(curve, "over"));
+    let mut places: Vec<String> = curves.iter().map(place).collect();
+    places.dedup();
+    let mut charts = Vec::new();
+    for here in &places {
+        let those: Vec<&Value> = curves.iter().filter(|curve| place(curve) == *here).collect();
+        for (part, together) in those.chunks(TOGETHER).enumerate() {
+            let part = if those.len() > TOGETHER { format!(", part {}", part + 1) } else { String::new() };
+            let mut chart = Chart::new(format!("{here}{part}: time [ms]"), How::Measured);
+            for curve in together {
+                let words: Vec<String> = ["series", "operator", "protocol", "program"]
+                    .iter()
+                    .map(|name| word(curve, name))
+                    .filter(|word| !word.is_empty())
+                    .collect();
+                let points = curve["points"].as_array().into_iter().flatten();
+                let mut points: Vec<(f64, f64)> = points
+                    .filter_map(|point| Some((point["bytes"].as_f64()?, 1e3 * point["time"]["median"].as_f64()?)))
+                    .collect();
+                points.sort_by(|a, b| a.0.total_cmp(&b.0));
+                chart.curve(words.join(", "), points);
+            }
+            charts.push(chart);
+        }
+    }
+    let about = format!("bench {}", results["study"].as_str().unwrap_or_default());
+    Content::Times { about, charts, tables: Vec::new(), text }
 }
 
 #[cfg(test)]
@@ -252,12 +291,21 @@ mod tests {
             {"series": "phalanx", "ranks": 2, "operation": "reduce", "buffers": "warm", "bytes": 8, "time": {"median": 0.5}},
             {"series": "phalanx", "ranks": 2, "operation": "reduce", "buffers": "warm", "bytes": 64, "time": {"median": 1.5}},
         ]});
-        let Content::Times { charts, tables, about } = contents(&node.to_string()) else { panic!() };
+        let Content::Times { charts, tables, about, .. } = contents(&node.to_string()) else { panic!() };
         assert_eq!((charts.len(), charts[0].curves[0].points.len(), tables[0].rows.len()), (1, 2, 2));
         assert!(about.contains("2 ranks"));
         let across = crate::reproduce::taken::tests::across(&[("ours", 8, &[1.0]), ("native", 8, &[2.0])]);
         let Content::Times { charts, .. } = contents(&across.to_string()) else { panic!() };
         assert_eq!(charts[0].curves.len(), 2);
+        let many: Vec<Value> = (0..10)
+            .map(|number| json!({"over": "cells", "protocol": number.to_string(), "points": [{"bytes": 8.0, "time": {"median": 0.5}}]}))
+            .collect();
+        let Content::Times { charts, text, .. } = contents(&json!({"study": "commtest", "curves": many}).to_string())
+        else {
+            panic!()
+        };
+        assert_eq!((charts.len(), charts[1].curves.len(), text.as_str()), (2, 2, "tables"));
+        assert_eq!(charts[0].curves[0].points, [(8.0, 500.0)]);
     }
 
     #[test]

@@ -44,10 +44,10 @@ use crate::error::Result;
 /// Those of the study.
 pub fn run(study: &Reproduce) -> Result<()> {
     match study {
-        Reproduce::Ring(options) => run::on_cluster(options, |options, known| ring::Ring::of(options, known)),
-        Reproduce::Bcast(options) => run::on_cluster(options, |options, known| bcast::Bcast::of(options, known)),
+        Reproduce::Ring(options) => run::on_cluster(options, ring::Ring::of),
+        Reproduce::Bcast(options) => run::on_cluster(options, bcast::Bcast::of),
         Reproduce::ReleaseGather(options) => release_gather::run(options),
-        Reproduce::Dpml(options) => run::on_cluster(options, |options, known| dpml::Dpml::of(options, known)),
-        Reproduce::Salar(options) => run::on_cluster(options, |options, known| salar::Salar::of(options, known)),
+        Reproduce::Dpml(options) => run::on_cluster(options, dpml::Dpml::of),
+        Reproduce::Salar(options) => run::on_cluster(options, salar::Salar::of),
     }
 }

@@ -170,7 +170,9 @@ impl Study for Ring {
             let group = taken.group(job.group);
             if !group.cases.is_empty() {
                 outcome.ran.push(job.ran(&group.library));
-                let bound = group.goodput.map(|goodput| multiple(job.hosts) / goodput);
+                // Streams between hosts in random order share the trunk, and find what that carries.
+                let goodput = if job.group == "random" { block.goodput } else { group.goodput };
+                let bound = goodput.map(|goodput| multiple(job.hosts) / goodput);
                 outcome.tables.push(times(job, &group, bound));
                 let mut chart = Chart::new(format!("{}: time [ms]", job.group), How::Measured);
                 group.series().into_iter().for_each(|name| chart.curve(name.clone(), group.curve(&name)));
@@ -288,8 +290,11 @@ fn load_table(loads: &[(&'static str, f64)], hosts: usize) -> Sheet {
     sheet
 }
 
+/// A name, and (bytes, milliseconds).
+type Curve = (&'static str, Vec<(f64, f64)>);
+
 /// The times of schedules at the paper's rates, in milliseconds.
-fn simulate(hosts: usize, sizes: &[u64]) -> Result<Vec<(&'static str, Vec<(f64, f64)>)>> {
+fn simulate(hosts: usize, sizes: &[u64]) -> Result<Vec<Curve>> {
     let half = hosts / 2;
     let mut machine = Machine::new(&format!("{half}+{half}"), PAPER_LINK, 1.0, Some(PAPER_LINK))?;
     machine.latency = ASSUMED_LATENCY;
@@ -354,17 +359,18 @@ fn break_even(block: &Group, hosts: usize) -> Option<Finding> {
     })
 }
 
-fn simulated_break_even(simulated: &[(&str, Vec<(f64, f64)>)], hosts: usize) -> Finding {
+fn simulated_break_even(simulated: &[Curve], hosts: usize) -> Finding {
     let curve = |name: &str| simulated.iter().find(|(other, _)| *other == name).map_or(&[][..], |(_, points)| points);
     let against = |name: &str| BreakEven::of(curve("ring"), curve(name), MARGIN);
     let (near, far) = (against("butterfly, nearest first"), against("butterfly, farthest first"));
-    let (words, verdict, why) = beside_paper(far.first_wins_from(), hosts);
+    let (words, verdict, why) = beside_paper(near.first_wins_from(), hosts);
     Finding {
         about: "The same at the paper's rates".into(),
-        paper: "256 KB, n/N = 8 KB, beside libraries whose butterfly crosses the trunk".into(),
+        paper: "256 KB, n/N = 8 KB".into(),
         source: "Figure 6, page 19".into(),
         ours: format!(
-            "the ring beside the butterfly that takes far distances first: {words}; beside the one that takes near ones first: {near}"
+            "the ring beside the butterfly that takes near distances first, as MPICH's does: {words}; beside the one that takes far ones \
+             first: {far}"
         ),
         how: How::Simulated,
         verdict,
