@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::curves::{Curve, pairs, quickest};
+use crate::commtest::report::microseconds;
 use crate::plan::Combine;
 use crate::record::csv::quoted;
 use crate::sizes::show_size;
@@ -69,7 +70,7 @@ fn fits(curves: &[Curve], place: &str) -> String {
         match curve.fit {
             None => cells.extend(std::iter::repeat_n("-".to_owned(), 5)),
             Some(fit) => {
-                cells.push(three_digits(1e6 * fit.latency));
+                cells.push(microseconds(fit.latency));
                 cells.push(fit.bandwidth().map_or_else(|| "-".into(), |bandwidth| three_digits(bandwidth / 1e6)));
                 cells.push(fit.half_length().map_or_else(|| "-".into(), |bytes| show_size(bytes.round() as u64)));
                 cells.extend([fit.residual, fit.worst].map(|part| format!("{:.0}%", 100.0 * part)));

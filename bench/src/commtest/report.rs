@@ -31,7 +31,7 @@ pub fn fits(curves: &[Curve]) -> String {
             format!("{} {}", curve.protocol, curve.protocol.words()),
             calls(curve),
             curve.program.to_string(),
-            fit.map_or_else(|| "-".into(), |fit| number(Some(1e6 * fit.latency))),
+            fit.map_or_else(|| "-".into(), |fit| microseconds(fit.latency)),
             number(fit.and_then(|fit| fit.bandwidth()).map(|bandwidth| bandwidth / 1e6)),
             percent(fit.map(|fit| fit.residual)),
             percent(fit.map(|fit| fit.worst)),
@@ -43,6 +43,11 @@ pub fn fits(curves: &[Curve]) -> String {
         + "  us/packet, MB/s: least squares of relative errors through time = packets * us/packet + bytes / MB/s, for what a\n  \
            packet costs to send and to receive and for the bytes of one way; residual: the root of the mean square, worst: the largest;\n  \
            best: bytes of one way over the least median, and the packets there\n"
+}
+
+/// Microseconds of a fitted latency, which may be nothing at all.
+pub fn microseconds(seconds: f64) -> String {
+    if seconds == 0.0 { "0".into() } else { three_digits(1e6 * seconds) }
 }
 
 /// What is called: our channels have calls of their own.
