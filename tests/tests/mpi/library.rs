@@ -130,7 +130,7 @@ impl Library {
         build
             .args(["build", "--quiet", "--package", "phalanx", "--package", "phalanx-tests"])
             .args(["--features", "phalanx/mpi,phalanx-tests/mpi"])
-            .args(["--bin", "mpi_rank", "--example", "digits", "--example", "cg"])
+            .args(["--bin", "mpi_rank", "--bin", "phalanx", "--example", "digits", "--example", "cg"])
             .arg("--target-dir")
             .arg(folder)
             .env("MPICC", mpicc)

@@ -1,5 +1,5 @@
 //! Ranks that an MPI's mpirun starts, on this machine and on the hosts of an emulated cluster: answers, the program's own
-//! messages beside the collectives, failures, and the examples.
+//! messages beside the collectives, failures, `phalanx tune --cluster`, and the examples.
 //!
 //! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names (see `library`); programs are built for it once (`mpi_rank`, and the examples). What cannot be tested
 //! here says so on stderr and passes, unless `PHALANX_TEST_MPI=required` or `PHALANX_TEST_CLUSTER=required`.
@@ -11,6 +11,7 @@ mod failures;
 mod job;
 mod library;
 mod recovery;
+mod tune;
 
 use job::{Hosts, SWITCHES_KNOWN, run};
 use library::Library;
