@@ -1,13 +1,9 @@
 //! `phalanx tune --cluster`: measures the network between the nodes of an MPI job, and writes what was found into the table.
 
-use std::path::Path;
-
-use super::tune::{Stopped, Thorough};
-
 /// Says that this program cannot be a rank of an MPI job.
 #[cfg(not(feature = "mpi"))]
-pub fn run(_: Thorough, _: Option<&Path>, _: bool) -> Result<(), Stopped> {
-    Err(Stopped::because(
+pub fn run(_: super::tune::Thorough, _: Option<&std::path::Path>, _: bool) -> Result<(), super::tune::Stopped> {
+    Err(super::tune::Stopped::because(
         "--cluster: this program was built without MPI: MPICC=mpicc cargo build --release --features mpi --target-dir \
          target/mpi, and then mpirun -n 32 target/mpi/release/phalanx tune --cluster",
         2,

@@ -119,8 +119,8 @@ impl Library {
     /// # Panics
     /// When they do not build.
     pub fn programs(self) -> PathBuf {
-        let ranks = ["--bin", "mpi_rank", "--example", "transport_mpi", "--example", "digits", "--example", "cg"];
-        self.built(&ranks)
+        let examples = ["--example", "transport_mpi", "--example", "digits", "--example", "cg"];
+        self.built(&[&["--bin", "mpi_rank", "--bin", "phalanx"], &examples[..]].concat())
     }
 
     /// The program `bench` for this MPI, whose `across-rank` is what `bench across` starts.

@@ -72,7 +72,7 @@ pub struct HierComm {
     pub(super) model: Cell<NetworkModel>,
     broken: Cell<bool>,
     /// The rank whose end was the end of this communicator.
-    lost: Cell<Option<usize>>,
+    pub(super) lost: Cell<Option<usize>>,
     pub(super) debug: bool,
     traced: Cell<[u64; 4]>,
 }

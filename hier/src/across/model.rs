@@ -38,9 +38,11 @@ impl Default for NetworkModel {
     /// libraries over TCP. It is the same in every run, and so are the schedules that follow from it, and the bits of sums.
     ///
     /// The latency is a low one for such a network: where it is higher, a schedule of few bytes and many rounds costs a few
-    /// percent more than the best, while one of many bytes takes twice as long as the best where links are slower.
+    /// percent more than the best, while one of many bytes takes twice as long as the best where links are slower. Among 8 nodes
+    /// halving takes over from doubling at 6,000 bytes, and the ring at 23 KB; measured on links of 100 Mbit/s, with both libraries, these
+    /// edges lie between 4 and 8 KiB, and between 16 and 64 KiB.
     fn default() -> Self {
-        Self { shift: Line { latency: 10.0, per_byte: 1e-3 }, exchange: Line { latency: 10.0, per_byte: 2e-3 } }
+        Self { shift: Line { latency: 5.0, per_byte: 1e-3 }, exchange: Line { latency: 5.0, per_byte: 2e-3 } }
     }
 }
 

@@ -14,6 +14,10 @@ const QUIET_NAP: Duration = Duration::from_millis(1);
 /// How long a rank that was only told that others cannot go on waits to hear which rank has failed.
 const HEARSAY: Duration = Duration::from_secs(1);
 
+/// How long others have to hear the alarm where the library has not noticed yet who has failed: ending all messages ends those
+/// of the alarm too.
+const HEADSTART: Duration = Duration::from_millis(150);
+
 /// A rank that waits for its node looks after the network in a part of the time only: a look may take long (a library that
 /// yields the core, or sleeps, while nothing comes), and what its node publishes meanwhile has to wait. So it pauses for so
 /// many times as long as the look took: seldom, if it only lets the messages of others move.
@@ -183,8 +187,25 @@ impl Network {
         self.transport.forsake();
         self.alarm.raise(self.transport.as_ref(), cause);
         self.give_up();
-        if cause.failed.is_some() {
+        if let Some(failed) = cause.failed.filter(|_| self.transport.recovers()) {
+            self.is_reported(failed, HEADSTART);
             self.transport.revoke();
+        }
+    }
+
+    /// Whether the library knows of a failure, which it is given so long to notice.
+    pub fn is_reported(&self, failed: usize, limit: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            if self.transport.failed().contains(&failed) {
+                return true;
+            }
+            if begin.elapsed() > limit {
+                return false;
+            }
+            // What comes of it, or fails, is no matter any more.
+            let _ = self.transport.progress();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -1,10 +1,15 @@
 //! Going on without ranks that have failed (MPI Forum's ULFM chapter: revoke, shrink, agree).
 
+use std::time::Duration;
+
 use super::communicator::HierComm;
 use super::error::{Error, Result};
 use super::settings::ClusterSettings;
 use crate::nodes::{self, Nodes};
 use crate::transport::{self, Transport};
+
+/// How long MPI is given to notice the end of a rank of which our own watch has told: Open MPI's detector takes 10 s.
+const NOTICE: Duration = Duration::from_secs(20);
 
 impl HierComm {
     /// The ranks that MPI knows to have failed, ascending; where it tells none of that, none. Not collective.
@@ -42,7 +47,8 @@ impl HierComm {
     /// # Errors
     /// [`Error::Network`], with [`transport::Error::NoRecovery`]: this MPI, or its launcher, ends the job when a rank fails; with
     /// ULFM it goes on (Open MPI 5, `mpirun --with-ft ulfm`). [`Error::NotShrunk`], when a rank could not do its part for another reason
-    /// than a failure: then on all ranks, some of which have the reason itself as error.
+    /// than a failure: then on all ranks, some of which have the reason itself as error; and when MPI does not come to know of a rank
+    /// that has ended.
     ///
     /// # References
     /// Bland, Bouteiller, Herault, Bosilca, Dongarra, "Post-failure recovery of MPI communication capability" (2013). The
@@ -54,6 +60,14 @@ impl HierComm {
             return Err(transport::Error::NoRecovery { rank, library }.into());
         }
         self.revoke()?;
+        // MPI's own shrink would wait for a rank of whose end MPI does not know.
+        if let Some(lost) = self.lost.get().filter(|&lost| !self.network().is_reported(lost, NOTICE)) {
+            let why = format!(
+                "rank {lost} has ended, of which MPI has told nothing within {NOTICE:?}: Open MPI 5.0 does not report a process that exits \
+                 with a status other than 0, unless mpirun has it look by `--mca mpi_ft_detector true`"
+            );
+            return Err(Error::NotShrunk { rank: self.rank, why });
+        }
         let (mut council, mut ranks) = self.network().transport.shrink()?;
         loop {
             let made = self.remade(council.as_ref(), &ranks);

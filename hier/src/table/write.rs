@@ -138,17 +138,23 @@ fn write_network(text: &mut String, network: &NetworkTable) {
 #[must_use]
 pub fn with_network(table: &str, network: &NetworkTable) -> String {
     let mut text = String::new();
-    let mut keeps = true;
-    for line in table.lines() {
+    // Remarks above a table belong to it.
+    let (mut keeps, mut remarks) = (true, Vec::new());
+    for line in table.lines().filter(|line| line.trim() != NETWORK_HEAD) {
+        let bare = line.trim_matches(|character: char| character.is_whitespace() || character == '[');
         if line.trim_start().starts_with('[') {
-            let name = line.trim_matches(|character: char| character.is_whitespace() || character == '[');
-            keeps = !(name.starts_with("network]") || name.starts_with("network."));
+            keeps = !(bare.starts_with("network]") || bare.starts_with("network."));
+        } else if bare.is_empty() || bare.starts_with('#') {
+            remarks.push(line);
+            continue;
         }
-        if keeps && line.trim() != NETWORK_HEAD {
-            text.push_str(line);
-            text.push('\n');
+        if keeps {
+            remarks.drain(..).chain([line]).for_each(|line| text.extend([line, "\n"]));
+        } else {
+            remarks.clear();
         }
     }
+    remarks.drain(..).for_each(|line| text.extend([line, "\n"]));
     text.truncate(text.trim_end().len());
     text.push('\n');
     write_network(&mut text, network);

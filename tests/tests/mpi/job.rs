@@ -127,6 +127,7 @@ pub fn run_with(
     let folder = built.programs();
     let program = match words[0] {
         example @ ("digits" | "cg" | "transport_mpi") => folder.join("examples").join(example),
+        "phalanx" => folder.join("phalanx"),
         _ => folder.join("mpi_rank"),
     };
     let words = if program.ends_with("mpi_rank") { words } else { &words[1..] };
