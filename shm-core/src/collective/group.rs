@@ -97,7 +97,7 @@ mod tests {
             });
             let mut all = [[0; 8]];
             let own = [b'0' + comm.rank() as u8, 0, 0, 0, 0, 0, 0, 0];
-            group.all_reduce_into(&[own], &mut all, &behind).unwrap();
+            group.all_reduce_into(&[own], &mut all, behind).unwrap();
             String::from_utf8(all[0].iter().copied().take_while(|&byte| byte != 0).collect()).unwrap()
         })
         .unwrap();

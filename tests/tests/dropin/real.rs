@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use phalanx_tests::command;
 
-use crate::library::{Library, find, root, skip, target};
+use phalanx_tests::library::{Library, find, root, skip, target};
 use crate::programs;
 
 /// The variable that makes a missing program a failure.
