@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use phalanx_tests::command;
 
-use phalanx_tests::library::{Library, find, root, skip, target};
 use crate::programs;
+use phalanx_tests::library::{Library, find, root, skip, target};
 
 /// The variable that makes a missing program a failure.
 const REQUIRED: &str = "PHALANX_TEST_PROGRAMS";
