@@ -135,7 +135,8 @@ impl<'a> OnNode<'a> {
         for turn in 1..=self.options.turns() {
             // Whoever comes first meets another machine than whoever comes last.
             let mut order: Vec<&Member> = self.members.iter().collect();
-            order.rotate_left((turn - 1) * order.len() / self.options.turns());
+            let ahead = (turn - 1) * order.len() / self.options.turns();
+            order.rotate_left(ahead);
             for member in order {
                 session.measure(&member.key(turn), |_, _| self.run(member, scratch))?;
             }
