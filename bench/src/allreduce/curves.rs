@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::Summary;
+use crate::statistics::{Summary, median};
 use crate::study::{BreakEven, Fit};
 
 /// The times of one series at one length in one turn, as they are kept.
@@ -23,6 +23,8 @@ pub struct Point {
     pub bytes: u64,
     /// Seconds of the slowest rank.
     pub time: Summary,
+    /// The medians of the turns, in their order.
+    pub turns: Vec<f64>,
     /// What a call does, for people.
     pub how: String,
 }
@@ -43,18 +45,26 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The curve of what all turns found. None where that is nothing.
+    /// The curve of what all turns found, which come one after another. None where that is nothing.
     pub fn of(place: &str, series: &str, operator: &str, times: impl IntoIterator<Item = Times>) -> Option<Curve> {
-        let mut all: Vec<Times> = Vec::new();
-        for times in times {
-            match all.iter_mut().find(|known| known.bytes == times.bytes) {
-                Some(known) => known.slowest.extend(times.slowest),
-                None => all.push(times),
+        let mut all: Vec<(Times, Vec<f64>)> = Vec::new();
+        for times in times.into_iter().filter(|times| !times.slowest.is_empty()) {
+            let turn = median(&times.slowest);
+            match all.iter_mut().find(|(known, _)| known.bytes == times.bytes) {
+                Some((known, turns)) => {
+                    known.slowest.extend(times.slowest);
+                    turns.push(turn);
+                }
+                None => all.push((times, vec![turn])),
             }
         }
-        all.retain(|times| !times.slowest.is_empty());
-        all.sort_by_key(|times| times.bytes);
-        let point = |times: Times| Point { bytes: times.bytes, time: Summary::of(&times.slowest), how: times.how };
+        all.sort_by_key(|(times, _)| times.bytes);
+        let point = |(times, turns): (Times, Vec<f64>)| Point {
+            bytes: times.bytes,
+            time: Summary::of(&times.slowest),
+            turns,
+            how: times.how,
+        };
         let points: Vec<Point> = all.into_iter().map(point).collect();
         if points.is_empty() {
             return None;
@@ -68,6 +78,15 @@ impl Curve {
     /// (bytes, seconds), medians.
     pub fn times(&self) -> Vec<(f64, f64)> {
         self.points.iter().map(|point| (point.bytes as f64, point.time.median)).collect()
+    }
+
+    /// This curve's time over another's at a length, turn by turn: the median. Turns lie close to each other, and a machine that
+    /// changes from turn to turn changes both.
+    pub fn over(&self, other: &Curve, bytes: u64) -> Option<f64> {
+        let point = |curve: &Curve| curve.points.iter().find(|point| point.bytes == bytes).cloned();
+        let (own, other) = (point(self)?, point(other)?);
+        let ratios: Vec<f64> = own.turns.iter().zip(&other.turns).map(|(own, other)| own / other).collect();
+        (!ratios.is_empty()).then(|| median(&ratios))
     }
 
     /// Seconds at a length.
@@ -138,6 +157,17 @@ pub(super) mod tests {
             (fit.latency / 1.05e-6 - 1.0).abs() < 1e-6 && (fit.bandwidth().unwrap() / (1e9 / 1.05) - 1.0).abs() < 1e-6
         );
         assert_eq!(Curve::of("p", "s", "sum", [Times { bytes: 8, slowest: vec![], how: String::new() }]), None);
+    }
+
+    #[test]
+    fn ratios_are_taken_turn_by_turn() {
+        let of = |series: &str, turns: [f64; 3]| {
+            let times = turns.map(|time| Times { bytes: 8, slowest: vec![time, time, 2.0 * time], how: String::new() });
+            Curve::of("p", series, "sum", times).unwrap()
+        };
+        // The machine is ten times slower in the last turn; the ratio of medians would be 10.
+        let (one, other) = (of("one", [2.0, 20.0, 20.0]), of("other", [1.0, 1.0, 10.0]));
+        assert_eq!((one.over(&other, 8), one.over(&other, 9)), (Some(2.0), None));
     }
 
     #[test]

@@ -102,11 +102,13 @@ impl<'a> OnNode<'a> {
                     all.into_iter().map(|setting| Series { baseline: baseline.clone(), setting })
                 })
                 .collect();
-            for &operator in &operators {
-                let serves = |algorithm: &&Algorithm| operator == Combine::Sum || algorithm.name == AUTO;
-                let ours = algorithms.iter().filter(serves).map(|algorithm| Who::Ours(algorithm.clone()));
-                let whos = ours.chain(theirs.iter().map(|series| Who::Theirs(series.clone())));
-                members.extend(whos.map(|who| Member { ranks, who, operator }));
+            let ours = algorithms.iter().map(|algorithm| Who::Ours(algorithm.clone()));
+            for who in ours.chain(theirs.into_iter().map(Who::Theirs)) {
+                let all = !matches!(&who, Who::Ours(algorithm) if algorithm.name != AUTO);
+                let serves = |operator: &&Combine| all || **operator == Combine::Sum;
+                // The operators of a series one after another: they are compared with each other.
+                let member = |&operator: &Combine| Member { ranks, who: who.clone(), operator };
+                members.extend(operators.iter().filter(serves).map(member));
             }
         }
         Ok(OnNode { options, sizes: options.sizes()?, members })
@@ -131,9 +133,10 @@ impl<'a> OnNode<'a> {
     /// [`Error::Wrong`] at the first wrong answer; [`Error::Run`], [`Error::Timeout`]; [`Error::Interrupted`].
     pub fn measure(&self, session: &mut Session, scratch: &Scratch) -> Result<()> {
         for turn in 1..=self.options.turns() {
-            // Whoever comes first meets another machine than whoever comes last: the order is turned round each time.
-            let forwards: Vec<&Member> = self.members.iter().collect();
-            let order: Vec<&Member> = if turn % 2 == 1 { forwards } else { forwards.into_iter().rev().collect() };
+            // Whoever comes first meets another machine than whoever comes last.
+            let mut order: Vec<&Member> = self.members.iter().collect();
+            let ahead = (turn - 1) * order.len() / self.options.turns();
+            order.rotate_left(ahead);
             for member in order {
                 session.measure(&member.key(turn), |_, _| self.run(member, scratch))?;
             }

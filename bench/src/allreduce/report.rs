@@ -38,7 +38,7 @@ pub fn of_place(curves: &[Curve], place: &str, element: u64, margin: f64) -> Str
         break_even(&sums, margin)
     );
     if let Some(operators) = operators(curves, place) {
-        let _ = write!(text, "operators, {place}: time over that of the sum\n\n{operators}\n");
+        let _ = write!(text, "operators, {place}: time over that of the sum, turn by turn\n\n{operators}\n");
     }
     text
 }
@@ -104,7 +104,7 @@ fn operators(curves: &[Curve], place: &str) -> Option<String> {
     heads.extend(others.iter().map(|(curve, _)| format!("{} {}", curve.series, curve.operator)));
     let mut table = Table::new(&heads);
     for point in &first.points {
-        let ratio = |(curve, sum): &(&Curve, &Curve)| Some(curve.at(point.bytes)? / sum.at(point.bytes)?);
+        let ratio = |(curve, sum): &(&Curve, &Curve)| curve.over(sum, point.bytes);
         let mut cells = vec![show_size(point.bytes)];
         cells.extend(others.iter().map(|pair| ratio(pair).map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"))));
         table.row(cells);
