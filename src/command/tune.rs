@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use hier::launch::Launch;
 use hier::table::{Fingerprint, Table, default_place};
-use hier::tune::{Effort, Findings, explanation, read_ledger, table_of, tune_rank};
+use hier::tune::{Effort, Findings, begin_ledger, check_room, explanation, read_ledger, table_of, tune_rank};
 use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -110,6 +110,8 @@ impl Tune {
         if !self.ranks.is_sorted_by(|a, b| a < b) {
             return Err(Stopped::because("--ranks: the numbers must rise, as in 2,4,8", 2));
         }
+        check_room(&thorough.effort(), &self.ranks)
+            .map_err(|error| Stopped::because(format!("--ranks: {error}"), 2))?;
         let output = self.output.clone().or_else(default_place).ok_or_else(|| {
             Stopped::because("there is neither XDG_CONFIG_HOME nor HOME: say where the table goes with --output", 2)
         })?;
@@ -120,6 +122,8 @@ impl Tune {
         let mut partial = output.clone().into_os_string();
         partial.push(format!(".{}.partial", thorough.name()));
         let partial = PathBuf::from(partial);
+        let machine = Fingerprint::of_this_machine();
+        begin_ledger(&partial, &machine.to_string()).map_err(|why| Stopped::because(why, 2))?;
         let before = finished(&partial);
         if before > 0 {
             eprintln!("going on from {before} measurements in {}", partial.display());
@@ -144,8 +148,7 @@ impl Tune {
         // Everything is in the ledger: the search runs once more here, and asks for nothing that is not there.
         let findings =
             self.ranks.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
-        let table = table_of(Fingerprint::of_this_machine(), &findings)
-            .map_err(|error| Stopped::because(error.to_string(), 1))?;
+        let table = table_of(machine, &findings).map_err(|error| Stopped::because(error.to_string(), 1))?;
         // Jobs that start meanwhile find the old table or the new one.
         let new = output.with_extension("toml.new");
         std::fs::write(&new, table.to_toml())
