@@ -18,7 +18,7 @@ use crate::rows::{Ratio, Row, slowest_by_turn};
 use crate::runs::baseline::{self, ALL, Baseline, Places, Series, Wanted};
 use crate::runs::peers::{PEERS, settings};
 use crate::runs::{Order, mpi, ours};
-use crate::samples::CaseSamples;
+use crate::samples::{CaseSamples, Run};
 use crate::scratch::Scratch;
 use crate::sizes::{ladder, short_ladder};
 use crate::table::{self, Width};
@@ -177,6 +177,54 @@ fn prepare_baselines(options: &Collectives, scratch: &Scratch) -> Result<Vec<Bas
     Ok(found)
 }
 
+/// What stands beside ours.
+#[derive(Clone, Debug)]
+enum Other {
+    /// A baseline.
+    Mpi(Series),
+    /// Ours, with this algorithm forced.
+    Ours(String),
+}
+
+impl Other {
+    /// The name in tables and records.
+    fn name(&self) -> String {
+        match self {
+            Other::Mpi(series) => series.name(),
+            // No colon: it stands between a baseline and its setting.
+            Other::Ours(algorithm) => format!("{}-{}", ours::NAME, algorithm.replace(':', "-")),
+        }
+    }
+
+    fn takes(&self, case: &Case) -> bool {
+        match self {
+            Other::Mpi(series) => series.takes(case),
+            Other::Ours(_) => true,
+        }
+    }
+
+    /// What it measures beside `plan`, and for each of its cases the place there.
+    fn plan(&self, plan: &Plan) -> (Plan, Vec<usize>) {
+        match self {
+            Other::Mpi(_) => plan.beside(|case| self.takes(case)),
+            Other::Ours(_) => (plan.clone(), (0..plan.cases.len()).collect()),
+        }
+    }
+
+    fn run(&self, order: &Order<'_>, scratch: &Scratch, progress: &Progress) -> Result<Run> {
+        match self {
+            Other::Mpi(series) => mpi::run(series, order, scratch, progress),
+            Other::Ours(algorithm) => ours::run(order, Some(algorithm), scratch, progress),
+        }
+    }
+}
+
+/// The series beside ours for `ranks` ranks.
+fn others(options: &Collectives, ranks: usize, baselines: &[Baseline]) -> Vec<Other> {
+    let theirs = series(options, ranks, baselines).into_iter().map(Other::Mpi);
+    theirs.chain(options.beside.iter().cloned().map(Other::Ours)).collect()
+}
+
 /// The series of `baselines` for `ranks` ranks.
 fn series(options: &Collectives, ranks: usize, baselines: &[Baseline]) -> Vec<Series> {
     let crowded = ranks > usable_cores().len();
@@ -256,19 +304,16 @@ fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
 fn steps(options: &Collectives, ranks: &[usize], baselines: &[Baseline]) -> usize {
     let of = |&ranks: &usize| {
         let plan = plan(options, ranks);
-        let theirs = series(options, ranks, baselines)
-            .iter()
-            .map(|one| plan.beside(|case| one.takes(case)).1.len())
-            .sum::<usize>();
+        let theirs = others(options, ranks, baselines).iter().map(|one| one.plan(&plan).1.len()).sum::<usize>();
         (plan.cases.len() + theirs) * options.turns() as usize
             + floor_wish(options, ranks).map_or(0, |wish| against::steps(&wish))
     };
     ranks.iter().map(of).sum()
 }
 
-/// A series of a baseline while it is measured.
+/// A series beside ours while it is measured.
 struct Theirs {
-    series: Series,
+    series: Other,
     plan: Plan,
     /// The place of each of its cases in our plan.
     places: Vec<usize>,
@@ -303,10 +348,10 @@ impl Session<'_> {
         self.against.extend(compared);
 
         let mut mine: Vec<Vec<CaseSamples>> = vec![Vec::new(); plan.cases.len()];
-        let mut theirs: Vec<Theirs> = series(options, ranks, &self.baselines)
+        let mut theirs: Vec<Theirs> = others(options, ranks, &self.baselines)
             .into_iter()
             .map(|series| {
-                let (plan, places) = plan.beside(|case| series.takes(case));
+                let (plan, places) = series.plan(&plan);
                 let samples = vec![Vec::new(); plan.cases.len()];
                 Theirs { series, plan, places, samples, failed: false }
             })
@@ -318,7 +363,7 @@ impl Session<'_> {
             for one in theirs.iter_mut().filter(|one| !one.failed) {
                 self.progress.stage(format!("{} with {ranks} ranks, turn {turn}", one.series.name()));
                 let order = Order { plan: &one.plan, ..order };
-                match mpi::run(&one.series, &order, self.scratch, &self.progress) {
+                match one.series.run(&order, self.scratch, &self.progress) {
                     Ok(run) => collect(&mut one.samples, run.cases.into_values()),
                     Err(error @ Error::Wrong { .. }) => return Err(error),
                     Err(error) => {
@@ -439,6 +484,17 @@ mod tests {
         assert_eq!(of(&["--timing", "stream"], BufferMode::Cold), Timing::Stream);
         assert_eq!(of(&["--timing", "stream"], BufferMode::Rewritten), Timing::Each);
         assert_eq!(of(&["--late", "0:10"], BufferMode::Warm), Timing::Each);
+    }
+
+    #[test]
+    fn ours_beside_ours_measures_the_same_cases_under_a_name_of_its_own() {
+        let options = options(&["--beside", "strict", "--beside", "allreduce:shares,leaders=2"]);
+        let others = others(&options, 2, &[]);
+        let names: Vec<String> = others.iter().map(Other::name).collect();
+        assert_eq!(names, ["phalanx-strict", "phalanx-allreduce-shares,leaders=2"]);
+        let plan = plan(&options, 2);
+        assert_eq!(others[0].plan(&plan).0, plan);
+        assert_eq!(others[0].plan(&plan).1.last(), Some(&(plan.cases.len() - 1)));
     }
 
     #[test]

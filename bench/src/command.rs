@@ -163,6 +163,10 @@ pub struct Collectives {
     /// Forces an algorithm, as PHALANX_ALGORITHM does
     #[arg(long)]
     pub algorithm: Option<String>,
+    /// Runs ours once more with an algorithm forced, in turns, as a series of its own beside ours and the baselines; for example
+    /// strict (repeatable)
+    #[arg(long, value_name = "ALGORITHM")]
+    pub beside: Vec<String>,
     /// Leaves out the comparison with the machine's floor
     #[arg(long)]
     pub no_floor: bool,

@@ -223,6 +223,15 @@ impl Communicator {
     pub fn explain(&self, what: Collective, bytes: usize) -> Result<Explanation> {
         self.node.explain(what, bytes)
     }
+
+    /// [`explain`](Communicator::explain), where all buffers lie in memory that the others can reach
+    /// ([`alloc`](Communicator::alloc), or private memory that is read by kernel-assisted copies).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn explain_lent(&self, what: Collective, bytes: usize) -> Result<Explanation> {
+        self.node.explain_lent(what, bytes)
+    }
 }
 
 /// Where this process may run: package, NUMA node and L3, each plus one; 0 where its binding spans several.

@@ -26,7 +26,7 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// others.
 ///
 /// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum do not depend on where
-/// the ranks are bound. `PHALANX_TREES` asks for others.
+/// the ranks are bound. `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
 ///
 /// ```
 /// let rules: hier::TreeRules = "gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::board::{IdleHook, SharedBoard};
-use crate::cost::{self, Chain};
+use crate::cost::{self, Chain, Payload};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
+use crate::protocol::Place;
 use crate::reach::Reaching;
 use crate::regime::{Engine, Thresholds};
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::select::{Collective, Explanation, Selection, Tuning, Vector};
+use crate::select::{Collective, Explanation, Regime, Selection, Tuning, Vector};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -32,8 +33,8 @@ pub struct Communicator {
     pub(crate) selection: Selection,
     /// Bytes below which a call surely takes one slot of lines, flat, by collective.
     slot_below: [usize; 4],
-    /// The size classes that were traced, by collective.
-    traced: [Cell<u64>; 4],
+    /// The size classes that were traced, by collective and by where the payload lies.
+    traced: [[Cell<u64>; PLACES * PLACES]; 4],
 }
 
 // SAFETY: the raw pointers within are to the mapping, which lives as long as the seat and may be used from any thread, and
@@ -126,11 +127,25 @@ impl Communicator {
         self.engine.borrow().board.tally.reset();
     }
 
-    /// What the table chooses for a message of `bytes` bytes of small elements (root 0), and what it costs.
+    /// What the table chooses for a message of `bytes` bytes of small elements (root 0), and what it costs with buffers whose payload
+    /// goes through cells.
     ///
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn explain(&self, what: Collective, bytes: usize) -> Result<Explanation> {
+        self.explain_payload(what, bytes, Payload::InCells)
+    }
+
+    /// [`explain`](Communicator::explain), where all buffers lie in memory that the others can reach: in shared memory
+    /// ([`alloc`](Communicator::alloc)), or in private memory that is read by kernel-assisted copies.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn explain_lent(&self, what: Collective, bytes: usize) -> Result<Explanation> {
+        self.explain_payload(what, bytes, Payload::Lent)
+    }
+
+    fn explain_payload(&self, what: Collective, bytes: usize, payload: Payload) -> Result<Explanation> {
         let choice = self.selection.choose(what, Vector::of_bytes(bytes))?;
         let mut engine = self.enter()?;
         let plan = engine.trees().plan();
@@ -146,7 +161,7 @@ impl Communicator {
             (what != Collective::Broadcast).then_some(&gather),
             (what != Collective::Reduce).then_some(&release),
         );
-        let critical_lines = cost::critical_lines(&choice, what, bytes, self.size, up, down);
+        let critical_lines = cost::critical_lines(&choice, what, (bytes, payload), self.size, up, down);
         Ok(Explanation { text, regime: choice.regime, critical_lines })
     }
 
@@ -222,24 +237,43 @@ impl Communicator {
         bytes < self.slot_below[what as usize]
     }
 
-    /// Says on stderr what was chosen, once for each size class, if the job is to (`PHALANX_DEBUG`).
+    /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for none), once for each
+    /// size class and place, if the job is to (`PHALANX_DEBUG`).
     #[inline]
-    pub(crate) fn trace(&self, what: Collective, bytes: usize) {
+    pub(crate) fn trace(&self, what: Collective, bytes: usize, buffers: [*const u8; 2]) {
         if self.selection.debug && self.rank == 0 {
-            self.trace_slowly(what, bytes);
+            self.trace_slowly(what, bytes, buffers);
         }
     }
 
     #[cold]
-    fn trace_slowly(&self, what: Collective, bytes: usize) {
+    fn trace_slowly(&self, what: Collective, bytes: usize, buffers: [*const u8; 2]) {
+        let Ok(places) = self.enter().map(|engine| buffers.map(|buffer| engine.place(what, buffer, bytes))) else {
+            return;
+        };
         let class = 1u64 << (usize::BITS - bytes.leading_zeros()).min(63);
-        let seen = &self.traced[what as usize];
+        let [sent, received] = places.map(kind_of);
+        let seen = &self.traced[what as usize][sent * PLACES + received];
         if seen.get() & class == 0 {
             seen.set(seen.get() | class);
-            if let Ok(explanation) = self.explain(what, bytes) {
+            let lent = buffers.iter().zip(&places).all(|(buffer, place)| buffer.is_null() || *place != Place::Cell);
+            let payload = if lent { Payload::Lent } else { Payload::InCells };
+            if let Ok(explanation) = self.explain_payload(what, bytes, payload) {
                 let (size, lines) = (self.size, explanation.critical_lines);
+                let names = if what == Collective::Broadcast { ["", "message"] } else { ["contribution", "result"] };
+                let mut lying = String::new();
+                if explanation.regime != Regime::Line {
+                    for (name, kind) in names
+                        .into_iter()
+                        .zip([sent, received])
+                        .zip(buffers)
+                        .filter_map(|(said, buffer)| (!buffer.is_null()).then_some(said))
+                    {
+                        lying.push_str(&format!(", {name} {}", PLACE_WORDS[kind]));
+                    }
+                }
                 eprintln!(
-                    "phalanx: {what} of {bytes} bytes on {size} ranks: {explanation} ({lines} lines on the longest chain)"
+                    "phalanx: {what} of {bytes} bytes on {size} ranks: {explanation}{lying} ({lines} lines on the longest chain)"
                 );
             }
         }
@@ -279,6 +313,18 @@ impl Communicator {
             engine.board.refuse();
         }
         Err(error)
+    }
+}
+
+/// Kinds of places, and what is said of payload there.
+const PLACES: usize = 3;
+const PLACE_WORDS: [&str; PLACES] = ["through cells", "where it lies in shared memory", "by kernel-assisted copies"];
+
+fn kind_of(place: Place) -> usize {
+    match place {
+        Place::Cell => 0,
+        Place::Heap(_) => 1,
+        Place::Private(_) => 2,
     }
 }
 

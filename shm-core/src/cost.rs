@@ -34,6 +34,11 @@ impl Chain {
         Self { weight: fetched, busiest: fetched }
     }
 
+    /// Whether the tree has one level.
+    fn is_flat(self) -> bool {
+        self.weight == self.busiest
+    }
+
     /// Lines along the chain for `slices` slices of `lines` lines each, in a pipeline.
     fn lines(self, slices: u64, lines: u64) -> u64 {
         lines * (self.weight + (slices - 1) * self.busiest)
@@ -48,14 +53,26 @@ fn weight(children: &[Vec<usize>], rank: usize, step: Step) -> u64 {
     children[rank].iter().map(|&child| own + weight(children, child, step)).max().unwrap_or(0)
 }
 
+/// Where the payload of a call lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Payload {
+    /// In cells.
+    InCells,
+    /// In buffers that all ranks lend: it is folded, copied from and stored to there.
+    Lent,
+}
+
 /// Cache lines that the ranks on the longest chain of waits fetch from other cores, one after the other.
 ///
 /// A line slot counts the lines it fills; a cell its payload's and its stamp's. Fetches that overlap in time (the lines
-/// of several ranks that one rank reads in turn) count each.
+/// of several ranks that one rank reads in turn) count each; so do lines that a leader takes from their owner to store a result there.
+///
+/// What is lent whole has one stamp for all its slices: contributions, and a broadcast's message on the first level of its tree. Where
+/// ranks pass something on, and in deeper trees, each slice has its own.
 pub(crate) fn critical_lines(
     choice: &Choice,
     what: Collective,
-    bytes: usize,
+    (bytes, payload): (usize, Payload),
     size: usize,
     up: Chain,
     down: Chain,
@@ -76,22 +93,38 @@ pub(crate) fn critical_lines(
             }
         }
         Regime::Cells => {
-            let step = |chain: Chain, cell: usize| {
+            let all = bytes.div_ceil(LINE) as u64;
+            let step = |chain: Chain, cell: usize, whole: bool| {
                 let slices = bytes.div_ceil(cell).max(1) as u64;
-                chain.lines(slices, (bytes.div_ceil(LINE) as u64).div_ceil(slices) + 1)
+                match whole && payload == Payload::Lent && chain.is_flat() {
+                    true => chain.lines(1, all + 1),
+                    false => chain.lines(slices, all.div_ceil(slices) + 1),
+                }
             };
             match what {
-                Collective::Broadcast => step(down, choice.down_cell),
-                Collective::Reduce => step(up, choice.up_cell),
-                _ => step(up, choice.up_cell.min(choice.down_cell)) + step(down, choice.up_cell.min(choice.down_cell)),
+                Collective::Broadcast => step(down, choice.down_cell, true),
+                Collective::Reduce => step(up, choice.up_cell, true),
+                _ => {
+                    let cell = choice.up_cell.min(choice.down_cell);
+                    // The result comes into being slice by slice.
+                    step(up, cell, true) + step(down, cell, false)
+                }
             }
         }
         Regime::Shares => {
             let leaders = choice.leaders as u64;
             let share = bytes.div_ceil(choice.leaders);
             let rounds = share.div_ceil(choice.up_cell).max(1) as u64;
-            let lines = share.div_ceil(LINE) as u64 + rounds;
-            lines * (peers + leaders.min(peers))
+            let lines = share.div_ceil(LINE) as u64;
+            let others = leaders.min(peers);
+            match (payload, what) {
+                (Payload::InCells, _) => (lines + rounds) * (peers + others),
+                // A leader reads everybody's part of its share where it lies, stores the result at everybody's, and hears one word of
+                // each rank, and of each other leader.
+                (Payload::Lent, Collective::Allreduce) => 2 * lines * peers + peers + others,
+                // The root alone gets it.
+                (Payload::Lent, _) => lines * (peers + 1) + peers + others,
+            }
         }
     }
 }
@@ -135,8 +168,64 @@ mod tests {
     fn a_short_allreduce_of_two_ranks_fetches_one_line() {
         let choice = Tuning::default().select(2, 1).choose(Collective::Allreduce, Vector::of_bytes(8)).unwrap();
         let (up, down) = (Chain::flat(Step::Gather, 2), Chain::flat(Step::Release, 2));
-        assert_eq!(critical_lines(&choice, Collective::Allreduce, 8, 2, up, down), 1);
-        assert_eq!(critical_lines(&choice, Collective::Allreduce, 56, 2, up, down), 1);
-        assert_eq!(critical_lines(&choice, Collective::Allreduce, 57, 2, up, down), 2);
+        for (bytes, lines) in [(8, 1), (56, 1), (57, 2)] {
+            let found = critical_lines(&choice, Collective::Allreduce, (bytes, Payload::InCells), 2, up, down);
+            assert_eq!(found, lines, "{bytes} bytes");
+        }
+    }
+
+    /// With all buffers in shared memory, what the busiest rank loads and stores beside its own share, in lines, is what is counted
+    /// for it, but for the stamps.
+    #[test]
+    fn lines_of_lent_buffers_are_those_that_are_moved() {
+        use crate::communicator::Communicator;
+        use crate::job::JobSpec;
+        use crate::operator::Sum;
+
+        const WORDS: usize = 48_000;
+        const LINES: u64 = WORDS as u64 / 8;
+        for size in 2..=5 {
+            for rules in ["all:cells", "all:shares;broadcast:cells"] {
+                let mut spec = JobSpec::new(size).unwrap();
+                spec.tuning.force(rules).unwrap();
+                let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
+                Communicator::threads_of(&spec, &plan, |comm| {
+                    let send = comm.alloc_copy(&[1u64; WORDS]).unwrap();
+                    let mut recv = comm.alloc::<u64>(WORDS).unwrap();
+                    let root = comm.process_at_rank(0);
+                    // Lines moved, and lines moved to and from the own buffers, by this rank.
+                    let moved = |call: &mut dyn FnMut()| {
+                        comm.reset_counters();
+                        call();
+                        let counters = comm.counters();
+                        (counters.loaded + counters.stored) / LINE as u64
+                    };
+                    let (peers, ranks) = (size as u64 - 1, size as u64);
+                    let counted = |what| comm.explain_lent(what, 8 * WORDS).unwrap().critical_lines;
+                    let told = moved(&mut || root.broadcast_into(&mut recv).unwrap());
+                    // The others store what they load; one stamp.
+                    let expected = if comm.rank() == 0 { 0 } else { 2 * (counted(Collective::Broadcast) - 1) };
+                    assert_eq!(told, expected, "broadcast on {size}");
+                    let reduced = moved(&mut || match comm.rank() {
+                        0 => root.reduce_into_root(&send, &mut recv, Sum).unwrap(),
+                        _ => root.reduce_into(&send, Sum).unwrap(),
+                    });
+                    if rules == "all:cells" {
+                        // The root loads its own contribution too, and stores the result: 2n.
+                        let expected = counted(Collective::Reduce) - peers + 2 * LINES;
+                        assert_eq!(reduced, if comm.rank() == 0 { expected } else { 0 }, "reduce on {size}");
+                        return;
+                    }
+                    let share = LINES / ranks;
+                    let stamps = 2 * peers;
+                    // Each leader loads its own part too; the root's share of the result lies at its own place.
+                    let expected = counted(Collective::Reduce) - stamps + share;
+                    assert_eq!(reduced, expected, "reduce on {size}");
+                    let all = moved(&mut || comm.all_reduce_into(&send, &mut recv, Sum).unwrap());
+                    assert_eq!(all, counted(Collective::Allreduce) - stamps + 2 * share, "allreduce on {size}");
+                })
+                .unwrap();
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use hier::launch::Launch;
 use hier::table::{Fingerprint, Table, default_place};
-use hier::tune::{Effort, Findings, explanation, read_ledger, table_of, tune_rank};
+use hier::tune::{Effort, Findings, begin_ledger, check_room, explanation, read_ledger, table_of, tune_rank};
 use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -127,8 +127,11 @@ impl Tune {
         if !self.ranks.is_sorted_by(|a, b| a < b) {
             return Err(Stopped::because("--ranks: the numbers must rise, as in 2,4,8", 2));
         }
+        check_room(&thorough.effort(), &self.ranks)
+            .map_err(|error| Stopped::because(format!("--ranks: {error}"), 2))?;
         let begin = Instant::now();
-        let (output, partial) = places(self.output.as_deref(), thorough.name())?;
+        let machine = Fingerprint::of_this_machine();
+        let (output, partial) = places(self.output.as_deref(), thorough.name(), &machine)?;
         let steps: usize = self.ranks.iter().map(|&ranks| steps(&thorough.effort(), ranks)).sum();
         let progress = Progress::follow(partial.clone(), steps);
         let asked = ends_asked_for()?;
@@ -149,8 +152,7 @@ impl Tune {
         // Everything is in the ledger: the search runs once more here, and asks for nothing that is not there.
         let findings =
             self.ranks.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
-        let table = table_of(Fingerprint::of_this_machine(), &findings)
-            .map_err(|error| Stopped::because(error.to_string(), 1))?;
+        let table = table_of(machine, &findings).map_err(|error| Stopped::because(error.to_string(), 1))?;
         replace(&output, &table.to_toml())?;
         let _ = std::fs::remove_file(&partial);
         if self.explain {
@@ -167,7 +169,11 @@ impl Tune {
 }
 
 /// Where the table goes, and where finished measurements are until then. The folder is there.
-pub(super) fn places(output: Option<&Path>, effort: &str) -> Result<(PathBuf, PathBuf), Stopped> {
+pub(super) fn places(
+    output: Option<&Path>,
+    effort: &str,
+    machine: &Fingerprint,
+) -> Result<(PathBuf, PathBuf), Stopped> {
     let output = output.map(Path::to_owned).or_else(default_place).ok_or_else(|| {
         Stopped::because("there is neither XDG_CONFIG_HOME nor HOME: say where the table goes with --output", 2)
     })?;
@@ -177,6 +183,7 @@ pub(super) fn places(output: Option<&Path>, effort: &str) -> Result<(PathBuf, Pa
     let mut partial = output.clone().into_os_string();
     partial.push(format!(".{effort}.partial"));
     let partial = PathBuf::from(partial);
+    begin_ledger(&partial, &machine.to_string()).map_err(|why| Stopped::because(why, 2))?;
     let before = finished(&partial);
     if before > 0 {
         eprintln!("going on from {before} measurements in {}", partial.display());

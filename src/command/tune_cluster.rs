@@ -87,7 +87,8 @@ mod ranks {
 
     impl Written {
         fn find(thorough: Thorough, output: Option<&Path>) -> Result<Self, Stopped> {
-            let (output, partial) = places(output, &format!("cluster.{}", thorough.name()))?;
+            let (output, partial) =
+                places(output, &format!("cluster.{}", thorough.name()), &Fingerprint::of_this_machine())?;
             let here = Fingerprint::of_this_machine();
             let before = match std::fs::read_to_string(&output) {
                 Ok(text) => text,

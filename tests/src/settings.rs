@@ -41,7 +41,7 @@ const fn setting(
 }
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
-pub const SETTINGS: [Setting; 14] = [
+pub const SETTINGS: [Setting; 17] = [
     setting("all:auto", None, &[504, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1008, 17 * 504], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 504, 1512], None),
@@ -61,6 +61,15 @@ pub const SETTINGS: [Setting; 14] = [
     setting("all:cells,cell=64,cells=2,reach_least=1", Some(Regime::Cells), &[64, 128, 640], None),
     setting("all:shares,share_cell=128,reach_least=1", Some(Regime::Shares), &[64], Some((0, 128))),
     setting("all:shares,share_cell=128", Some(Regime::Shares), &[64], Some((0, 128))),
+    // Cells so large that they are filled past the caches, always.
+    setting("all:cells,cell=2K,cells=3,stream=2", Some(Regime::Cells), &[1024, 2048, 6144, 10_240], None),
+    setting("all:shares,share_cell=2K,share_downs=2,stream=2", Some(Regime::Shares), &[1024], Some((2, 2048))),
+    setting(
+        "all:auto,line_most=100,shares_least=9000,cell=3K,cells=2,share_cell=4K,leaders=2,stream=2,reach_least=5000",
+        None,
+        &[100, 3072, 5000, 9000],
+        Some((2, 4096)),
+    ),
     setting(
         "all:auto,line_most=120,shares_least=1500,cell=128,cells=3,share_cell=256",
         None,
@@ -68,6 +77,13 @@ pub const SETTINGS: [Setting; 14] = [
         Some((0, 256)),
     ),
 ];
+
+/// Whether the setting with index `at` is tried on so many ranks: all settings on few ranks and on powers of two, and a third of them, in
+/// turn, on each other number.
+#[must_use]
+pub fn is_tried(at: usize, ranks: usize) -> bool {
+    ranks <= 5 || ranks.is_power_of_two() || (at + ranks).is_multiple_of(3)
+}
 
 /// Trees, as `PHALANX_TREES` takes them: every kind, both skews, chains, levels, and trees that change with the size.
 pub const TREES: [&str; 14] = [

@@ -4,7 +4,9 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -23,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 const PROMISE: Duration = Duration::from_secs(5);
 
 /// How a victim ends, the status of the job, and what the launcher says of it.
-const HOWS: [(&str, i32, &str); 11] = [
+const HOWS: [(&str, i32, &str); 12] = [
     ("exit:0", 1, "exited with status 0"),
     ("exit:3", 3, "exited with status 3"),
     ("abort", 134, "SIGABRT"),
@@ -34,6 +36,7 @@ const HOWS: [(&str, i32, &str); 11] = [
     ("exec", 1, "exited with status 0"),
     ("return", 1, "exited with status 0"),
     ("drop", 9, "exited with status 9"),
+    ("keep", 9, "exited with status 9"),
     ("forget", 1, "exited with status 0"),
 ];
 
@@ -67,11 +70,16 @@ fn files() -> BTreeSet<String> {
 }
 
 /// Runs a job in which `victim` ends, and checks what everybody sees of it.
-fn dies((how, status, said): (&str, i32, &str), place: &str, ranks: usize, victim: usize) {
+fn dies(how: (&str, i32, &str), place: &str, ranks: usize, victim: usize) {
+    dies_under("", how, place, ranks, victim);
+}
+
+/// The same with a forced algorithm.
+fn dies_under(rules: &str, (how, status, said): (&str, i32, &str), place: &str, ranks: usize, victim: usize) {
     let before = files();
     let mut command = job(env!("CARGO_BIN_EXE_dying_rank"), ranks, &[how, place, &victim.to_string()]);
     // Looking up the names of a backtrace can take a busy machine longer than all else.
-    command.env("RUST_BACKTRACE", "0");
+    command.env("RUST_BACKTRACE", "0").env("PHALANX_ALGORITHM", rules);
     let ended = run(&mut command, LIMIT);
     let what = format!("{how} in {place}, rank {victim} of {ranks}:\n{}\n{}", ended.stdout, ended.stderr);
     let lines = |kind: &str| -> Vec<&str> { ended.stdout.lines().filter(|line| line.starts_with(kind)).collect() };
@@ -105,7 +113,7 @@ fn dies((how, status, said): (&str, i32, &str), place: &str, ranks: usize, victi
         .iter()
         .find(|line| report.contains(&format!("rank {} (pid {})", value(line, "rank"), value(line, "pid"))));
     let named = value(named.unwrap_or_else(|| panic!("{what}")), "rank");
-    assert_eq!(named == victim.to_string(), how != "drop", "{what}");
+    assert_eq!(named == victim.to_string(), !matches!(how, "drop" | "keep"), "{what}");
     assert!(report.contains(said), "{said}: {what}");
     for line in processes {
         let pid = Pid::from_raw(value(line, "pid").parse().unwrap());
@@ -137,7 +145,7 @@ fn processes_that_end_in_every_collective() {
 #[test]
 fn processes_that_end_before_they_attach() {
     for (turn, how) in HOWS.into_iter().enumerate() {
-        if !matches!(how.0, "return" | "drop" | "forget") {
+        if !matches!(how.0, "return" | "drop" | "keep" | "forget") {
             dies(how, "unattached", 2 + turn % 3, turn % 2);
         }
     }
@@ -146,9 +154,64 @@ fn processes_that_end_before_they_attach() {
 #[test]
 fn processes_that_end_inside_of_a_call() {
     for (turn, how) in HOWS.into_iter().enumerate() {
-        if !matches!(how.0, "return" | "drop" | "forget") {
+        if !matches!(how.0, "return" | "drop" | "keep" | "forget") {
             dies(how, "operator", 2 + turn % 4, turn % 2);
         }
+    }
+}
+
+/// Calls whose buffers others reach, with the algorithm that is forced.
+const LENT: [(&str, &str); 10] = [
+    ("broadcast:cells:shared", "broadcast:cells"),
+    ("broadcast:cells:private", "broadcast:cells;all:reach_least=1"),
+    ("reduce:cells:shared", "reduce:cells"),
+    ("reduce:cells:private", "reduce:cells;all:reach_least=1"),
+    ("reduce:shares:shared", "reduce:shares"),
+    ("reduce:shares:private", "reduce:shares;all:reach_least=1"),
+    ("allreduce:cells:shared", "allreduce:cells"),
+    ("allreduce:shares:shared", "allreduce:shares"),
+    ("allreduce:shares:private", "allreduce:shares;all:reach_least=1"),
+    ("view:shares:shared", "allreduce:shares"),
+];
+
+/// The ways to end that a thread has for its process.
+const SUDDEN: [usize; 5] = [4, 1, 2, 4, 5];
+
+#[test]
+fn processes_whose_buffers_are_read() {
+    for (turn, (place, rules)) in LENT.into_iter().enumerate() {
+        // Amid a call, where the victim's buffers are being read, by various ways; and between two.
+        for (next, ranks) in [2, 5].into_iter().enumerate() {
+            let how = HOWS[SUDDEN[(turn + 2 * next) % SUDDEN.len()]];
+            dies_under(rules, how, &format!("amid:{place}"), ranks, (turn + next) % ranks);
+        }
+        dies_under(rules, HOWS[(3 * turn + 1) % HOWS.len()], place, 3, turn % 3);
+    }
+}
+
+#[test]
+fn a_launcher_that_is_killed_while_buffers_are_read() {
+    for (turn, (place, rules)) in LENT.into_iter().enumerate() {
+        let before = files();
+        let ranks = 2 + turn % 3;
+        // No rank ends: all go on for ever.
+        let mut command = job(env!("CARGO_BIN_EXE_dying_rank"), ranks, &["nothing", &format!("amid:{place}"), "0"]);
+        command.env("PHALANX_ALGORITHM", rules).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut launcher = command.spawn().unwrap();
+        let mut lines = BufReader::new(launcher.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let started: Vec<String> = lines.by_ref().take(ranks).collect();
+        std::thread::sleep(Duration::from_millis(120));
+        launcher.kill().unwrap();
+        launcher.wait().unwrap();
+        let end = Instant::now() + PROMISE;
+        for line in started {
+            let pid = Pid::from_raw(value(&line, "pid").parse().unwrap());
+            while kill(pid, None) != Err(Errno::ESRCH) {
+                assert!(Instant::now() < end, "{line} is still there: {place}, {ranks} ranks");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        assert!(files().is_subset(&before), "something was left in /dev/shm: {place}");
     }
 }
 

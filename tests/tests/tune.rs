@@ -48,13 +48,38 @@ fn a_table_is_measured_and_taken() {
 }
 
 #[test]
+fn what_cannot_become_a_table_is_refused_before_anything_is_measured() {
+    watchdog(LIMIT, || {
+        let folder = std::env::temp_dir().join(format!("phalanx-tune-refused-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let output = folder.join("table.toml");
+        let refused = |command: &mut Command, word: &str| {
+            let ended = command.output().unwrap();
+            let words = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert!(ended.status.code() == Some(2) && words.contains(word), "{word}: {words}");
+        };
+        let many: Vec<String> = (2..22).map(|ranks: usize| ranks.to_string()).collect();
+        let mut command = Command::new(phalanx_command());
+        refused(command.args(["tune", "--ranks", &many.join(","), "--output"]).arg(&output), "name 7 at most");
+        assert_eq!(folder.read_dir().unwrap().count(), 0);
+        // Measurements of another machine.
+        let partial = folder.join("table.toml.tiny.partial");
+        std::fs::write(&partial, "# machine: \"Other\" (cores 7)\n2 reduce 64 line\t1.5\tend\n").unwrap();
+        refused(&mut tune("tiny", &output), "measurements of \"Other\"");
+        assert!(std::fs::read_to_string(&partial).unwrap().contains("2 reduce 64"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
 fn an_interrupted_run_keeps_what_was_finished() {
     watchdog(LIMIT, || {
         let folder = std::env::temp_dir().join(format!("phalanx-tune-stopped-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let output = folder.join("table.toml");
         let partial = folder.join("table.toml.quick.partial");
-        let lines = || std::fs::read_to_string(&partial).unwrap_or_default().lines().count();
+        let text = || std::fs::read_to_string(&partial).unwrap_or_default();
+        let lines = || text().lines().filter(|line| line.ends_with("\tend")).count();
         let child = tune("quick", &output).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         while lines() < 3 {
             std::thread::sleep(Duration::from_millis(5));

@@ -112,7 +112,8 @@ fn settle(comm: &Communicator) -> Result<()> {
 fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, measured: &Measured) -> Result<()> {
     sheet.count(index, &measured.count)?;
     if comm.rank() == 0 {
-        let choice = comm.explain(collective(case.operation), case.bytes as usize)?;
+        let (what, bytes) = (collective(case.operation), case.bytes as usize);
+        let choice = if case.buffers.is_shared() { comm.explain_lent(what, bytes) } else { comm.explain(what, bytes) }?;
         sheet.choice(index, choice.critical_lines, &choice.text)?;
     }
     sheet.times(index, measured.iterations, &measured.blocks)

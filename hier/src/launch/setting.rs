@@ -9,6 +9,7 @@ use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
 use crate::note::Note;
+use crate::rules::TreeRules;
 use crate::table::{self, Asked};
 
 /// The places of the ranks, and what the job knows of the machine.
@@ -46,6 +47,11 @@ impl Setting {
         };
         let (mut spec, trees) = table::job_spec(ranks, &asked).map_err(LaunchError::Job)?;
         let rules = match text(given, "PHALANX_TREES") {
+            // An empty text asks for nothing, and hides what this process's own environment asks for.
+            Some(rules) if rules.is_empty() => {
+                let table = table::found(&asked).map_err(LaunchError::Job)?;
+                Ok(table.map_or_else(TreeRules::default, |table| table.trees))
+            }
             Some(rules) => rules.parse(),
             None => Ok(trees),
         };
@@ -109,6 +115,17 @@ mod tests {
         assert!(String::from_utf8(note).unwrap().contains("kary:7"));
         assert!(spec(&[]).unwrap().cma && !spec(&[("PHALANX_CMA", "never")]).unwrap().cma);
         assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
+        // A table's trees count unless others are asked for; an empty text asks for none.
+        let file = std::env::temp_dir().join(format!("phalanx-table-with-trees-{}", std::process::id()));
+        std::fs::write(&file, "version = 1\n[node]\ntrees = \"gather: kary:9\"\n").unwrap();
+        let table = format!("adapt:{}", file.display());
+        for (given, tree) in [(None, "kary:9"), (Some(""), "kary:9"), (Some("gather:kary:7"), "kary:7")] {
+            let trees = given.map(|text| ("PHALANX_TREES", text));
+            let given: Vec<_> = std::iter::once(("PHALANX_TABLE", &*table)).chain(trees).collect();
+            let note = String::from_utf8(spec(&given).unwrap().note).unwrap();
+            assert!(note.contains(tree), "{given:?}: {note}");
+        }
+        std::fs::remove_file(&file).unwrap();
         for wrong in [
             ("PHALANX_HEAP", "-1"),
             ("PHALANX_CMA", "perhaps"),

@@ -146,7 +146,8 @@ pub(crate) fn job_spec(ranks: usize, asked: &Asked) -> Result<(JobSpec, TreeRule
         if let Ok(rules) = std::env::var("PHALANX_ALGORITHM") {
             spec.tuning.force(&rules)?;
         }
-        if std::env::var_os(rules::VARIABLE).is_none() {
+        // An empty text asks for nothing: then the table's trees count, as they do without the variable.
+        if std::env::var_os(rules::VARIABLE).is_none_or(|text| text.is_empty()) {
             trees = table.trees;
         }
     }

@@ -1,6 +1,6 @@
 //! By what a machine is known again.
 
-use std::fs;
+use std::{fmt, fs};
 
 use shm_core::select::number_of_bytes;
 use topo::Machine;
@@ -63,6 +63,15 @@ impl Fingerprint {
             }
         }
         found
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    /// All of it, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, packages, cores, pus, l2, l3 } = self;
+        let model = model.split_whitespace().collect::<Vec<_>>().join(" ");
+        write!(f, "{model:?} (sockets {packages}, cores {cores}, hardware threads {pus}, L2 {l2}, L3 {l3})")
     }
 }
 

@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use shm_core::segment::layout::MOST_RANKS;
 use shm_core::select::{Band, Rule};
-use shm_core::{Collective, Error};
+use shm_core::{Collective, Error, Tuning};
 
-use super::Findings;
+use super::search::searched;
+use super::{Effort, Findings};
 use crate::table::{Fingerprint, Table, bare};
 
 /// The table of what was found on some numbers of ranks, rising. Each counts for the numbers that it is the next to, and the
@@ -45,6 +46,24 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
     Ok(table)
 }
 
+/// Whether a table has room for what will be found on these numbers of ranks: to be asked before anything is measured.
+///
+/// # Errors
+/// `Tuning` when it has not, with how many numbers it has room for.
+pub fn check_room(effort: &Effort, ranks: &[usize]) -> Result<(), Error> {
+    let rules = |ranks: &[usize]| -> Result<(), Error> {
+        let one = |what| Rule::new(what, &[Band::line(0)]);
+        let mut rules = vec![one(Collective::Barrier)?];
+        for searched in ranks.iter().flat_map(|&ranks| searched(effort, ranks)) {
+            rules.push(one(searched.0)?.in_strict_mode(searched.1));
+        }
+        Tuning::of(&rules).map(drop)
+    };
+    let Err(error) = rules(ranks) else { return Ok(()) };
+    let most = (0..ranks.len()).rev().find(|&count| rules(&ranks[..count]).is_ok()).unwrap_or(0);
+    Err(Error::Tuning { why: format!("{} numbers of ranks make {error}; name {most} at most", ranks.len()) })
+}
+
 /// What was measured, size by size: the candidates' times, which one was taken, and why.
 #[must_use]
 pub fn explanation(findings: &[Findings]) -> String {
@@ -74,4 +93,22 @@ pub fn explanation(findings: &[Findings]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_numbers_of_ranks_than_a_table_has_room_for_are_told_before_anything_is_measured() {
+        for effort in [Effort::usual(), Effort::quick(), Effort::tiny()] {
+            check_room(&effort, &[2, 4, 8]).unwrap();
+            let many: Vec<usize> = (2..22).collect();
+            let error = check_room(&effort, &many).unwrap_err().to_string();
+            let most: usize = error.split("name ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+            assert!((5..15).contains(&most), "{error}");
+            check_room(&effort, &many[..most]).unwrap();
+            check_room(&effort, &many[..=most]).unwrap_err();
+        }
+    }
 }

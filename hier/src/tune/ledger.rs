@@ -1,7 +1,8 @@
 //! Finished measurements on disk: one line each, so that a run that is interrupted loses none.
 //!
 //! ```text
-//! ranks <tab> collective <tab> bytes <tab> candidate <tab> microseconds by block ..
+//! # machine: the one that was measured
+//! ranks collective bytes candidates <tab> microseconds by block .. <tab> .. <tab> end
 //! ```
 
 use std::collections::HashMap;
@@ -69,6 +70,28 @@ fn parse(line: &str) -> Option<(Key, Vec<Figures>)> {
     Some((columns[0].to_owned(), figures.collect::<Option<Vec<_>>>()?))
 }
 
+/// Begins a ledger for a machine, in its words, if there is none yet; one that has measurements must be of the same machine.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn begin_ledger(path: &Path, machine: &str) -> Result<(), String> {
+    let text = read_ledger(path);
+    let first = format!("{MACHINE}{machine}");
+    match text.lines().next() {
+        Some(line) if line == first => Ok(()),
+        Some(line) if text.lines().any(|line| parse(line).is_some()) => Err(format!(
+            "{} has measurements of {}, and this is {machine}: remove it, or name another file with --output",
+            path.display(),
+            line.strip_prefix(MACHINE).unwrap_or("a machine that it does not name"),
+        )),
+        // None, or one without a finished measurement.
+        _ => std::fs::write(path, first + "\n").map_err(|error| format!("cannot write {}: {error}", path.display())),
+    }
+}
+
+/// Before the machine's words, in the first line of a ledger.
+const MACHINE: &str = "# machine: ";
+
 /// The text of a ledger; empty if there is none.
 #[must_use]
 pub fn read_ledger(path: &Path) -> String {
@@ -93,6 +116,28 @@ mod tests {
         assert_eq!(back.get("2 reduce 64").unwrap(), &figures);
         assert_eq!(back.get("4 reduce 64"), None);
         assert_eq!(Ledger::of_text(&text).get("4 reduce 64").unwrap(), &figures[..1]);
-        assert!(Ledger::of_text("garbage\n\tend\n\n").known.is_empty());
+        assert!(Ledger::of_text("# machine: one\ngarbage\n\tend\n\n").known.is_empty());
+    }
+
+    #[test]
+    fn a_ledger_belongs_to_one_machine() {
+        let path = std::env::temp_dir().join(format!("phalanx-ledger-of-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        begin_ledger(&path, "one").unwrap();
+        // Nothing was measured yet.
+        begin_ledger(&path, "another").unwrap();
+        begin_ledger(&path, "one").unwrap();
+        let mut ledger = Ledger::default();
+        ledger.append_to(&path).unwrap();
+        ledger.put("2 reduce 64", &[Figures { blocks: vec![1.5] }]).unwrap();
+        begin_ledger(&path, "one").unwrap();
+        let error = begin_ledger(&path, "another").unwrap_err();
+        assert!(error.contains("measurements of one, and this is another"), "{error}");
+        assert!(Ledger::of_text(&read_ledger(&path)).get("2 reduce 64").is_some());
+        // One whose machine is not named.
+        let text = read_ledger(&path).replace("# machine: one\n", "");
+        std::fs::write(&path, text).unwrap();
+        assert!(begin_ledger(&path, "one").unwrap_err().contains("does not name"));
+        std::fs::remove_file(&path).unwrap();
     }
 }

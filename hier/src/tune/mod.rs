@@ -23,9 +23,9 @@ mod measure;
 mod search;
 
 pub use candidate::Candidate;
-pub use explain::{explanation, table_of};
+pub use explain::{check_room, explanation, table_of};
 pub use figures::Figures;
-pub use ledger::{Ledger, read_ledger};
+pub use ledger::{Ledger, begin_ledger, read_ledger};
 pub use measure::{replay, tune_rank};
 pub use search::{Finding, Findings, Looked, Search, Times};
 

@@ -69,6 +69,16 @@ pub struct Search<'a, T> {
     pub times: T,
 }
 
+/// The collectives that are searched on so many ranks, and whether in the strict mode.
+pub(super) fn searched(effort: &Effort, ranks: usize) -> Vec<(Collective, bool)> {
+    let mut all = [Collective::Broadcast, Collective::Reduce, Collective::Allreduce].map(|what| (what, false)).to_vec();
+    // Two ranks have no deep trees: everything is in rank order there.
+    if effort.strict && ranks > 2 {
+        all.extend([Collective::Reduce, Collective::Allreduce].map(|what| (what, true)));
+    }
+    all
+}
+
 /// Trees that are compared, by step.
 const RELEASES: [&str; 4] = ["flat", "knomial:2", "kary:2", "kary:4"];
 const GATHERS: [&str; 4] = ["kary:3", "kary:2", "flat", "knomial:2"];
@@ -84,16 +94,10 @@ impl<T: Times> Search<'_, T> {
     pub fn run(&mut self) -> Result<Findings, Error> {
         let (trees, tree_parts) = self.trees()?;
         let flat_lines_lose = self.barriers(&trees)?;
-        let mut collectives = Vec::new();
-        for what in [Collective::Broadcast, Collective::Reduce, Collective::Allreduce] {
-            collectives.push(self.collective(what, false, &trees)?);
-        }
-        // Two ranks have no deep trees: everything is in rank order there.
-        if self.effort.strict && self.ranks > 2 {
-            for what in [Collective::Reduce, Collective::Allreduce] {
-                collectives.push(self.collective(what, true, &trees)?);
-            }
-        }
+        let collectives = searched(self.effort, self.ranks)
+            .into_iter()
+            .map(|(what, strict)| self.collective(what, strict, &trees))
+            .collect::<Result<Vec<_>, Error>>()?;
         Ok(Findings { ranks: self.ranks, trees, tree_parts, flat_lines_lose, collectives })
     }
 

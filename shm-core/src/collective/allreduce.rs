@@ -73,7 +73,7 @@ impl Communicator {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
-        self.trace(Collective::Allreduce, bytes);
+        self.trace(Collective::Allreduce, bytes, [send, recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
         engine.board.begin(tag)?;

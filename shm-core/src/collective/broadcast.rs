@@ -18,7 +18,7 @@ impl Communicator {
             });
         }
         let bytes = size_of_val(buffer);
-        self.trace(Collective::Broadcast, bytes);
+        self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.as_ptr().cast()]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, type_number::<T>(), 0, buffer.len()));
         let choice = self.selection.choose(Collective::Broadcast, Vector::of_bytes(bytes))?;

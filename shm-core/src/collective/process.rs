@@ -39,7 +39,8 @@ impl Process<'_> {
     ///
     /// # Cost
     /// One line transfer on the critical path (flat); 2pn bytes loaded and stored for n bytes on p ranks, and 2n more for each
-    /// rank that passes them on in a deeper tree; 2(p-1)n, whatever the tree, for buffers that are copied from where they lie.
+    /// rank that passes them on in a deeper tree; 2(p-1)n, whatever the tree, for buffers that are copied from where they lie. That is the
+    /// least where each rank gets a copy of its own: p-1 of them load n bytes and store n.
     ///
     /// # Errors
     /// [`Root`](crate::Error::Root): refused. [`RankFailed`](crate::Error::RankFailed),

@@ -33,7 +33,7 @@ impl Communicator {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
-        self.trace(Collective::Reduce, bytes);
+        self.trace(Collective::Reduce, bytes, [send, recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
         engine.board.begin(tag)?;

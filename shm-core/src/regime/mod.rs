@@ -25,9 +25,9 @@ use crate::links::Links;
 use crate::operator::Fold;
 use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
-use crate::protocol::{Board, Ring, RingName};
+use crate::protocol::{Board, Place, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
-use crate::select::Choice;
+use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
 
 pub(crate) use lend::Thresholds;
@@ -111,6 +111,11 @@ impl Engine {
         self.thresholds = thresholds;
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);
+    }
+
+    /// Where others find a buffer of this rank in a call of this collective that is no exchange of lines.
+    pub fn place(&self, what: Collective, buffer: *const u8, bytes: usize) -> Place {
+        self.thresholds.place(&self.board, what, buffer, bytes)
     }
 
     pub fn trees(&mut self) -> &mut Trees {

@@ -3,6 +3,9 @@
 //! The victim writes `died at=NS` just before it ends, every other rank `survivor rank=R blames=K at=NS` when its pending call
 //! has returned, and `later rank=R blames=K,K,K` for calls after that. Every rank writes its process first. Survivors
 //! exit with [`SURVIVED`].
+//!
+//! WHERE is `unattached`, `operator`, or `COLLECTIVE[:REGIME[:MEMORY]]`; MEMORY is `private`, or `shared` for buffers of `alloc`. Behind
+//! `amid:` the victim makes the calls too, and ends by a thread of its own at some moment: while the others read its buffers, or it theirs.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +14,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use hier::operator::{Sum, User};
-use hier::{Communicator, Error};
+use hier::{Buffer, Communicator, Error};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, raise};
 use nix::time::{ClockId, clock_gettime};
@@ -40,6 +43,24 @@ fn main() -> ExitCode {
     };
     if place != "unattached" {
         world.barrier().expect("everybody is there");
+    }
+    let (place, amid) = match place.strip_prefix("amid:") {
+        Some(place) => (place, true),
+        None => (place.as_str(), false),
+    };
+    if rank == victim && amid && how != "nothing" {
+        let how = how.clone();
+        std::thread::spawn(move || {
+            // Some moment: the process's number differs from run to run.
+            std::thread::sleep(Duration::from_micros(100_000 + u64::from(std::process::id()) * 7919 % 5000));
+            let _ = die(&how, None);
+            std::process::abort();
+        });
+        // What the others see is told by them; this rank's end is the thread's.
+        while call(&world, place, victim).is_ok() {}
+        loop {
+            std::thread::park();
+        }
     }
     if rank == victim {
         std::thread::sleep(Duration::from_millis(150));
@@ -83,7 +104,12 @@ fn now() -> u64 {
 
 /// The call in which the survivors are when the victim ends.
 fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
-    let (collective, regime) = place.split_once(':').unwrap_or((place, "line"));
+    let mut words = place.split(':');
+    let collective = words.next().unwrap_or_default();
+    let regime = words.next().unwrap_or("line");
+    if let Some(memory) = words.next() {
+        return lent_call(world, collective, memory, victim);
+    }
     let elements = match regime {
         "line" if collective == "operator" => 3000,
         "line" => 1,
@@ -111,6 +137,56 @@ fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
     }
 }
 
+/// A call whose buffers others reach, long enough to end amid it.
+fn lent_call(world: &Communicator, collective: &str, memory: &str, victim: usize) -> Result<(), Error> {
+    const ELEMENTS: usize = 200_000;
+    let buffer = |value: u64| -> Result<Memory, Error> {
+        Ok(match memory {
+            "shared" => Memory::Shared(world.alloc_copy(&vec![value; ELEMENTS])?),
+            _ => Memory::Private(vec![value; ELEMENTS]),
+        })
+    };
+    let (mut send, mut recv) = (buffer(1)?, buffer(0)?);
+    let size = world.size() as u64;
+    let outcome = match collective {
+        "broadcast" => {
+            send.slice().fill(if world.rank() == victim { size } else { 0 });
+            world.process_at_rank(victim).broadcast_into(send.slice()).map(|()| send.slice()[ELEMENTS - 1])
+        }
+        "reduce" => {
+            let root = (victim + 1) % world.size();
+            let process = world.process_at_rank(root);
+            if world.rank() == root {
+                process.reduce_into_root(send.slice(), recv.slice(), Sum).map(|()| recv.slice()[ELEMENTS - 1])
+            } else {
+                process.reduce_into(send.slice(), Sum).map(|()| size)
+            }
+        }
+        "view" => world.all_reduce_shared(send.slice(), Sum).map(|sum| sum[ELEMENTS - 1]),
+        _ => world.all_reduce_into(send.slice(), recv.slice(), Sum).map(|()| recv.slice()[ELEMENTS - 1]),
+    };
+    assert!(
+        outcome.as_ref().map_or(true, |&last| last == size),
+        "a wrong answer beside a rank that ended: {outcome:?}"
+    );
+    outcome.map(drop)
+}
+
+/// Memory that a rank has for itself, or that others can reach.
+enum Memory {
+    Private(Vec<u64>),
+    Shared(Buffer<u64>),
+}
+
+impl Memory {
+    fn slice(&mut self) -> &mut [u64] {
+        match self {
+            Memory::Private(values) => values,
+            Memory::Shared(values) => values,
+        }
+    }
+}
+
 fn add(left: &mut [u64], right: &[u64]) {
     left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
 }
@@ -132,6 +208,14 @@ fn die(how: &str, world: Option<Communicator>) -> ExitCode {
         "drop" => {
             drop(world);
             std::thread::sleep(Duration::from_millis(1500));
+        }
+        // The same, with results and buffers kept.
+        "keep" => {
+            let world = world.expect("a world");
+            let kept = world.alloc_copy(&[1u64; 5000]).expect("a buffer");
+            drop(world);
+            std::thread::sleep(Duration::from_millis(1500));
+            drop(kept);
         }
         "forget" => std::mem::forget(world),
         other => panic!("{other:?} is no way to end"),
