@@ -65,8 +65,10 @@ impl Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Integers of C and Fortran, addresses, counts and offsets.
+    /// Integers of C, addresses, counts and offsets.
     Signed,
+    /// Integers of Fortran, which are no booleans.
+    Integer,
     /// Unsigned integers of C.
     Unsigned,
     /// MPI_FLOAT, MPI_REAL8 and so on.
@@ -101,8 +103,9 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, by place.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Signed,
+        Self::Integer,
         Self::Unsigned,
         Self::Real,
         Self::Complex,
@@ -125,12 +128,12 @@ impl Kind {
     pub fn allows(self, op: Op) -> bool {
         use Op::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum};
         match op {
-            Max | Min => matches!(self, Self::Signed | Self::Unsigned | Self::Real),
-            Sum | Product => matches!(self, Self::Signed | Self::Unsigned | Self::Real | Self::Complex),
+            Max | Min => matches!(self, Self::Signed | Self::Integer | Self::Unsigned | Self::Real),
+            Sum | Product => matches!(self, Self::Signed | Self::Integer | Self::Unsigned | Self::Real | Self::Complex),
             LogicalAnd | LogicalOr | LogicalXor => {
                 matches!(self, Self::Signed | Self::Unsigned | Self::Bool | Self::Logical)
             }
-            BitAnd | BitOr | BitXor => matches!(self, Self::Signed | Self::Unsigned | Self::Byte),
+            BitAnd | BitOr | BitXor => matches!(self, Self::Signed | Self::Integer | Self::Unsigned | Self::Byte),
             MinLoc | MaxLoc => self.is_pair(),
         }
     }
@@ -204,7 +207,7 @@ impl Kernel {
         macro_rules! choose {
             ($type:ty, $shape:ident, $($name:ident: $operator:ty),*) => {
                 match op {
-                    $(Op::$name => Some(Self::of::<$type, $operator>(Shape::$shape, (kind as u8) << 4 | op as u8)),)*
+                    $(Op::$name => Some(Self::of::<$type, $operator>(Shape::$shape, 16 * (kind as u8 % 16) + op as u8)),)*
                     _ => None,
                 }
             };
@@ -224,10 +227,10 @@ impl Kernel {
             return None;
         }
         match (kind, size) {
-            (Kind::Signed, 1) => integer!(i8, One),
-            (Kind::Signed, 2) => integer!(i16, Two),
-            (Kind::Signed, 4) => integer!(i32, Four),
-            (Kind::Signed, 8) => integer!(i64, Eight),
+            (Kind::Signed | Kind::Integer, 1) => integer!(i8, One),
+            (Kind::Signed | Kind::Integer, 2) => integer!(i16, Two),
+            (Kind::Signed | Kind::Integer, 4) => integer!(i32, Four),
+            (Kind::Signed | Kind::Integer, 8) => integer!(i64, Eight),
             (Kind::Unsigned, 1) => integer!(u8, One),
             (Kind::Unsigned, 2) => integer!(u16, Two),
             (Kind::Unsigned, 4) => integer!(u32, Four),
@@ -324,7 +327,7 @@ mod tests {
     fn operators_are_allowed_where_the_standard_has_them() {
         let allowed = |kind: Kind| Op::ALL.into_iter().filter(|&op| kind.allows(op)).count();
         let counts = Kind::ALL.map(allowed);
-        assert_eq!(counts, [10, 10, 4, 2, 3, 3, 3, 0, 2, 2, 2, 2, 2, 2, 2, 2]);
+        assert_eq!(counts, [10, 7, 10, 4, 2, 3, 3, 3, 0, 2, 2, 2, 2, 2, 2, 2, 2]);
         for kind in Kind::ALL {
             for op in Op::ALL {
                 for size in [1, 2, 4, 8, 16, 32] {
