@@ -58,7 +58,7 @@ pub fn exchange_then<B: Board>(
     let slot = ring.claim(board, first)?;
     let stamp = Stamp::new(first, tag);
     write(slot);
-    ring.publish_in(board, slot, first, stamp, Readers::All);
+    ring.publish_in(board, slot, first, stamp, &Readers::All);
     meanwhile();
     expect_all(board, ring, slot, stamp, read)?;
     complete();
@@ -69,7 +69,7 @@ pub fn exchange_then<B: Board>(
 
 /// Reads every other rank's slot, in rank order, each as soon as it has this stamp.
 #[inline(always)]
-fn expect_all<B: Board>(
+pub(super) fn expect_all<B: Board>(
     board: &B,
     ring: &Ring,
     slot: usize,
@@ -108,7 +108,7 @@ pub fn exchange_pieces<B: Board>(
         let position = first + piece as u64;
         let slot = ring.claim(board, position)?;
         pieces.write(piece, slot);
-        ring.publish(board, position, tag, Readers::All);
+        ring.publish(board, position, tag, &Readers::All);
     }
     for piece in 0..count {
         let position = first + piece as u64;

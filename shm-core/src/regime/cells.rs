@@ -52,25 +52,27 @@ impl Engine {
         tag: u32,
     ) -> Result<()> {
         self.cut_cells(choice)?;
-        let links = self.cells_links(choice, Step::Release, bytes, root);
         let slices = Slices::new(bytes, choice.down_cell, 1);
-        let Self { board, up, down, down_pace, thresholds, .. } = self;
+        let Self { board, up, down, down_pace, thresholds, trees, .. } = self;
+        let links = trees.find(board, choice, Step::Release, bytes, root);
+        let links = trees.at(links);
         let place = thresholds.place(board, Collective::Broadcast, buffer, bytes);
         // What the root has is there at once; who passes it on has it slice by slice.
         let location = Location { whole: links.is_root() && place != Place::Cell, ..Location::slice_at(place) };
         let lending = Lending::begin(board, (up, 0), (down, slices.count()));
         let ring = (down.next_position(), down_pace);
-        let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, &links, location);
+        let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
         let span = Span::take(down, slices.count());
-        lending.end(step::release_all(board, down, &links, span, tag, &mut passing))
+        lending.end(step::release_all(board, down, links, span, tag, &mut passing))
     }
 
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_cells(choice)?;
-        let links = self.cells_links(choice, Step::Gather, reduction.bytes, root);
         let slices = Slices::new(reduction.bytes, choice.up_cell, reduction.fold.element);
-        let Self { board, up, down, operands, sources, up_pace, thresholds, .. } = self;
+        let Self { board, up, down, operands, sources, up_pace, thresholds, trees, .. } = self;
+        let links = trees.find(board, choice, Step::Gather, reduction.bytes, root);
+        let links = trees.at(links);
         let place = thresholds.place(board, Collective::Reduce, reduction.send, reduction.bytes);
         let lending = Lending::begin(board, (up, slices.count()), (down, 0));
         let span = Span::take(up, slices.count());
@@ -81,20 +83,21 @@ impl Engine {
             ring,
             reduction,
             slices,
-            (&links, place),
+            (links, place),
             (operands, sources, up_pace),
         );
-        lending.end(step::gather_all(board, up, &links, span, tag, &mut combining))
+        lending.end(step::gather_all(board, up, links, span, tag, &mut combining))
     }
 
     /// A reduction to rank 0 and a broadcast from there, in one pipeline.
     pub fn cells_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_cells(choice)?;
-        let gather = self.cells_links(choice, Step::Gather, reduction.bytes, 0);
-        let release = self.cells_links(choice, Step::Release, reduction.bytes, 0);
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Slices::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
-        let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, .. } = self;
+        let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, trees, .. } = self;
+        let gather = trees.find(board, choice, Step::Gather, reduction.bytes, 0);
+        let release = trees.find(board, choice, Step::Release, reduction.bytes, 0);
+        let (gather, release) = (trees.at(gather), trees.at(release));
         let place = |buffer| thresholds.place(board, Collective::Allreduce, buffer, reduction.bytes);
         let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv)));
         let ring = (up.next_position(), up.slots() as u64);
@@ -104,25 +107,20 @@ impl Engine {
             ring,
             reduction,
             slices,
-            (&gather, sent),
+            (gather, sent),
             (operands, sources, up_pace),
         );
         let down_ring = (down.next_position(), down_pace);
-        let mut passing = Passing::new(board, choice.down_cell, down_ring, reduction.recv, slices, &release, received);
+        let mut passing = Passing::new(board, choice.down_cell, down_ring, reduction.recv, slices, release, received);
         let lending = Lending::begin(board, (up, slices.count()), (down, slices.count()));
         lending.end(step::gather_release(
             board,
-            (up, &gather),
-            (down, &release),
+            (up, gather),
+            (down, release),
             slices.count(),
             tag,
             (&mut combining, &mut passing),
         ))
-    }
-
-    fn cells_links(&mut self, choice: &Choice, step: Step, bytes: usize, root: usize) -> Links {
-        let bytes = if choice.flat { None } else { Some(bytes) };
-        self.trees.links(step, bytes, root, self.board.rank(), self.board.size())
     }
 }
 
