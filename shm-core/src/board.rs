@@ -40,6 +40,9 @@ pub(crate) struct BlockHeader {
 /// The tag of a call whose arguments a rank refused.
 const REFUSED: u32 = 0xff_ffff;
 
+/// In the place of a call's note: the rank is out of a call that it has finished, or whose shared result it has found.
+const FINISHED: u64 = 1;
+
 /// Faults of a communicator: kind in the upper half, one plus the rank in the lower.
 const FAULT_MISMATCH: u64 = 1 << 32;
 const FAULT_REFUSED: u64 = 2 << 32;
@@ -53,6 +56,9 @@ const HOOK_ROUND: u32 = 64;
 
 /// Between two looks whether others have left a call that this rank leaves by an error.
 const LEAVING: Duration = Duration::from_micros(50);
+
+/// The least that it sleeps meanwhile, even if its hook would have it come back at once.
+const SHORTEST: Duration = Duration::from_micros(5);
 
 /// One rank's view of a communicator's block.
 ///
@@ -73,6 +79,8 @@ pub(crate) struct SharedBoard {
     call: Cell<(u64, u32)>,
     /// Whether this rank lends memory of its caller's in the call that is running.
     lends: Cell<bool>,
+    /// Whether this rank has found where the shared result of that call lies, and so counts among its users.
+    sees_result: Cell<bool>,
     idle: RefCell<Option<IdleHook>>,
     pub tally: Tally,
 }
@@ -92,6 +100,7 @@ impl SharedBoard {
             seat,
             call: Cell::new((0, 0)),
             lends: Cell::new(false),
+            sees_result: Cell::new(false),
             idle: RefCell::new(None),
             tally: Tally::default(),
         }
@@ -172,12 +181,12 @@ impl SharedBoard {
 
     /// The words of a location, in the line of its slot's stamp, behind it.
     #[inline]
-    fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 2] {
+    fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 3] {
         debug_assert!(ring != RingName::Line, "a line holds payload there");
         let stamps = if ring == RingName::Up { self.area.up_stamps } else { self.area.down_stamps };
         let at = self.place(rank, stamps + slot * LINE + size_of::<FlagWord>());
-        // SAFETY: an up or down stamp has a line of its own (B1), whose next two words are used as atomic words only.
-        unsafe { &*at.cast::<[AtomicU64; 2]>() }
+        // SAFETY: an up or down stamp has a line of its own (B1), whose next three words are used as atomic words only.
+        unsafe { &*at.cast::<[AtomicU64; 3]>() }
     }
 
     /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.
@@ -199,13 +208,26 @@ impl SharedBoard {
         self.word(rank, self.area.calls + (call as usize % CALLS) * 8)
     }
 
+    /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that who leaves
+    /// that by an error does not wait for it.
+    #[inline]
+    pub fn may_begin(&self) -> Result<()> {
+        self.check().inspect_err(|_| {
+            let (call, tag) = self.call.get();
+            let word = self.call_word(self.rank, call);
+            if word.0.load(Ordering::Relaxed) == Stamp::new(call, tag).0 {
+                word.0.store(FINISHED, Ordering::Release);
+            }
+        })
+    }
+
     /// Begins a call that all ranks must tag alike.
     ///
     /// # Errors
     /// When this communicator, or the job, cannot go on.
     #[inline]
     pub fn begin(&self, tag: u32) -> Result<()> {
-        self.check()?;
+        self.may_begin()?;
         self.note(tag);
         // E1, who may reach into buffers: noted before this look.
         self.seat.light_fence();
@@ -215,7 +237,32 @@ impl SharedBoard {
     /// Says that this rank takes no part, or no further part, in the call that it noted last.
     pub fn unnote(&self) {
         let (call, _) = self.call.get();
-        self.call_word(self.rank, call).0.store(0, Ordering::Release);
+        let word = if self.sees_result.get() { FINISHED } else { 0 };
+        self.call_word(self.rank, call).0.store(word, Ordering::Release);
+    }
+
+    /// Notes that this rank has found where the shared result of the call that is running lies.
+    pub fn see_result(&self) {
+        self.sees_result.set(true);
+    }
+
+    /// Whether it has.
+    pub fn sees_result(&self) -> bool {
+        self.sees_result.get()
+    }
+
+    /// The ranks that never found where the shared result of the last call lies, and will not any more. Of this rank alone when it has
+    /// left that call by an error: then all others are out of it.
+    pub fn never_saw_result(&self) -> usize {
+        let (call, tag) = self.call.get();
+        let others = (0..self.layout.size).filter(|&other| other != self.rank);
+        let never = |&other: &usize| {
+            let word = self.call_word(other, call).0.load(Ordering::Acquire);
+            // A note of an earlier call, of another one in this one's place, or one that was taken back.
+            let stamp = Stamp(word);
+            word != FINISHED && stamp != Stamp::new(call, tag) && stamp.position() <= call
+        };
+        others.filter(never).count()
     }
 
     /// Leaves a call by an error, or by a panic: the others hear of it, and what this rank lent in it is its caller's again when
@@ -237,7 +284,9 @@ impl SharedBoard {
         let (call, _) = self.call.get();
         for other in (0..self.layout.size).filter(|&other| other != self.rank) {
             while self.is_within(other, call, last_up, last_down) {
-                std::thread::sleep(LEAVING);
+                // Who is waited for may itself be waiting, in an operator, for what this rank's hook moves on.
+                let nap = if std::thread::panicking() { LEAVING } else { self.idle().min(LEAVING) };
+                std::thread::sleep(nap.max(SHORTEST));
             }
         }
     }
@@ -299,6 +348,7 @@ impl SharedBoard {
     fn note_call(&self, tag: u32) {
         let call = self.call.get().0 + 1;
         self.call.set((call, tag));
+        self.sees_result.set(false);
         // C2, writer.
         self.call_word(self.rank, call).0.store(Stamp::new(call, tag).0, Ordering::Release);
     }
@@ -317,6 +367,20 @@ impl SharedBoard {
     fn mismatch(&self, rank: usize) -> Error {
         let (call, tag) = self.call.get();
         Error::Mismatch { rank, own: self.rank, own_call: format!("call {call} of this communicator (tag {tag:#08x})") }
+    }
+
+    /// Says that `other` made another call: what it lends, or wants, has `theirs` bytes where this rank's message has `own`.
+    #[cold]
+    pub fn differs(&self, other: usize, theirs: u64, own: usize) -> Error {
+        self.set_fault(FAULT_MISMATCH, other);
+        match self.fault() {
+            Some(Error::Mismatch { rank, own: noticed, own_call }) if rank == other => Error::Mismatch {
+                rank,
+                own: noticed,
+                own_call: format!("{own_call} with {own} bytes, where the other's buffer has {theirs}"),
+            },
+            other => other.expect("it was just written"),
+        }
     }
 
     /// Whether one of the last calls differed between this rank and another; and if so, the rank that refused its
@@ -409,18 +473,22 @@ impl Board for SharedBoard {
     #[inline]
     fn locate(&self, ring: RingName, slot: usize, location: Location) {
         let words = self.location_words(ring, self.rank, slot);
-        for (word, value) in words.iter().zip(location.words()) {
-            word.store(value, Ordering::Relaxed);
-        }
-        if location.is_lent() || location.result.is_some() {
+        let [place, result, bytes] = location.words();
+        words[0].store(place, Ordering::Relaxed);
+        if place != 0 {
+            words[1].store(result, Ordering::Relaxed);
+            words[2].store(bytes, Ordering::Relaxed);
             self.lends.set(true);
         }
     }
 
     #[inline]
     fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
-        let [place, result] = self.location_words(ring, rank, slot);
-        Location::of_words([place.load(Ordering::Relaxed), result.load(Ordering::Relaxed)])
+        let words = self.location_words(ring, rank, slot);
+        match words[0].load(Ordering::Relaxed) {
+            0 => Location::CELL,
+            place => Location::of_words([place, words[1].load(Ordering::Relaxed), words[2].load(Ordering::Relaxed)]),
+        }
     }
 
     #[inline]

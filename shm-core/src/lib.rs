@@ -29,6 +29,8 @@ pub mod operator;
 mod pace;
 mod payload;
 mod plan;
+#[cfg(test)]
+mod processes;
 pub mod protocol;
 mod reach;
 mod regime;

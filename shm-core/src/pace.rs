@@ -157,8 +157,20 @@ pub(crate) struct Pace {
 impl Pace {
     /// Nothing is known; `stream` is the table's word.
     pub fn new(ring: RingName, stream: u32) -> Self {
-        let stream = if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER };
-        Self { ring, stream, classes: [Class::default(); CLASSES], waiting: [None; WAITING], next: 0 }
+        let mut pace = Self {
+            ring,
+            stream: STREAM_NEVER,
+            classes: [Class::default(); CLASSES],
+            waiting: [None; WAITING],
+            next: 0,
+        };
+        pace.go_by(stream);
+        pace
+    }
+
+    /// Goes by another word of the table from now on; what is known stays known.
+    pub fn go_by(&mut self, stream: u32) {
+        self.stream = if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER };
     }
 
     /// Does `write(way)`, which fills the own slot of `position` with `bytes` bytes for `reader` (or for it and others).

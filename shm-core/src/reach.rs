@@ -281,15 +281,12 @@ fn parent_of(pid: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
-    use std::process::{Child, Command, Stdio};
-    use std::time::{Duration, Instant};
-
-    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+    use std::process::Child;
 
     use super::*;
     use crate::communicator::Communicator;
     use crate::job::{Job, JobSpec, Standing};
+    use crate::processes::{self, ended};
 
     const LEN: usize = 3 << 20;
 
@@ -384,34 +381,10 @@ mod tests {
         assert!(reach.allowed(), "one wrong address is no refusal");
     }
 
-    /// Starts a rank of a job as a process: this test's program.
     fn start(job: &Job, rank: usize, role: &str, strangers: bool) -> Child {
-        let fd = job.descriptor().try_clone_to_owned().unwrap();
-        fcntl(&fd, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "reach::tests::process", "--ignored", "--nocapture"]).env("REACH_ROLE", role);
-        if strangers {
-            command.env("REACH_STRANGERS", "1");
-        }
-        command.envs(job.environment(rank, fd.as_raw_fd())).stdout(Stdio::piped()).spawn().unwrap()
-    }
-
-    /// Waits for processes, each 60 s at most, and returns what they said.
-    fn ended(children: Vec<Child>) -> Vec<String> {
-        let end = Instant::now() + Duration::from_secs(60);
-        let wait = |mut child: Child| {
-            while child.try_wait().unwrap().is_none() {
-                if Instant::now() > end {
-                    child.kill().unwrap();
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            let output = child.wait_with_output().unwrap();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(output.status.success(), "{text}");
-            text.lines().find_map(|line| line.split_once("found: ").map(|(_, found)| found.to_owned())).expect("a word")
-        };
-        children.into_iter().map(wait).collect()
+        let strangers = strangers.then_some(("REACH_STRANGERS", "1"));
+        let environment: Vec<_> = std::iter::once(("REACH_ROLE", role)).chain(strangers).collect();
+        processes::start(job, rank, "reach::tests::process", &environment)
     }
 
     #[test]

@@ -15,12 +15,21 @@ use crate::segment::mapping::Mapping;
 /// A read-only view of a vector that all ranks of a communicator share: what
 /// [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
 ///
-/// Use it as a slice. It may outlive the communicator. Its memory is used again when all ranks have dropped theirs.
+/// Use it as a slice. It may outlive the communicator: a rank that has dropped all its communicators has left the job, whatever
+/// results and buffers it keeps, and those who call it still are told so. Its memory is used again when all ranks have dropped
+/// theirs.
 pub struct SharedResult<T> {
     at: NonNull<T>,
     len: usize,
     /// None when there are no bytes.
-    place: Option<(Arc<Seat>, Extents)>,
+    place: Option<Place>,
+}
+
+/// Where a result lies. It keeps the memory mapped, and nothing else: not the rank's seat in the job.
+struct Place {
+    mapping: Arc<Mapping>,
+    rank: usize,
+    extents: Extents,
 }
 
 // SAFETY: it gives shared references to values alone, which nobody writes while it lives; it may be dropped in any thread.
@@ -33,9 +42,13 @@ impl<T: Element> SharedResult<T> {
     ///
     /// # Safety
     /// They are there, initialised, and one of the users that the extents count is this view.
-    pub(crate) unsafe fn new(seat: &Arc<Seat>, at: *mut u8, len: usize) -> Self {
+    pub(crate) unsafe fn new(seat: &Seat, at: *mut u8, len: usize) -> Self {
         let bytes = len * size_of::<T>();
-        let place = (bytes > 0).then(|| (Arc::clone(seat), Extents::of_result(seat.mapping(), at, bytes)));
+        let place = (bytes > 0).then(|| Place {
+            mapping: Arc::clone(seat.mapping()),
+            rank: seat.rank(),
+            extents: Extents::of_result(seat.mapping(), at, bytes),
+        });
         let at = if bytes > 0 { NonNull::new(at.cast::<T>()) } else { None };
         Self { at: at.unwrap_or(NonNull::dangling()), len, place }
     }
@@ -59,8 +72,8 @@ impl<T: fmt::Debug> fmt::Debug for SharedResult<T> {
 
 impl<T> Drop for SharedResult<T> {
     fn drop(&mut self) {
-        if let Some((seat, extents)) = &self.place {
-            extents.leave(seat.mapping(), seat.rank());
+        if let Some(Place { mapping, rank, extents }) = &self.place {
+            extents.leave(mapping, *rank, 1);
         }
     }
 }
@@ -93,10 +106,10 @@ impl Extents {
         unsafe { &*self.base(mapping).cast::<AtomicU64>() }
     }
 
-    /// One user less; the last one gives the extents back.
-    fn leave(self, mapping: &Mapping, rank: usize) {
+    /// So many users less; the last one gives the extents back.
+    fn leave(self, mapping: &Mapping, rank: usize, users: u64) {
         // B4: what this user read comes before the memory is written or given back.
-        if self.users(mapping).fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.users(mapping).fetch_sub(users, Ordering::AcqRel) == users {
             mapping.give_extents_back(rank, self.start, self.count);
         }
     }
@@ -143,8 +156,14 @@ impl ResultMemory {
     /// Lets go of all but the `most` that were taken last; where somebody still looks, the last view gives the memory back.
     pub fn shrink(&mut self, seat: &Seat, most: usize) {
         while self.kept.len() > most {
-            self.kept.remove(0).leave(seat.mapping(), seat.rank());
+            self.kept.remove(0).leave(seat.mapping(), seat.rank(), 1);
         }
+    }
+
+    /// Says that the result of `bytes` bytes at `at` gets so many views less, because there is none.
+    pub fn forgo(seat: &Seat, at: *mut u8, bytes: usize, views: usize) {
+        let mapping = seat.mapping();
+        Extents::of_result(mapping, at, bytes).leave(mapping, seat.rank(), views as u64);
     }
 }
 
@@ -205,6 +224,71 @@ mod tests {
             }
         });
         assert_eq!(job.heap_taken(), 0);
+    }
+
+    /// A rank that keeps a result, and a buffer, has left with its communicator: the others do not wait for it.
+    #[test]
+    fn who_keeps_a_result_has_left() {
+        for size in [2, 3] {
+            let job = crate::job::Job::create(&JobSpec::new(size).unwrap()).unwrap();
+            let worlds: Vec<_> = (0..size).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
+            let told = std::sync::Barrier::new(size);
+            std::thread::scope(|scope| {
+                for world in worlds {
+                    let (told, job) = (&told, &job);
+                    scope.spawn(move || {
+                        let rank = world.rank();
+                        let mine = world.alloc_copy(&vec![rank as u64; 5000]).unwrap();
+                        let view = world.all_reduce_shared(&mine, Sum).unwrap();
+                        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+                        if rank == 1 {
+                            drop(world);
+                            assert_eq!(job.standing(1), crate::job::Standing::Left);
+                            told.wait();
+                        } else {
+                            assert_eq!(world.barrier(), Err(Error::RankFailed { rank: 1 }));
+                            assert!(std::time::Instant::now() < end);
+                            told.wait();
+                        }
+                        assert!(view.iter().all(|&x| x == (size * (size - 1) / 2) as u64));
+                    });
+                }
+            });
+            assert_eq!(job.heap_taken(), 0);
+        }
+    }
+
+    /// Calls that fail leave no memory behind: those that cannot begin, and those that end half-way.
+    #[test]
+    fn calls_that_fail_give_the_memory_back() {
+        let job = crate::job::Job::create(&JobSpec::new(3).unwrap()).unwrap();
+        let worlds: Vec<_> = (0..3).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
+        std::thread::scope(|scope| {
+            for world in worlds {
+                let job = &job;
+                scope.spawn(move || {
+                    for odd in 0..3 {
+                        for len in [1, 4000, 300_000] {
+                            let comm = world.duplicate().unwrap();
+                            let kept = comm.all_reduce_shared(&vec![1u32; len], Sum).unwrap();
+                            // One rank goes by another length; then nobody can begin.
+                            let own = if comm.rank() == odd { len + 1 } else { len };
+                            let failed = comm.all_reduce_shared(&vec![1u32; own], Sum).and_then(|_| comm.barrier());
+                            assert!(matches!(failed, Err(Error::Mismatch { .. })), "{failed:?}");
+                            for _ in 0..9 {
+                                comm.all_reduce_shared(&[1u32], Sum).unwrap_err();
+                            }
+                            assert_eq!(*kept, *vec![3; len]);
+                            drop(kept);
+                            drop(comm);
+                            world.barrier().unwrap();
+                            assert_eq!(job.heap_taken(), 0, "odd {odd}, {len}");
+                            world.barrier().unwrap();
+                        }
+                    }
+                });
+            }
+        });
     }
 
     #[test]

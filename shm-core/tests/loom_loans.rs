@@ -187,3 +187,27 @@ fn a_leaf_of_a_pipeline_lends(mutant: Mutant) {
 model! {
     leaf_of_a_pipeline, Bound::Preemptions(2), a_leaf_of_a_pipeline_lends, [U1, D1];
 }
+
+/// Two ranks gather: the leaf lends two slices, the root goes by three, and finds out before it reads the third.
+fn a_leaf_lends_too_little(mutant: Mutant) {
+    World::new(mutant, 2).up(3).down(1).buffers(3).run(|rank| {
+        rank.lend_unequal_gather(Flat(0), [3, 2], &[1]);
+    });
+}
+
+model! {
+    too_short_a_contribution, Bound::Preemptions(3), a_leaf_lends_too_little, [U1];
+    rejects_lengths_that_are_not_compared: Mutant::LengthsNotCompared => [WrongValue];
+}
+
+/// The root lends a message of one slice to a child that goes by two.
+fn a_root_lends_too_little(mutant: Mutant) {
+    World::new(mutant, 2).up(1).down(2).buffers(2).run(|rank| {
+        rank.lend_unequal_release(Flat(0), [1, 2], &[0]);
+    });
+}
+
+model! {
+    too_short_a_message, Bound::Preemptions(3), a_root_lends_too_little, [D1];
+    rejects_lengths_that_are_not_compared: Mutant::LengthsNotCompared => [WrongValue];
+}

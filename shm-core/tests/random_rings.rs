@@ -41,7 +41,7 @@ struct Area {
     stamps: Vec<HeapWord>,
     done: HeapWord,
     cells: Vec<AtomicU64>,
-    locations: Vec<[AtomicU64; 2]>,
+    locations: Vec<[AtomicU64; 3]>,
 }
 
 /// Buffers of a rank that the others can reach: what it contributes, and what it gets, a word a slice (of a share).
@@ -52,6 +52,9 @@ struct Buffers {
 
 /// What no rank ever has to say.
 const NOTHING: u64 = u64::MAX;
+
+/// The length of all messages that are lent: ranks agree on it here.
+const BYTES: usize = 8;
 
 /// The places of a rank's two buffers.
 const SEND: Place = Place::Heap(0);
@@ -159,8 +162,8 @@ impl Board for HeapBoard {
     }
 
     fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
-        let [place, result] = &self.area(ring, rank).locations[slot];
-        Location::of_words([place.load(Ordering::Relaxed), result.load(Ordering::Relaxed)])
+        let words = &self.area(ring, rank).locations[slot];
+        Location::of_words(std::array::from_fn(|word| words[word].load(Ordering::Relaxed)))
     }
 
     fn publish(&self, word: &HeapWord, value: u64, edge: Edge) {
@@ -293,7 +296,7 @@ impl Engine {
         board.rewrite(std::iter::empty());
         let mut location = Location::CELL;
         if lends {
-            location = Location { whole: links.is_root(), ..Location::slice_at(RECEIVE) };
+            location = Location { whole: links.is_root(), ..Location::slice_at(RECEIVE, BYTES) };
         }
         if links.is_root() {
             for (slice, &word) in words.iter().enumerate() {
@@ -313,7 +316,7 @@ impl Engine {
         let mut rising = Rising::new(board, RingName::Up, up, gather, lends.0, 0, slices);
         let words = |slice| sum_of(board.size, first + slice, 0);
         let lends = lends.1 && !release.children().is_empty();
-        let location = if lends { Location::slice_at(RECEIVE) } else { Location::CELL };
+        let location = if lends { Location::slice_at(RECEIVE, BYTES) } else { Location::CELL };
         let mut falling = Falling { board, name: RingName::Down, words: &words, location, parent: Location::CELL };
         step::gather_release(board, (up, gather), (down, release), slices, tag, (&mut rising, &mut falling)).unwrap();
         board.rewrite(std::iter::empty());
@@ -326,12 +329,9 @@ impl Engine {
         let count = rounds * leaders.len() as u64;
         board.rewrite((0..count).map(|at| word_of(board.rank, first + at, 3)));
         let [sends, wants, gives] = lends;
-        let contribution = Location {
-            place: if sends { SEND } else { Place::Cell },
-            whole: sends,
-            result: (wants && takes).then_some(1),
-        };
-        let result = if gives && takers == Takers::All { Location::slice_at(RECEIVE) } else { Location::CELL };
+        let place = if sends { SEND } else { Place::Cell };
+        let contribution = Location::whole_at(place, BYTES).wanting((wants && takes).then_some(1), BYTES);
+        let result = if gives && takers == Takers::All { Location::slice_at(RECEIVE, BYTES) } else { Location::CELL };
         let told = vec![Location::CELL; board.size];
         let mut work = Slices { board, leaders, first, folded: 0, taken: 0, contribution, result, told, takes };
         shares::run(board, up, down, Shares { leaders, rounds, takers }, tag, &mut work).unwrap();
@@ -352,7 +352,7 @@ impl Engine {
         let first = down.next_position();
         board.rewrite((0..rounds).map(|round| word_of(board.rank, first + round, 4)));
         let lends = lends && leaders.contains(&board.rank);
-        let location = if lends { Location { whole: true, ..Location::slice_at(SEND) } } else { Location::CELL };
+        let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
         let told = vec![Location::CELL; leaders.len()];
         let mut parts = Handed { board, leaders, first, taken: 0, location, told };
         shares::spread(board, down, leaders, rounds, tag, &mut parts).unwrap();
@@ -395,7 +395,7 @@ impl<'a> Rising<'a> {
     ) -> Self {
         let (first, slots) = (ring.next_position(), ring.slots() as u64);
         let lends = lends && !links.is_root() && links.children().is_empty();
-        let location = if lends { Location { whole: true, ..Location::slice_at(SEND) } } else { Location::CELL };
+        let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
         board.rewrite((0..slices).map(|slice| word_of(board.rank, first + slice, part)));
         Self { board, name, links, first, slots, part, location, told: vec![Location::CELL; board.size] }
     }
@@ -688,7 +688,7 @@ fn run(seed: u64, calls: usize) {
         stamps: (0..MOST_SLOTS).map(word).collect(),
         done: word(0),
         cells: (0..MOST_SLOTS).map(|_| AtomicU64::new(0)).collect(),
-        locations: (0..MOST_SLOTS).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect(),
+        locations: (0..MOST_SLOTS).map(|_| [const { AtomicU64::new(0) }; 3]).collect(),
     };
     let areas: Arc<Vec<Area>> = Arc::new((0..3 * size).map(area).collect());
     let words = || (0..LONGEST).map(|_| AtomicU64::new(NOTHING)).collect();

@@ -1,16 +1,13 @@
 //! Allreduce (MPI 4.1, section 6.9.6).
 
-use super::{reduction_tag, same_length, tag_of_call};
+use super::{SHARED, reduction_tag, same_length, tag_of_call};
 use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
 use crate::regime::Reduction;
 use crate::select::{Collective, Regime};
-use crate::shared_result::SharedResult;
-
-/// The number of the allreduce with a shared result in tags; those of the table end at four, the halves have five and six.
-const SHARED: u64 = 7;
+use crate::shared_result::{ResultMemory, SharedResult};
 
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv`.
@@ -132,7 +129,12 @@ impl Communicator {
             };
         }
         let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, send.len()));
-        engine.board.begin(tag)?;
+        if let Err(error) = engine.board.begin(tag) {
+            if !recv.is_null() {
+                ResultMemory::forgo(self.seat(), recv, bytes, self.size());
+            }
+            return Err(error);
+        }
         let reduction = Reduction { send: send.as_ptr().cast(), recv, bytes, fold };
         let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
         // SAFETY: all leaders have stored their shares there, and rank 0 has counted a view for each rank.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{same_length, tag_of_call};
+use super::{FROM_LEADERS, TO_LEADERS, same_length, tag_of_call};
 use crate::communicator::Communicator;
 use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
@@ -10,10 +10,6 @@ use crate::operator::{Fold, Operator};
 use crate::regime::Reduction;
 use crate::regime::shares::{Division, leader_of};
 use crate::select::{Choice, Vector};
-
-/// The numbers of these calls in tags; those of the table end at four.
-const TO_LEADERS: u64 = 5;
-const FROM_LEADERS: u64 = 6;
 
 impl Communicator {
     /// The rank that leads share `share` of `leaders`: shares are led by ranks spread evenly over the communicator.

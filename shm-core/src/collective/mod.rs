@@ -21,6 +21,13 @@ pub(crate) fn tag_of(what: Collective, root: usize, kind: u64, code: u8, count: 
     tag_of_call(what as u64 + 1, root, kind, code, count)
 }
 
+/// The numbers of the calls that have no entry in the table, in tags; those of the table end at four.
+pub(crate) const TO_LEADERS: u64 = 5;
+/// The other half.
+pub(crate) const FROM_LEADERS: u64 = 6;
+/// An allreduce with a shared result.
+pub(crate) const SHARED: u64 = 7;
+
 /// The same for calls that have no entry in the table, by numbers of their own.
 #[inline]
 pub(crate) fn tag_of_call(number: u64, root: usize, kind: u64, code: u8, count: usize) -> u32 {

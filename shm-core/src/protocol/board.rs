@@ -77,6 +77,13 @@ impl Stamp {
         Self((position << (Self::TAG_BITS + 1)) | Self::WRITTEN | (tag as u64 & (Self::WRITTEN - 1)))
     }
 
+    /// The position; 0 of a word that was never written.
+    #[inline]
+    #[must_use]
+    pub const fn position(self) -> u64 {
+        self.0 >> (Self::TAG_BITS + 1)
+    }
+
     /// Whether two stamps speak of the same position (perhaps in different calls).
     #[inline]
     #[must_use]

@@ -3,6 +3,9 @@
 //! A publisher decides for its own payload alone, and says so beside the stamp: readers learn of it on the edge that the stamp
 //! is the near end of (U1, D1), and what gives the slot back (U2, D2) gives the buffer back with it. A call takes the same
 //! positions whatever its locations say, so that ranks need not agree on them.
+//!
+//! Beside the place stands the length of the message that its publisher goes by. Who finds a place compares it with its own before it
+//! touches memory there ([`Location::agrees`]): ranks that disagree on the length must not read or store beyond what was lent.
 
 /// The payload of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +27,47 @@ pub struct Location {
     pub whole: bool,
     /// Where, in memory that all ranks share, the writer wants the result of the call: byte 0 at this offset.
     pub result: Option<u64>,
+    /// Bytes of the whole message, and of the result. 0 where all is in cells, which have a length of their own.
+    pub bytes: u64,
 }
 
 const KIND: u64 = 3;
 const HEAP: u64 = 1;
 const PRIVATE: u64 = 2;
 const WHOLE: u64 = 4;
-const SHIFT: u32 = 3;
+const RESULT: u64 = 8;
+const SHIFT: u32 = 4;
 
 impl Location {
     /// In the slot's cell, and nothing wanted.
-    pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None };
+    pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, bytes: 0 };
 
-    /// One slice, in this place.
+    /// One slice of a message of `bytes` bytes, in this place.
     #[must_use]
-    pub const fn slice_at(place: Place) -> Self {
-        Self { place, whole: false, result: None }
+    pub const fn slice_at(place: Place, bytes: usize) -> Self {
+        Self { place, whole: false, result: None, bytes: if matches!(place, Place::Cell) { 0 } else { bytes as u64 } }
+    }
+
+    /// All slices of a message of `bytes` bytes, if this place is no cell.
+    #[must_use]
+    pub const fn whole_at(place: Place, bytes: usize) -> Self {
+        Self { whole: !matches!(place, Place::Cell), ..Self::slice_at(place, bytes) }
+    }
+
+    /// The same, where its writer wants the result of that length at `result`.
+    #[must_use]
+    pub const fn wanting(self, result: Option<u64>, bytes: usize) -> Self {
+        match result {
+            Some(_) => Self { result, bytes: bytes as u64, ..self },
+            None => self,
+        }
+    }
+
+    /// Whether a rank whose message has `bytes` bytes may go to the memory that this speaks of.
+    #[inline]
+    #[must_use]
+    pub const fn agrees(self, bytes: usize) -> bool {
+        self.bytes == bytes as u64 || !(self.is_lent() || self.result.is_some())
     }
 
     /// Whether somebody reads, under this location, what is no cell: its writer must not end the call before they have.
@@ -49,27 +77,28 @@ impl Location {
         !matches!(self.place, Place::Cell)
     }
 
-    /// As the two words beside a stamp. Offsets and addresses are below 2^61.
+    /// As the words beside a stamp; where the first is 0 ([`CELL`](Location::CELL)), the others say nothing. Offsets and addresses
+    /// are below 2^60.
     #[inline]
     #[must_use]
-    pub const fn words(self) -> [u64; 2] {
+    pub const fn words(self) -> [u64; 3] {
         let place = match self.place {
             Place::Cell => 0,
             Place::Heap(offset) => offset << SHIFT | HEAP,
             Place::Private(address) => address << SHIFT | PRIVATE,
         };
         let whole = if self.whole { WHOLE } else { 0 };
-        let result = match self.result {
-            Some(offset) => offset + 1,
-            None => 0,
+        let (wants, result) = match self.result {
+            Some(offset) => (RESULT, offset),
+            None => (0, 0),
         };
-        [place | whole, result]
+        [place | whole | wants, result, self.bytes]
     }
 
     /// What [`words`](Location::words) made words of; kinds that it never writes are cells.
     #[inline]
     #[must_use]
-    pub const fn of_words([place, result]: [u64; 2]) -> Self {
+    pub const fn of_words([place, result, bytes]: [u64; 3]) -> Self {
         let at = place >> SHIFT;
         Self {
             place: match place & KIND {
@@ -78,7 +107,8 @@ impl Location {
                 _ => Place::Cell,
             },
             whole: place & WHOLE != 0,
-            result: result.checked_sub(1),
+            result: if place & RESULT != 0 { Some(result) } else { None },
+            bytes,
         }
     }
 }
@@ -94,11 +124,28 @@ mod tests {
         {
             for whole in [false, true] {
                 for result in [None, Some(0), Some(1 << 45)] {
-                    let location = Location { place, whole, result };
-                    assert_eq!(Location::of_words(location.words()), location);
+                    for bytes in [1, u64::MAX] {
+                        let location = Location { place, whole, result, bytes };
+                        assert_eq!(Location::of_words(location.words()), location);
+                        assert!(location.words()[0] != 0 || location == Location { bytes, ..Location::CELL });
+                    }
                 }
             }
         }
-        assert_eq!(Location::CELL.words(), [0, 0]);
+        assert_eq!(Location::CELL.words(), [0; 3]);
+    }
+
+    #[test]
+    fn only_what_is_lent_has_a_length() {
+        assert_eq!(Location::slice_at(Place::Cell, 7), Location::CELL);
+        assert_eq!(Location::whole_at(Place::Cell, 7).wanting(None, 7), Location::CELL);
+        assert!(Location::CELL.agrees(7));
+        for lent in [
+            Location::slice_at(Place::Heap(0), 7),
+            Location::whole_at(Place::Private(8), 7),
+            Location::CELL.wanting(Some(0), 7),
+        ] {
+            assert!(lent.agrees(7) && !lent.agrees(6) && !lent.agrees(8) && !lent.agrees(0), "{lent:?}");
+        }
     }
 }

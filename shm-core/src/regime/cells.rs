@@ -58,7 +58,10 @@ impl Engine {
         let links = trees.at(links);
         let place = thresholds.place(board, Collective::Broadcast, buffer, bytes);
         // What the root has is there at once; who passes it on has it slice by slice.
-        let location = Location { whole: links.is_root() && place != Place::Cell, ..Location::slice_at(place) };
+        let location = match links.is_root() {
+            true => Location::whole_at(place, bytes),
+            false => Location::slice_at(place, bytes),
+        };
         let lending = Lending::begin(board, (up, 0), (down, slices.count()));
         let ring = (down.next_position(), down_pace);
         let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
@@ -99,7 +102,7 @@ impl Engine {
         let release = trees.find(board, choice, Step::Release, reduction.bytes, 0);
         let (gather, release) = (trees.at(gather), trees.at(release));
         let place = |buffer| thresholds.place(board, Collective::Allreduce, buffer, reduction.bytes);
-        let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv)));
+        let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv), reduction.bytes));
         let ring = (up.next_position(), up.slots() as u64);
         let mut combining = Combining::new(
             board,
@@ -173,9 +176,8 @@ impl<'a> Combining<'a> {
         sources.resize(order.children.len(), Source::Cell);
         // A leaf lends its buffer; who combines has nothing to lend but the cell with what it combined.
         let location = match place {
-            Place::Cell => Location::CELL,
             _ if links.is_root() || !order.children.is_empty() => Location::CELL,
-            place => Location { whole: true, ..Location::slice_at(place) },
+            place => Location::whole_at(place, reduction.bytes),
         };
         let parent = links.parent();
         Self { board, order, parent, cell, ring, pace, reduction, slices, operands, sources, location, trouble: None }
@@ -196,9 +198,11 @@ impl Gathers for Combining<'_> {
     }
 
     fn note(&mut self, child: usize, location: Location) {
-        let child = self.index(child);
-        match Source::find(self.board, location.place, self.reduction.bytes, self.reduction.fold.align) {
-            Ok(source) => self.sources[child] = source,
+        match Source::find(self.board, child, location, self.reduction.bytes, self.reduction.fold.align) {
+            Ok(source) => {
+                let child = self.index(child);
+                self.sources[child] = source;
+            }
             Err(error) => self.trouble = Some(error),
         }
     }
@@ -260,6 +264,7 @@ struct Passing<'a> {
     /// The first position.
     first: u64,
     pace: &'a mut Pace,
+    parent: Option<usize>,
     /// A rank that reads the own cells, if one does.
     reader: Option<usize>,
     buffer: *mut u8,
@@ -293,6 +298,7 @@ impl<'a> Passing<'a> {
             cell,
             first,
             pace,
+            parent: links.parent(),
             reader,
             buffer,
             slices,
@@ -317,7 +323,8 @@ impl Releases for Passing<'_> {
 
     fn note(&mut self, location: Location) {
         self.whole = location.whole;
-        match Source::find(self.board, location.place, self.slices.bytes, 1) {
+        let parent = self.parent.expect("who is told of a place has a parent");
+        match Source::find(self.board, parent, location, self.slices.bytes, 1) {
             Ok(source) => self.source = source,
             Err(error) => self.trouble = Some(error),
         }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::operator::Fold;
 use crate::pace::Way;
 use crate::payload::copy_out;
-use crate::protocol::{Place, Ring};
+use crate::protocol::{Location, Place, Ring};
 use crate::segment::layout::{LINE, round_up};
 use crate::select::{Collective, Tuning};
 
@@ -61,9 +61,15 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// What a peer's place of a message of `bytes` bytes, aligned to `align`, is to this rank.
-    pub fn find(board: &SharedBoard, place: Place, bytes: usize, align: usize) -> Result<Self> {
-        Ok(match place {
+    /// What the place that `from` tells is to this rank, whose message has `bytes` bytes, aligned to `align`.
+    ///
+    /// # Errors
+    /// `Mismatch` when `from` goes by another length; `Segment`.
+    pub fn find(board: &SharedBoard, from: usize, location: Location, bytes: usize, align: usize) -> Result<Self> {
+        if !location.agrees(bytes) {
+            return Err(board.differs(from, location.bytes, bytes));
+        }
+        Ok(match location.place {
             Place::Cell => Source::Cell,
             Place::Heap(offset) => Source::Near(board.seat().mapping().heap_pointer(offset, bytes, align)?),
             Place::Private(address) => Source::Far(address),
@@ -371,6 +377,49 @@ mod tests {
             let total = |what: usize| counts.iter().map(|count| count[what]).sum::<usize>();
             assert_eq!([total(0), total(1), total(2)], [2 * size * n, (size + 1) * n, 2 * (size - 1) * n]);
         }
+    }
+
+    /// A rank that leaves a call by an error waits for another's operator, and that for what the first one's hook does.
+    #[test]
+    fn who_waits_to_leave_goes_on_with_its_hook() {
+        use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+        use std::time::{Duration, Instant};
+        /// More than there are before a rank that waits looks whether the communicator can go on.
+        const MANY: u32 = 4000;
+        static HELD_UP: AtomicBool = AtomicBool::new(false);
+        static TURNS: AtomicU32 = AtomicU32::new(0);
+        let ended = threads(2, "allreduce:shares,share_cell=4K", |comm| {
+            let send = comm.alloc_copy(&own(comm.rank(), 20_000)).unwrap();
+            let mut recv = comm.alloc::<u64>(20_000).unwrap();
+            let rank = comm.rank();
+            let waited = std::cell::Cell::new(false);
+            let operator = User::commutative(|left: &mut [u64], right: &[u64]| {
+                // Rank 1 holds rank 0 up in this call, until that waits, cannot go on, leaves, and still looks after its hook.
+                let end = Instant::now() + Duration::from_secs(60);
+                HELD_UP.fetch_or(rank == 1, Ordering::Relaxed);
+                while rank == 1 && !waited.get() && TURNS.load(Ordering::Relaxed) < MANY {
+                    assert!(Instant::now() < end, "the hook is not called any more");
+                    std::thread::yield_now();
+                }
+                waited.set(true);
+                left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+            });
+            if rank == 0 {
+                // It gives up once rank 1 is in its operator, and is called on.
+                let hook = || {
+                    let held_up = HELD_UP.load(Ordering::Relaxed);
+                    (!held_up || TURNS.fetch_add(1, Ordering::Relaxed) > 0).then_some(Duration::ZERO)
+                };
+                comm.set_idle(Some(Box::new(hook))).unwrap();
+            }
+            let own = comm.all_reduce_into(&send, &mut recv, operator);
+            (own, comm.barrier())
+        });
+        let refused = Err(Error::Refused { rank: 0 });
+        // Rank 0 had done its part for rank 1 before it left.
+        assert_eq!(ended[0], (refused.clone(), refused.clone()));
+        assert_eq!(ended[1].1, refused);
+        assert!(TURNS.load(Ordering::Relaxed) >= MANY);
     }
 
     /// A rank that panics in an operator has lent its buffers: it stays until nobody is in them.

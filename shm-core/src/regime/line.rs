@@ -33,7 +33,7 @@ impl Engine {
     /// A barrier, flat: everybody publishes an empty line and reads everybody's.
     #[inline]
     pub fn slot_barrier(&mut self, tag: u32) -> Result<()> {
-        self.board.check()?;
+        self.board.may_begin()?;
         let Self { board, lines, .. } = self;
         exchange_then(board, lines, tag, |_| (), || board.note(tag), |_, _| (), || ())
     }
@@ -206,7 +206,7 @@ impl Engine {
     /// An allreduce of what fits one slot, flat: the shortest way there is.
     #[inline]
     pub fn slot_allreduce(&mut self, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.board.check()?;
+        self.board.may_begin()?;
         let Self { board, lines, places, .. } = self;
         let Reduction { send, recv, bytes, fold } = reduction;
         let rank = board.rank();

@@ -12,6 +12,8 @@
 mod cells;
 mod fold;
 mod lend;
+#[cfg(test)]
+mod lengths;
 mod line;
 pub(crate) mod shares;
 
@@ -104,9 +106,11 @@ impl Engine {
         }
     }
 
-    /// Lends by other thresholds from now on.
+    /// Lends by other thresholds, and fills cells by another word, from now on.
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
         self.thresholds = thresholds;
+        self.up_pace.go_by(thresholds.stream);
+        self.down_pace.go_by(thresholds.stream);
     }
 
     pub fn trees(&mut self) -> &mut Trees {

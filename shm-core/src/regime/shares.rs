@@ -15,6 +15,7 @@ use crate::protocol::shares::{self, Parts, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::segment::layout::LINE;
 use crate::select::{Choice, Collective};
+use crate::shared_result::ResultMemory;
 
 /// How a vector is divided: shares of whole units, a unit being the elements of a cache line or more.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +76,26 @@ impl Engine {
     /// An allreduce whose result all ranks look at where rank 0 has it, at `reduction.recv` (null elsewhere); returns where that is.
     pub fn shares_allreduce_shared(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<*mut u8> {
         debug_assert_eq!(choice.leaders, self.board.size(), "every rank hears of rank 0 where the result lies");
-        self.reduce_shares(choice, Takers::All, reduction, tag, true)?;
-        Ok(self.results[0].unwrap_or(reduction.recv))
+        if let Err(error) = self.cut_cells(choice) {
+            if provides(&self.board, &reduction) {
+                // Nobody was told of it.
+                ResultMemory::forgo(self.board.seat(), reduction.recv, reduction.bytes, self.board.size());
+            }
+            return Err(error);
+        }
+        let reduced = self.reduce_shares(choice, Takers::All, reduction, tag, true);
+        let at = self.results.first().copied().flatten().unwrap_or(reduction.recv);
+        if let Err(error) = reduced {
+            let (seat, board, bytes) = (self.board.seat(), &self.board, reduction.bytes);
+            if provides(board, &reduction) {
+                // Its own view, and those of ranks that know of none.
+                ResultMemory::forgo(seat, at, bytes, 1 + board.never_saw_result());
+            } else if board.sees_result() {
+                ResultMemory::forgo(seat, at, bytes, 1);
+            }
+            return Err(error);
+        }
+        Ok(at)
     }
 
     /// A reduction: the root takes all shares.
@@ -107,7 +126,7 @@ impl Engine {
             true => thresholds.place(board, Collective::Broadcast, buffer, bytes),
             false => Place::Cell,
         };
-        let location = Location { place, whole: place != Place::Cell, result: None };
+        let location = Location::whole_at(place, bytes);
         sources.clear();
         sources.resize(leaders.len(), Source::Cell);
         let lending = Lending::begin(board, (up, 0), (down, rounds));
@@ -165,9 +184,9 @@ impl Engine {
         } else {
             thresholds.heap_offset(board, recv, bytes)
         };
-        let contribution = Location { place, whole: place != Place::Cell, result: wanted };
+        let contribution = Location::whole_at(place, bytes).wanting(wanted, bytes);
         let result = match takers {
-            Takers::All if !shared => Location::slice_at(thresholds.place(board, what, recv, bytes)),
+            Takers::All if !shared => Location::slice_at(thresholds.place(board, what, recv, bytes), bytes),
             _ => Location::CELL,
         };
         sources.clear();
@@ -241,9 +260,15 @@ impl Slicing<'_> {
 
     fn find(&mut self, rank: usize, location: Location) -> Result<()> {
         let (bytes, align) = (self.reduction.bytes, self.reduction.fold.align);
-        self.sources[rank] = Source::find(self.board, location.place, bytes, align)?;
+        self.sources[rank] = Source::find(self.board, rank, location, bytes, align)?;
         self.results[rank] = match location.result {
-            Some(offset) => Some(self.board.seat().mapping().heap_pointer(offset, bytes, align)?),
+            Some(offset) => {
+                let at = self.board.seat().mapping().heap_pointer(offset, bytes, align)?;
+                if self.shared {
+                    self.board.see_result();
+                }
+                Some(at)
+            }
             None => None,
         };
         Ok(())
@@ -334,7 +359,7 @@ impl Work for Slicing<'_> {
     fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
         let (at, len) = self.division.range(leader, round);
         let from = self.leaders[leader];
-        let source = Source::find(self.board, location.place, self.reduction.bytes, self.reduction.fold.align)?;
+        let source = Source::find(self.board, from, location, self.reduction.bytes, self.reduction.fold.align)?;
         let input = source.input(from, self.board.down_cell(from, slot, self.cell), at);
         let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
@@ -374,7 +399,8 @@ impl Parts for Handing<'_> {
     }
 
     fn note(&mut self, leader: usize, location: Location) {
-        match Source::find(self.board, location.place, self.division.bytes, 1) {
+        let from = self.leaders[leader];
+        match Source::find(self.board, from, location, self.division.bytes, 1) {
             Ok(source) => self.sources[leader] = source,
             Err(error) => self.trouble = Some(error),
         }
@@ -409,6 +435,11 @@ impl Parts for Handing<'_> {
         }
         copied
     }
+}
+
+/// Whether a rank provides the memory of a shared result.
+fn provides(board: &SharedBoard, reduction: &Reduction<'_>) -> bool {
+    board.rank() == 0 && reduction.bytes > 0
 }
 
 /// The rank of the leader of a share: spread evenly over `size` ranks.

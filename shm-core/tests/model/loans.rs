@@ -2,10 +2,11 @@
 
 use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span, gather_release};
-use shm_core::protocol::{Board, Location, RingName};
-use shm_core::{Links, Result};
+use shm_core::protocol::{Board, Location, Place, RingName};
+use shm_core::{Error, Links, Result};
 
 use super::calls::{TAG, sum_of_all};
+use super::mutant::Mutant;
 use super::rank::Rank;
 use super::tree::Tree;
 use super::world::{ModelBoard, RECEIVE, SEND, expect_value, word_of};
@@ -24,12 +25,27 @@ pub struct Lends {
 /// Nothing is lent.
 pub const NOTHING: Lends = Lends { send: &[], receive: &[], result: &[] };
 
-fn whole(lends: bool) -> Location {
-    if lends { Location { whole: true, ..Location::slice_at(SEND) } } else { Location::CELL }
+/// A message of so many slices, a unit each, lent whole.
+fn whole(lends: bool, slices: u64) -> Location {
+    Location::whole_at(if lends { SEND } else { Place::Cell }, slices as usize)
 }
 
-fn slices_of(lends: bool) -> Location {
-    if lends { Location::slice_at(RECEIVE) } else { Location::CELL }
+/// The same, lent slice by slice.
+fn slices_of(lends: bool, slices: u64) -> Location {
+    Location::slice_at(if lends { RECEIVE } else { Place::Cell }, slices as usize)
+}
+
+/// What a rank whose message has so many slices says to what another lends.
+fn compared(board: &ModelBoard, from: usize, location: Location, slices: u64) -> Result<()> {
+    match board.mutant() == Mutant::LengthsNotCompared || location.agrees(slices as usize) {
+        true => Ok(()),
+        false => Err(Error::Mismatch { rank: from, own: board.rank(), own_call: String::new() }),
+    }
+}
+
+/// How calls end whose ranks agree on the length; for those that do not, see `lend_unequal_gather`.
+fn agreed(ended: Result<()>) {
+    ended.expect("the ranks agree");
 }
 
 impl Rank {
@@ -40,12 +56,12 @@ impl Rank {
         let count = rounds * leaders.len() as u64;
         board.rewrite((0..count).map(|at| word_of(me, first + at)));
         let takes = takers == Takers::All || takers == Takers::Root(me);
-        let contribution =
-            Location { result: (takes && lends.receive.contains(&me)).then_some(1), ..whole(lends.send.contains(&me)) };
-        let result = slices_of(lends.result.contains(&me));
+        let wanted = (takes && lends.receive.contains(&me)).then_some(1);
+        let contribution = whole(lends.send.contains(&me), count).wanting(wanted, count as usize);
+        let result = slices_of(lends.result.contains(&me), count);
         let told = vec![Location::CELL; board.size()];
         let mut work = Slices { board, leaders, first, contribution, result, told, takes };
-        shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut work).unwrap();
+        agreed(shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut work));
         if takes {
             for (at, unit) in (0..count).zip(board.buffer(me, RECEIVE)) {
                 expect_value(unit.read(), sum_of_all(board, first + at));
@@ -59,28 +75,55 @@ impl Rank {
         let Self { board, down, .. } = self;
         let (me, first) = (board.rank(), down.next_position());
         board.rewrite((0..rounds).map(|round| word_of(me, first + round)));
-        let location = whole(lends.contains(&me));
+        let location = whole(lends.contains(&me), rounds);
         let told = vec![Location::CELL; leaders.len()];
-        shares::spread(board, down, leaders, rounds, TAG, &mut Handed { board, leaders, first, location, told })
-            .unwrap();
+        let mut handed = Handed { board, leaders, first, location, told };
+        agreed(shares::spread(board, down, leaders, rounds, TAG, &mut handed));
         board.rewrite(std::iter::empty());
     }
 
     /// The words of all ranks are summed up on their way to the root; the leaves among these ranks lend theirs.
     pub fn lend_gather(&mut self, tree: Tree, slices: u64, lends: &[usize]) {
+        agreed(self.try_lend_gather(tree, slices, lends));
+    }
+
+    /// The same, with a tag that cannot tell that the ranks go by different lengths.
+    ///
+    /// Who finds out lets the others go, in the model's way: that they come out of such a call by an error is not modelled here.
+    pub fn lend_unequal_gather(&mut self, tree: Tree, slices: [u64; 2], lends: &[usize]) {
+        let own = slices[self.board.rank()];
+        if self.try_lend_gather(tree, own, lends).is_err() {
+            self.up.finish(&self.board, self.up.next_position() - 1);
+        }
+    }
+
+    fn try_lend_gather(&mut self, tree: Tree, slices: u64, lends: &[usize]) -> Result<()> {
         let links = self.links(tree);
         let Self { board, up, .. } = self;
         let (me, first) = (board.rank(), up.next_position());
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
-        let mut rising = Rising::new(board, &links, (first, up.slots() as u64), lends.contains(&me));
+        let mut rising = Rising::new(board, &links, (first, up.slots() as u64), lends.contains(&me), slices);
         let span = Span::take(up, slices);
-        step::gather_all(board, up, &links, span, TAG, &mut rising).unwrap();
+        let ended = step::gather_all(board, up, &links, span, TAG, &mut rising);
         board.rewrite(std::iter::empty());
+        ended
     }
 
     /// The root tells everybody a word a slice; these ranks lend what they have of them: the root all at once, others as they
     /// get them.
     pub fn lend_release(&mut self, tree: Tree, slices: u64, lends: &[usize]) {
+        agreed(self.try_lend_release(tree, slices, lends));
+    }
+
+    /// The same, as [`lend_unequal_gather`](Rank::lend_unequal_gather) is.
+    pub fn lend_unequal_release(&mut self, tree: Tree, slices: [u64; 2], lends: &[usize]) {
+        let own = slices[self.board.rank()];
+        if self.try_lend_release(tree, own, lends).is_err() {
+            self.down.finish(&self.board, self.down.next_position() - 1);
+        }
+    }
+
+    fn try_lend_release(&mut self, tree: Tree, slices: u64, lends: &[usize]) -> Result<()> {
         let links = self.links(tree);
         let Self { board, down, .. } = self;
         let (me, first) = (board.rank(), down.next_position());
@@ -88,11 +131,12 @@ impl Rank {
         let at_root = if links.is_root() { slices } else { 0 };
         board.rewrite((0..at_root).map(word));
         let lent = lends.contains(&me) && !links.children().is_empty();
-        let location = if links.is_root() { whole(lent) } else { slices_of(lent) };
-        let mut falling = Falling { board, word: &word, location, parent: Location::CELL };
+        let location = if links.is_root() { whole(lent, slices) } else { slices_of(lent, slices) };
+        let mut falling = Falling { board, word: &word, slices, location, parent: Location::CELL };
         let span = Span::take(down, slices);
-        step::release_all(board, down, &links, span, TAG, &mut falling).unwrap();
+        let ended = step::release_all(board, down, &links, span, TAG, &mut falling);
         board.rewrite(std::iter::empty());
+        ended
     }
 
     /// The sum of all ranks' words goes up one tree and down another.
@@ -101,11 +145,12 @@ impl Rank {
         let Self { board, up, down, .. } = self;
         let (me, first) = (board.rank(), up.next_position());
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
-        let mut rising = Rising::new(board, &up_links, (first, up.slots() as u64), lends.send.contains(&me));
+        let mut rising = Rising::new(board, &up_links, (first, up.slots() as u64), lends.send.contains(&me), slices);
         let word = |slice| sum_of_all(board, first + slice);
-        let location = slices_of(lends.result.contains(&me) && !down_links.children().is_empty());
-        let mut falling = Falling { board, word: &word, location, parent: Location::CELL };
-        gather_release(board, (up, &up_links), (down, &down_links), slices, TAG, (&mut rising, &mut falling)).unwrap();
+        let location = slices_of(lends.result.contains(&me) && !down_links.children().is_empty(), slices);
+        let mut falling = Falling { board, word: &word, slices, location, parent: Location::CELL };
+        let steps = (&mut rising, &mut falling);
+        agreed(gather_release(board, (up, &up_links), (down, &down_links), slices, TAG, steps));
         board.rewrite(std::iter::empty());
     }
 }
@@ -229,15 +274,17 @@ struct Rising<'a> {
     links: &'a Links,
     /// The first position, and the slots of the ring.
     ring: (u64, u64),
+    slices: u64,
     location: Location,
     /// What each child said.
     told: Vec<Location>,
 }
 
 impl<'a> Rising<'a> {
-    fn new(board: &'a ModelBoard, links: &'a Links, ring: (u64, u64), lends: bool) -> Self {
+    fn new(board: &'a ModelBoard, links: &'a Links, ring: (u64, u64), lends: bool, slices: u64) -> Self {
         let leaf = !links.is_root() && links.children().is_empty();
-        Self { board, links, ring, location: whole(lends && leaf), told: vec![Location::CELL; board.size()] }
+        let told = vec![Location::CELL; board.size()];
+        Self { board, links, ring, slices, location: whole(lends && leaf, slices), told }
     }
 }
 
@@ -256,6 +303,7 @@ impl Gathers for Rising<'_> {
 
     fn fold(&mut self, slice: u64, own: Option<usize>) -> Result<()> {
         let (board, position) = (self.board, self.ring.0 + slice);
+        self.links.children().iter().try_for_each(|&child| compared(board, child, self.told[child], self.slices))?;
         let slot = (position % self.ring.1) as usize;
         let word = |&child: &usize| board.read_at(RingName::Up, child, slot, self.told[child].place, slice as usize);
         let sum = self.links.children().iter().map(word).sum::<u64>() + word_of(board.rank(), position);
@@ -271,6 +319,7 @@ impl Gathers for Rising<'_> {
 struct Falling<'a> {
     board: &'a ModelBoard,
     word: &'a dyn Fn(u64) -> u64,
+    slices: u64,
     location: Location,
     /// What the parent said.
     parent: Location,
@@ -292,6 +341,7 @@ impl Releases for Falling<'_> {
     fn pass(&mut self, slice: u64, passage: Passage) -> Result<()> {
         let (board, word) = (self.board, (self.word)(slice));
         if let Some(from) = passage.from {
+            compared(board, from, self.parent, self.slices)?;
             let found = board.read_at(RingName::Down, from, passage.slot, self.parent.place, slice as usize);
             expect_value(found, word);
         }

@@ -45,6 +45,9 @@ pub enum Mutant {
     /// Slots are cut anew without waiting for the readers of the old ones.
     ReshapesAtOnce,
 
+    /// A rank goes to memory that another lends without comparing the lengths of their messages.
+    LengthsNotCompared,
+
     /// Publications are not fenced from the look for sleepers.
     LightFenceMissing,
     /// Announcements are not fenced from the second look.

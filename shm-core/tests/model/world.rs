@@ -101,7 +101,7 @@ struct Area {
     done: ModelWord,
     units: Vec<Watched>,
     /// The words beside the stamps: watched as payload is.
-    locations: Vec<[Watched; 2]>,
+    locations: Vec<[Watched; 3]>,
 }
 
 /// All words and all payload of one communicator.
@@ -149,7 +149,7 @@ impl World {
             stamps: (0..slots).map(|_| ModelWord::new(mutant)).collect(),
             done: ModelWord::new(mutant),
             units: (0..slots).map(|_| Watched::new(0)).collect(),
-            locations: (0..slots).map(|_| [Watched::new(0), Watched::new(0)]).collect(),
+            locations: (0..slots).map(|_| [const { 0 }; 3].map(Watched::new)).collect(),
         };
         self.areas[ring as usize] = (0..self.size).map(area).collect();
         self
@@ -295,15 +295,21 @@ impl Board for ModelBoard {
     }
 
     fn locate(&self, ring: RingName, slot: usize, location: Location) {
-        let [place, result] = &self.area(ring, self.rank).locations[slot];
-        let words = location.words();
-        place.write(words[0]);
-        result.write(words[1]);
+        let words = &self.area(ring, self.rank).locations[slot];
+        let [place, result, bytes] = location.words();
+        words[0].write(place);
+        if place != 0 {
+            words[1].write(result);
+            words[2].write(bytes);
+        }
     }
 
     fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
-        let [place, result] = &self.area(ring, rank).locations[slot];
-        Location::of_words([place.read(), result.read()])
+        let words = &self.area(ring, rank).locations[slot];
+        match words[0].read() {
+            0 => Location::CELL,
+            place => Location::of_words([place, words[1].read(), words[2].read()]),
+        }
     }
 
     fn publish(&self, word: &ModelWord, value: u64, edge: Edge) {
