@@ -86,6 +86,10 @@ pub(crate) fn critical_lines(
                 _ => step(up, choice.up_cell.min(choice.down_cell)) + step(down, choice.up_cell.min(choice.down_cell)),
             }
         }
+        Regime::Exchange => {
+            let slices = bytes.div_ceil(choice.up_cell).max(1) as u64;
+            peers * (bytes.div_ceil(LINE) as u64 + slices)
+        }
         Regime::Shares => {
             let leaders = choice.leaders as u64;
             let share = bytes.div_ceil(choice.leaders);

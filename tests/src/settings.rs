@@ -41,7 +41,7 @@ const fn setting(
 }
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
-pub const SETTINGS: [Setting; 14] = [
+pub const SETTINGS: [Setting; 17] = [
     setting("all:auto", None, &[504, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1008, 17 * 504], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 504, 1512], None),
@@ -53,6 +53,9 @@ pub const SETTINGS: [Setting; 14] = [
         &[64, 192, 320, 1152],
         None,
     ),
+    setting("allreduce:exchange", Some(Regime::Exchange), &[8192, 40960], None),
+    setting("allreduce:exchange,cell=64,cells=2", Some(Regime::Exchange), &[64, 128, 640], None),
+    setting("allreduce:exchange,cell=192,cells=5,reach_least=1", Some(Regime::Exchange), &[192, 960], None),
     setting("all:shares", Some(Regime::Shares), &[8192], Some((0, 2048))),
     setting("all:shares,leaders=1,share_cell=64", Some(Regime::Shares), &[64], Some((1, 64))),
     setting("all:shares,leaders=2,share_cell=64,share_downs=2", Some(Regime::Shares), &[64], Some((2, 64))),

@@ -37,7 +37,7 @@ impl Communicator {
         }
         match choice.regime {
             Regime::Line => engine.line_broadcast(&choice, root, buffer, bytes, tag),
-            Regime::Cells | Regime::Shares => engine.cells_broadcast(&choice, root, buffer, bytes, tag),
+            _ => engine.cells_broadcast(&choice, root, buffer, bytes, tag),
         }
     }
 }

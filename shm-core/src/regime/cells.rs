@@ -19,23 +19,23 @@ use crate::select::{Choice, Collective};
 
 /// How a message is cut: whole elements, as many as fit a cell. An empty message is one empty slice.
 #[derive(Clone, Copy)]
-struct Slices {
+pub(super) struct Slices {
     bytes: usize,
     slice: usize,
 }
 
 impl Slices {
-    fn new(bytes: usize, cell: usize, element: usize) -> Self {
+    pub fn new(bytes: usize, cell: usize, element: usize) -> Self {
         let element = element.max(1);
         Self { bytes, slice: (cell / element).max(1) * element }
     }
 
-    fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.bytes.div_ceil(self.slice).max(1) as u64
     }
 
     /// Offset and length.
-    fn range(&self, slice: u64) -> (usize, usize) {
+    pub fn range(&self, slice: u64) -> (usize, usize) {
         let at = slice as usize * self.slice;
         (at, self.slice.min(self.bytes - at))
     }
@@ -52,11 +52,18 @@ impl Engine {
         tag: u32,
     ) -> Result<()> {
         self.cut_cells(choice)?;
+        let place = match self.board.rank() == root || !self.is_flat(choice, Step::Release, bytes, root) {
+            true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
+            // A leaf lends nothing.
+            false => Place::Cell,
+        };
+        if bytes <= choice.down_cell && place == Place::Cell && self.is_flat(choice, Step::Release, bytes, root) {
+            return self.cell_broadcast(choice, root, buffer, bytes, tag);
+        }
         let slices = Slices::new(bytes, choice.down_cell, 1);
-        let Self { board, up, down, down_pace, thresholds, trees, .. } = self;
+        let Self { board, up, down, down_pace, trees, .. } = self;
         let links = trees.find(board, choice, Step::Release, bytes, root);
         let links = trees.at(links);
-        let place = thresholds.place(board, Collective::Broadcast, buffer, bytes);
         // What the root has is there at once; who passes it on has it slice by slice.
         let location = match links.is_root() {
             true => Location::whole_at(place, bytes),
@@ -72,11 +79,19 @@ impl Engine {
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_cells(choice)?;
+        let Reduction { send, bytes, .. } = reduction;
+        // The root lends nothing.
+        let place = match self.board.rank() == root {
+            true => Place::Cell,
+            false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
+        };
+        if bytes <= choice.up_cell && place == Place::Cell && self.is_flat(choice, Step::Gather, bytes, root) {
+            return self.cell_reduce(choice, root, reduction, tag);
+        }
         let slices = Slices::new(reduction.bytes, choice.up_cell, reduction.fold.element);
-        let Self { board, up, down, operands, sources, up_pace, thresholds, trees, .. } = self;
+        let Self { board, up, down, operands, sources, up_pace, trees, .. } = self;
         let links = trees.find(board, choice, Step::Gather, reduction.bytes, root);
         let links = trees.at(links);
-        let place = thresholds.place(board, Collective::Reduce, reduction.send, reduction.bytes);
         let lending = Lending::begin(board, (up, slices.count()), (down, 0));
         let span = Span::take(up, slices.count());
         let ring = (span.first(), up.slots() as u64);

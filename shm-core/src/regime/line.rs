@@ -10,10 +10,10 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::payload::{load_line, store_line};
 use crate::plan::Step;
-use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange, exchange_pieces, exchange_then};
-use crate::protocol::flat::{collect, hand_out};
+use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::step;
+use crate::protocol::{Board, Location};
 use crate::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD};
 use crate::select::Choice;
 
@@ -56,7 +56,7 @@ impl Engine {
     /// A broadcast of what fits one slot, flat: the root publishes and goes on, the others copy out.
     #[inline]
     pub fn slot_broadcast(&mut self, root: usize, buffer: *mut u8, bytes: usize, tag: u32) -> Result<()> {
-        self.board.check()?;
+        self.board.may_begin()?;
         let Self { board, lines, .. } = self;
         let board = &*board;
         hand_out(
@@ -71,8 +71,11 @@ impl Engine {
                 add(&board.tally.loaded, bytes);
                 add(&board.tally.stored, bytes);
             },
-            // SAFETY: the same.
-            |slot| unsafe { load_line(board.line(root, slot), buffer, bytes) },
+            |slot, _| {
+                // SAFETY: the same.
+                unsafe { load_line(board.line(root, slot), buffer, bytes) };
+                Ok(())
+            },
         )
     }
 
@@ -80,35 +83,10 @@ impl Engine {
     /// out of their slots.
     #[inline]
     pub fn slot_reduce(&mut self, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.board.check()?;
+        self.board.may_begin()?;
         let Self { board, lines, places, .. } = self;
-        let board = &*board;
-        let Reduction { send, recv, bytes, fold } = reduction;
-        let rank = board.rank();
-        let operands = if rank == root { board.size() } else { 1 };
-        places[rank] = send;
-        let places = Cell::from_mut(&mut **places).as_slice_of_cells();
-        collect(
-            board,
-            lines,
-            root,
-            tag,
-            // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
-            |slot| unsafe { store_line(board.line(rank, slot), send, bytes) },
-            || {
-                board.note(tag);
-                add(&board.tally.loaded, operands * bytes);
-                add(&board.tally.stored, bytes);
-            },
-            |from, slot| places[from].set(board.line_payload(from, slot)),
-            || {
-                // SAFETY: pointers in cells are laid out as pointers, and nobody writes to these meanwhile.
-                let places = unsafe { std::slice::from_raw_parts(places.as_ptr().cast::<*const u8>(), places.len()) };
-                // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so
-                // its elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
-                unsafe { fold.apply(recv, places, bytes) };
-            },
-        )
+        places[board.rank()] = reduction.send;
+        collect(board, lines, root, tag, &mut Collected { board, operands: places, reduction, root, tag })
     }
 
     /// A broadcast: the root publishes, its children read (and pass on).
@@ -246,6 +224,48 @@ impl Engine {
     ) -> Result<()> {
         let Self { board, lines, places, .. } = self;
         exchange_pieces(board, lines, tag, count, &mut Group { board, operands: places, reduction, at, stride })
+    }
+}
+
+/// The payload of a reduction that fits a slot.
+struct Collected<'a> {
+    board: &'a SharedBoard,
+    /// Where each rank's contribution lies.
+    operands: &'a mut [*const u8],
+    reduction: Reduction<'a>,
+    root: usize,
+    tag: u32,
+}
+
+impl Contributions for Collected<'_> {
+    #[inline]
+    fn write(&mut self, slot: usize) {
+        let line = self.board.line(self.board.rank(), slot);
+        // SAFETY: so many bytes of the caller's buffer, which fit a slot.
+        unsafe { store_line(line, self.reduction.send, self.reduction.bytes) };
+    }
+
+    #[inline]
+    fn meanwhile(&mut self) {
+        self.board.note(self.tag);
+        let loads = if self.board.rank() == self.root { self.operands.len() } else { 1 };
+        add(&self.board.tally.loaded, loads * self.reduction.bytes);
+        add(&self.board.tally.stored, self.reduction.bytes);
+    }
+
+    #[inline]
+    fn read(&mut self, rank: usize, slot: usize, _: Location) -> Result<()> {
+        self.operands[rank] = self.board.line_payload(rank, slot);
+        Ok(())
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<()> {
+        let Reduction { recv, bytes, fold, .. } = self.reduction;
+        // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so its
+        // elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
+        unsafe { fold.apply(recv, self.operands, bytes) };
+        Ok(())
     }
 }
 

@@ -3,18 +3,21 @@
 //! | file | regime | for |
 //! |---|---|---|
 //! | `line` | 1: stamp and payload in one cache line | barriers, short messages |
+//! | `exchange` | 1 through cells: everybody folds everybody's contribution | medium allreduces of few ranks |
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
-//! others can reach those (`lend`). `fold` folds into cells.
+//! others can reach those (`lend`). `fold` folds into cells; `one` is the short way of cells for messages of one slice.
 
 mod cells;
+mod exchange;
 mod fold;
 mod lend;
 #[cfg(test)]
 mod lengths;
 mod line;
+mod one;
 pub(crate) mod shares;
 
 use std::sync::Arc;
