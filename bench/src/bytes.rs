@@ -22,7 +22,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Reduce: every rank but the root publishes its operand (a load and a store), somebody reads
 /// each of them once and folds it into an operand of its own (two loads and a store), of which
 /// the fold at the root goes straight into the user's buffer. Allreduce adds the way back, on which a leader of a share
-/// stores its result twice from one register, where a root of a tree copies it.
+/// stores its result twice from one register, where a root of a tree copies it. An exchange: every rank publishes its operand and
+/// folds all of them, its own from the user's buffer, into the user's buffer.
 ///
 /// Direct: operands are folded where they lie, and the result is stored where it is wanted; of a
 /// broadcast every rank but the root copies the message once.
@@ -35,6 +36,7 @@ pub fn expected(regime: &str, operation: Operation, ranks: u64) -> u64 {
         (_, Operation::Broadcast) => 2 * ranks,
         (_, Operation::Reduce) => 3 * ranks - 1,
         ("shares", Operation::Allreduce) => 5 * ranks - 2,
+        ("exchange", Operation::Allreduce) => ranks * (ranks + 3),
         (_, Operation::Allreduce) => 5 * ranks - 1,
     }
 }
@@ -44,6 +46,7 @@ fn formulas(regime: &str) -> &'static str {
     match regime {
         "direct" => "reduce p+1, allreduce 2p, broadcast 2p-2",
         "shares" => "reduce 3p-1, allreduce 5p-2",
+        "exchange" => "allreduce p(p+3)",
         _ => "reduce 3p-1, allreduce 5p-1, broadcast 2p",
     }
 }
@@ -55,7 +58,11 @@ pub fn run(options: &Bytes) -> Result<()> {
     }
     let ranks = if options.ranks.is_empty() { (2..=16).collect() } else { options.ranks.clone() };
     let scratch = Scratch::new()?;
-    let operations = if options.regime == "shares" { &OPERATIONS[..2] } else { &OPERATIONS[..] };
+    let operations = match options.regime.as_str() {
+        "shares" => &OPERATIONS[..2],
+        "exchange" => &[Operation::Allreduce],
+        _ => &OPERATIONS[..],
+    };
     let all = ranks.len() * operations.len();
     let progress = Progress::new(all);
     let mut table = Table::new(&[
@@ -136,5 +143,6 @@ mod tests {
         let all = |ranks| OPERATIONS.map(|operation| expected("cells", operation, ranks));
         assert_eq!(all(2), [5, 9, 4]);
         assert_eq!(all(16), [47, 79, 32]);
+        assert_eq!([2, 4].map(|ranks| expected("exchange", Operation::Allreduce, ranks)), [10, 28]);
     }
 }

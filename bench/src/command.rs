@@ -251,9 +251,9 @@ pub struct Bytes {
     /// Message bytes
     #[arg(long, default_value = "1M", value_parser = parse_size)]
     pub size: u64,
-    /// The regime that is forced; shares has no broadcast, and direct is shares (a broadcast: cells) with all buffers in
+    /// The regime that is forced; shares has no broadcast, exchange nothing but allreduce, and direct is shares (a broadcast: cells) with all buffers in
     /// shared memory
-    #[arg(long, default_value = "cells", value_parser = ["cells", "shares", "direct"])]
+    #[arg(long, default_value = "cells", value_parser = ["cells", "shares", "exchange", "direct"])]
     pub regime: String,
 }
 

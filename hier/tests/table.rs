@@ -34,7 +34,7 @@ prop_compose! {
         mut sizes in prop::collection::vec(1u64..1 << 40, 0..MOST_BANDS),
         cells in prop::collection::vec((2u32..65, 1u32..2000), 2 * MOST_BANDS),
         leaders in 0u32..257,
-        regimes in prop::collection::vec(0usize..3, MOST_BANDS),
+        regimes in prop::collection::vec(0usize..4, MOST_BANDS),
         (ranks, crowd) in ((1u32..257, 1u32..257), prop::option::of((1u32..9, prop::option::of(1u32..99)))),
         strict in any::<bool>(),
     ) -> Rule {
@@ -51,6 +51,7 @@ prop_compose! {
                 Regime::Cells if what == Collective::Broadcast => Band::cells(from, (usual.up_cells, usual.up_cell), down),
                 Regime::Cells if what == Collective::Reduce => Band::cells(from, up, (usual.down_cells, usual.down_cell)),
                 Regime::Cells => Band::cells(from, up, down),
+                Regime::Exchange => Band::exchange(from, up),
                 Regime::Shares => Band::shares(from, leaders, up.1, down.0),
                 _ => Band::line(from),
             }

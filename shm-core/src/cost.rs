@@ -111,6 +111,10 @@ pub(crate) fn critical_lines(
                 }
             }
         }
+        Regime::Exchange => {
+            let slices = bytes.div_ceil(choice.up_cell).max(1) as u64;
+            peers * (bytes.div_ceil(LINE) as u64 + slices)
+        }
         Regime::Shares => {
             let leaders = choice.leaders as u64;
             let share = bytes.div_ceil(choice.leaders);

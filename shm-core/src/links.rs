@@ -9,8 +9,8 @@ use crate::protocol::Readers;
 pub struct Links {
     parent: Option<usize>,
     children: Arc<[usize]>,
-    /// The children are all other ranks.
-    all: bool,
+    /// The children as readers.
+    readers: Readers,
 }
 
 impl Links {
@@ -18,7 +18,10 @@ impl Links {
     /// which they are served, in a communicator of `size` ranks.
     #[must_use]
     pub fn new(parent: Option<usize>, children: &[usize], size: usize) -> Self {
-        Self { parent, children: children.into(), all: children.len() + 1 == size }
+        let children: Arc<[usize]> = children.into();
+        let all = children.len() + 1 == size;
+        let readers = if all { Readers::All } else { Readers::These(Arc::clone(&children)) };
+        Self { parent, children, readers }
     }
 
     /// The place of `rank` in the flat tree: every other rank is a child of `root`.
@@ -56,7 +59,7 @@ impl Links {
     /// The children as the readers of what this rank releases.
     #[inline]
     #[must_use]
-    pub(crate) fn readers(&self) -> Readers {
-        if self.all { Readers::All } else { Readers::These(Arc::clone(&self.children)) }
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
     }
 }

@@ -3,7 +3,7 @@
 //! What the regimes of shm-core do with memory is done here with time: the same slices, the same trees, the same protocol
 //! functions ([`shm_core::protocol`]), and closures that say how many bytes are loaded from where and stored to where.
 
-use shm_core::protocol::exchange::{Pieces, exchange, exchange_pieces};
+use shm_core::protocol::exchange::{Pieces, Slices, exchange, exchange_pieces, exchange_slices};
 use shm_core::protocol::shares::{self, Shares, Takers, Work};
 use shm_core::protocol::step::{self, InCells, Passage};
 use shm_core::protocol::{Board, Location, Ring, RingName};
@@ -105,6 +105,7 @@ impl<'a, 'y> Rank<'a, 'y> {
             (Regime::Line, Collective::Broadcast) => self.line_broadcast(),
             (Regime::Line, Collective::Reduce) => self.line_reduce(),
             (Regime::Line, Collective::Allreduce) => self.line_allreduce(),
+            (Regime::Exchange, Collective::Allreduce) => self.exchange_allreduce(),
             (_, Collective::Reduce) => self.cells_reduce(),
             (_, Collective::Allreduce) => self.cells_allreduce(),
             _ => self.cells_broadcast(),
@@ -215,6 +216,13 @@ impl<'a, 'y> Rank<'a, 'y> {
         )
     }
 
+    fn exchange_allreduce(&mut self) -> Result<()> {
+        let Self { seat, call, up, .. } = self;
+        let slices = call.slices(call.choice.up_cell);
+        let count = slices.len() as u64;
+        exchange_slices(*seat, up, count, TAG, &mut Exchanging { seat, level: call.level, slices })
+    }
+
     fn shares(&mut self, takers: Takers) -> Result<()> {
         let Self { seat, call, up, down, leaders, .. } = self;
         let division = Division::new(call.bytes, ELEMENT, leaders.len(), call.choice.up_cell);
@@ -280,6 +288,32 @@ impl Pieces for Group<'_, '_> {
 
     fn complete(&mut self, piece: usize) {
         fold_lines(self.seat, self.seat.size(), self.pieces[piece], self.level);
+    }
+}
+
+/// The payload of an exchange through cells.
+struct Exchanging<'a, 'y> {
+    seat: &'a Seat<'y>,
+    level: Level,
+    slices: Vec<usize>,
+}
+
+impl Slices for Exchanging<'_, '_> {
+    fn write(&mut self, slice: u64, slot: usize) {
+        let len = self.slices[slice as usize];
+        self.seat.compute(|costs| costs.operation);
+        self.seat.private(len, self.level);
+        self.seat.write(RingName::Up, slot, len);
+    }
+
+    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+        let (seat, len) = (self.seat, self.slices[slice as usize]);
+        seat.compute(|costs| costs.operation + costs.operand * seat.size() as u64);
+        (0..seat.size()).filter(|&from| from != seat.rank()).for_each(|from| seat.read(RingName::Up, from, slot, len));
+        // The own contribution was just read.
+        seat.private(len, Level::Own);
+        seat.private(len, self.level);
+        Ok(())
     }
 }
 

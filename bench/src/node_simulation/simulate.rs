@@ -127,7 +127,7 @@ impl Case<'_> {
         let choice = &call.choice;
         let (slots, taken) = match choice.regime {
             Regime::Line => (LINE_SLOTS, self.bytes.div_ceil(SLOT_PAYLOAD)),
-            Regime::Cells => {
+            Regime::Cells | Regime::Exchange => {
                 let slots = choice.up_slots.max(choice.down_slots);
                 (slots, self.bytes.div_ceil(choice.up_cell.max(choice.down_cell)))
             }

@@ -151,7 +151,8 @@ fn band(what: Collective, form: &Spanned<file::Band>) -> Piece<Band> {
     let means_nothing = |name: &str| (form.span(), format!("{name:?} means nothing for {regime}"));
     let mut band = Band::new(bytes(&row.from)?, regime);
     if let Some(up) = &row.up {
-        if regime != Regime::Cells || what == Collective::Broadcast {
+        let serves = matches!(regime, Regime::Cells | Regime::Exchange);
+        if !serves || what == Collective::Broadcast {
             return Err(means_nothing("up"));
         }
         (band.up_cells, band.up_cell) = cells(up)?;

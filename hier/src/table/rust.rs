@@ -51,6 +51,7 @@ fn constructor(what: Collective, band: &Band) -> String {
     };
     match band.regime() {
         Some(Regime::Cells) => format!("Band::cells({}, {up:?}, {down:?})", band.from),
+        Some(Regime::Exchange) => format!("Band::exchange({}, {up:?})", band.from),
         Some(Regime::Shares) => {
             format!("Band::shares({}, {}, {}, {})", band.from, band.leaders, band.share_cell, band.share_downs)
         }

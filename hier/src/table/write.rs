@@ -16,6 +16,7 @@ const HEAD: &str = "\
 # PHALANX_TABLE=FILE takes one for a job; it is taken unasked where it lies at $XDG_CONFIG_HOME/phalanx/table.toml.
 # The first rule that fits counts; what no rule speaks of is as in the built-in table. Sizes are bytes, K and M.
 #   line    stamp and payload in one cache line        cells   trees, pipelined; number x bytes of cells up and down
+#   exchange  everybody folds everybody's contribution, through cells
 #   shares  every leader folds a share of the vector, in slices of at most so many bytes
 ";
 
@@ -95,6 +96,9 @@ fn row(what: Collective, band: &Band) -> String {
             let down =
                 if what == Collective::Reduce { String::new() } else { cells("down", band.down_cells, band.down_cell) };
             format!("{{ from = {from}, take = \"cells\"{up}{down} }}")
+        }
+        Some(Regime::Exchange) => {
+            format!("{{ from = {from}, take = \"exchange\"{} }}", cells("up", band.up_cells, band.up_cell))
         }
         Some(Regime::Shares) => {
             let leaders = if band.leaders == 0 { "\"all\"".to_owned() } else { band.leaders.to_string() };

@@ -25,6 +25,8 @@ const CELLS: [(u32, u32); 4] = [(4, 8 << 10), (32, 32 << 10), (8, 64 << 10), (2,
 const SLICES: [u32; 2] = [16 << 10, 64 << 10];
 /// Lines for longer messages have never won.
 const LONGEST_LINES: usize = 4 << 10;
+/// Nor have exchanges of more bytes, those of all ranks together.
+const LONGEST_EXCHANGE: usize = 256 << 10;
 
 impl Candidate {
     /// A table that has it for all messages.
@@ -49,6 +51,7 @@ impl Candidate {
                 Collective::Reduce => format!("cells {}", cells(band.up_cells, band.up_cell)),
                 _ => format!("cells {} {}", cells(band.up_cells, band.up_cell), cells(band.down_cells, band.down_cell)),
             },
+            Some(Regime::Exchange) => format!("exchange {}", cells(band.up_cells, band.up_cell)),
             Some(Regime::Shares) => {
                 let leaders = if band.leaders == 0 { "all".to_owned() } else { band.leaders.to_string() };
                 format!("shares {leaders} {}", bare(u64::from(band.share_cell)))
@@ -81,6 +84,10 @@ pub(super) fn candidates(
     if Regime::Cells.serves(what) {
         let wanted = CELLS.iter().enumerate().filter(|&(at, &(_, cell))| at == 0 || bytes > cell as usize / 4);
         all.extend(wanted.map(|(_, &cells)| make(Band::cells(0, cells, cells))));
+    }
+    if Regime::Exchange.serves(what) && bytes * ranks <= LONGEST_EXCHANGE {
+        let wanted = CELLS.iter().enumerate().filter(|&(at, &(_, cell))| at == 0 || bytes > cell as usize / 4);
+        all.extend(wanted.map(|(_, &cells)| make(Band::exchange(0, cells))));
     }
     if Regime::Shares.serves(what) && bytes >= 512 {
         let slices =

@@ -12,15 +12,16 @@ use crate::shared_result::{ResultMemory, SharedResult};
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv`.
     ///
-    /// Collective: all ranks must give the same count, element type and operator. Short vectors are exchanged in lines and
-    /// combined by every rank in rank order; longer ones are reduced to rank 0 and released by trees of cells; long ones
+    /// Collective: all ranks must give the same count, element type and operator. Short vectors are exchanged in lines, by few
+    /// ranks longer ones in cells, and combined by every rank in rank order; others are reduced to rank 0 and released by trees of cells; long ones
     /// are divided among leaders, each of which folds its share in rank order. All ranks get the same bits.
     ///
     /// Buffers in shared memory ([`alloc`](Communicator::alloc)) are used where they lie, each by itself, whatever the others
     /// are: a contribution is combined there, a result is stored there.
     ///
     /// # Cost
-    /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines); (5p-2)n
+    /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines);
+    /// p(p+3)n (exchange through cells); (5p-2)n
     /// bytes with p leaders (shares), (5p-1)n over trees (cells); 2pn with p leaders when all buffers lie in shared memory.
     ///
     /// # Errors
@@ -82,6 +83,7 @@ impl Communicator {
             Regime::Line => engine.line_allreduce(&choice, reduction, tag),
             Regime::Cells => engine.cells_allreduce(&choice, reduction, tag),
             Regime::Shares => engine.shares_allreduce(&choice, reduction, tag),
+            Regime::Exchange => engine.exchange_allreduce(&choice, reduction, tag),
         })
     }
 

@@ -17,19 +17,27 @@ impl Communicator {
                 why: "it is no rank of this communicator",
             });
         }
-        let bytes = size_of_val(buffer);
-        self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.as_ptr().cast()]);
+        let (bytes, count) = (size_of_val(buffer), buffer.len());
+        self.broadcast_bytes(root, buffer.as_mut_ptr().cast(), bytes, (type_number::<T>(), count))
+    }
+
+    fn broadcast_bytes(&self, root: usize, buffer: *mut u8, bytes: usize, (kind, count): (u64, usize)) -> Result<()> {
+        if self.fits_a_slot(Collective::Broadcast, bytes) {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
+            return engine.slot_broadcast(root, buffer, bytes, tag);
+        }
+        self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.cast_const()]);
         let mut engine = self.enter()?;
-        let tag = engine.board.chained(tag_of(Collective::Broadcast, root, type_number::<T>(), 0, buffer.len()));
+        let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
         let choice = self.selection.choose(Collective::Broadcast, Vector::of_bytes(bytes))?;
         engine.board.begin(tag)?;
         if self.size() == 1 {
             return Ok(());
         }
-        let buffer = buffer.as_mut_ptr().cast::<u8>();
         match choice.regime {
             Regime::Line => engine.line_broadcast(&choice, root, buffer, bytes, tag),
-            Regime::Cells | Regime::Shares => engine.cells_broadcast(&choice, root, buffer, bytes, tag),
+            _ => engine.cells_broadcast(&choice, root, buffer, bytes, tag),
         }
     }
 }

@@ -29,6 +29,11 @@ impl Communicator {
             });
         }
         let count = bytes.checked_div(fold.element).unwrap_or(0);
+        if self.fits_a_slot(Collective::Reduce, bytes) && fold.vector(bytes).fits_lines() {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
+            return self.stopping_at_panic(|| engine.slot_reduce(root, Reduction { send, recv, bytes, fold }, tag));
+        }
         let choice = match self.selection.choose(Collective::Reduce, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
@@ -40,7 +45,7 @@ impl Communicator {
         let reduction = Reduction { send, recv, bytes, fold };
         self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_reduce(&choice, root, reduction, tag),
-            Regime::Cells => engine.cells_reduce(&choice, root, reduction, tag),
+            Regime::Cells | Regime::Exchange => engine.cells_reduce(&choice, root, reduction, tag),
             Regime::Shares => engine.shares_reduce(&choice, root, reduction, tag),
         })
     }

@@ -4,6 +4,7 @@
 //! loads of the other lines overlap. p(p-1) line transfers in all.
 
 use super::board::{Board, Stamp};
+use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
 
@@ -58,7 +59,7 @@ pub fn exchange_then<B: Board>(
     let slot = ring.claim(board, first)?;
     let stamp = Stamp::new(first, tag);
     write(slot);
-    ring.publish_in(board, slot, first, stamp, Readers::All);
+    ring.publish_in(board, slot, first, stamp, &Readers::All);
     meanwhile();
     expect_all(board, ring, slot, stamp, read)?;
     complete();
@@ -108,7 +109,7 @@ pub fn exchange_pieces<B: Board>(
         let position = first + piece as u64;
         let slot = ring.claim(board, position)?;
         pieces.write(piece, slot);
-        ring.publish(board, position, tag, Readers::All);
+        ring.publish(board, position, tag, &Readers::All);
     }
     for piece in 0..count {
         let position = first + piece as u64;
@@ -119,4 +120,109 @@ pub fn exchange_pieces<B: Board>(
     ring.prove(first - 1);
     ring.finish(board, first + count as u64 - 1);
     Ok(())
+}
+
+/// What is done with the payload of [`exchange_slices`] while the protocol holds the slots.
+pub trait Slices {
+    /// Where the own contribution lies: in cells, or whole in a buffer that is lent.
+    fn location(&self) -> Location {
+        Location::CELL
+    }
+
+    /// Whether `rank` lent its contribution whole, so that it is not waited for again.
+    fn has(&self, _rank: usize) -> bool {
+        false
+    }
+
+    /// Notes where the contribution of `rank` lies.
+    fn note(&mut self, _rank: usize, _location: Location) {}
+
+    /// Fills the own slot of a slice.
+    fn write(&mut self, slice: u64, slot: usize);
+
+    /// Combines everybody's part of a slice; those in cells lie in slot `slot` of their ranks.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn combine(&mut self, slice: u64, slot: usize) -> Result<()>;
+
+    /// Whether all ranks lent their contributions and said where they want the result, so that each may combine a share for all.
+    /// Asked once everybody's first slice was noted; all ranks have noted the same.
+    fn divides(&self) -> bool {
+        false
+    }
+
+    /// Combines everybody's part of the own share, to where all ranks want the result.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn combine_share(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The least number of slots for [`exchange_slices`].
+pub const LEAST_SLICE_SLOTS: usize = 2;
+
+/// [`exchange`] of a message of any number of slices, a slot each. Everybody publishes a slice before it reads those of the
+/// slice before. Takes `slices + 1` positions.
+///
+/// Where all ranks lend what they contribute and want the result in memory that all share, each combines a share of the vector for
+/// all, and says so at the last position; otherwise nobody publishes there.
+///
+/// A rank publishes its slice `s` when it has read all of slice `s - 2`: who acquires that stamp knows it. So with four slots no
+/// `done` word is waited for, but those of earlier calls, and of ranks that lent their contribution and publish no more.
+///
+/// # Errors
+/// When a rank has failed or made another call, or payload cannot be reached.
+pub fn exchange_slices<B: Board>(
+    board: &B,
+    ring: &mut Ring,
+    slices: u64,
+    tag: u32,
+    work: &mut impl Slices,
+) -> Result<()> {
+    debug_assert!(ring.slots() >= LEAST_SLICE_SLOTS);
+    let first = ring.take(slices + 1);
+    let (last, stored) = (first + slices - 1, first + slices);
+    let me = board.rank();
+    let location = work.location();
+    for turn in 0..=slices {
+        if turn < slices && !(location.whole && turn > 0) {
+            let position = first + turn;
+            let slot = ring.claim(board, position)?;
+            if !location.is_lent() {
+                work.write(turn, slot);
+            }
+            let until = if location.whole { last } else { position };
+            ring.publish_at(board, position, until, tag, &Readers::All, location);
+        }
+        if let Some(slice) = turn.checked_sub(1) {
+            let position = first + slice;
+            for rank in (0..board.size()).filter(|&rank| rank != me) {
+                if !work.has(rank) {
+                    let (_, location) = ring.expect_at(board, rank, position, tag)?;
+                    work.note(rank, location);
+                    ring.know(rank, if slice == 0 { position - 1 } else { position - 2 });
+                }
+            }
+            if slice == 0 && work.divides() {
+                work.combine_share()?;
+                // Before the claim, which may wait for the others' word: the slot may be that of the first slice.
+                ring.finish(board, last);
+                ring.claim(board, stored)?;
+                ring.publish(board, stored, tag, &Readers::All);
+                for rank in (0..board.size()).filter(|&rank| rank != me) {
+                    ring.expect(board, rank, stored, tag)?;
+                    ring.know(rank, last);
+                }
+                ring.finish(board, stored);
+                return Ok(());
+            }
+            work.combine(slice, ring.slot(position))?;
+            ring.finish(board, position);
+        }
+    }
+    ring.finish(board, stored);
+    if location.is_lent() { ring.settle(board, first) } else { Ok(()) }
 }

@@ -26,7 +26,7 @@ use super::location::Location;
 use crate::error::Result;
 
 /// Who reads a slot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readers {
     /// Every other rank.
     All,
@@ -34,6 +34,19 @@ pub enum Readers {
     One(usize),
     /// These ranks.
     These(Arc<[usize]>),
+}
+
+impl Readers {
+    /// Whether they are the same, as far as can be told at a glance.
+    #[inline]
+    fn are(&self, others: &Readers) -> bool {
+        match (self, others) {
+            (Readers::All, Readers::All) => true,
+            (Readers::One(one), Readers::One(other)) => one == other,
+            (Readers::These(these), Readers::These(those)) => Arc::ptr_eq(these, those),
+            _ => false,
+        }
+    }
 }
 
 /// The last use of an own slot.
@@ -123,7 +136,7 @@ impl Ring {
 
     /// Publishes the own slot of `position`, which was claimed and filled, to `readers`.
     #[inline(always)]
-    pub fn publish<B: Board>(&mut self, board: &B, position: u64, tag: u32, readers: Readers) {
+    pub fn publish<B: Board>(&mut self, board: &B, position: u64, tag: u32, readers: &Readers) {
         self.publish_at(board, position, position, tag, readers, Location::CELL);
     }
 
@@ -135,7 +148,7 @@ impl Ring {
         position: u64,
         until: u64,
         tag: u32,
-        readers: Readers,
+        readers: &Readers,
         location: Location,
     ) {
         let slot = self.slot(position);
@@ -147,15 +160,16 @@ impl Ring {
 
     /// [`publish`](Ring::publish), where slot and stamp are known already, and read for all positions up to `until`.
     #[inline(always)]
-    pub(super) fn publish_in<B: Board>(&mut self, board: &B, slot: usize, until: u64, stamp: Stamp, readers: Readers) {
+    pub(super) fn publish_in<B: Board>(&mut self, board: &B, slot: usize, until: u64, stamp: Stamp, readers: &Readers) {
         let word = board.stamp(self.name, board.rank(), slot);
         board.publish(word, stamp.0, self.name.publish_edge());
         // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
         last.position = until;
-        // Nothing to write, and nothing to drop, where readers stay all.
-        if !matches!((&last.readers, &readers), (Readers::All, Readers::All)) {
-            last.readers = readers;
+        // Where they stay the same no count of an `Arc` is touched: that would be an atomic operation, which waits until the
+        // stamp has left the store buffer.
+        if !last.readers.are(readers) {
+            last.readers = readers.clone();
         }
     }
 
@@ -239,31 +253,34 @@ impl Ring {
         Ok(())
     }
 
-    #[cold]
+    #[inline(never)]
     fn wait_for_readers<B: Board>(&mut self, board: &B, slot: usize) -> Result<()> {
-        let Use { position, readers } = self.uses[slot].clone();
+        let Self { name, uses, known, proven, .. } = self;
+        let Use { position, readers } = &uses[slot];
+        let mut wait = |reader: usize| {
+            if known[reader] < *position {
+                let word = board.done(*name, reader);
+                known[reader] = board.wait(reader, word, Until::Reached(*position), name.reuse_edge())?;
+            }
+            Ok(known[reader])
+        };
         match readers {
             Readers::All => {
+                let mut all = u64::MAX;
                 for reader in (0..board.size()).filter(|&rank| rank != board.rank()) {
-                    self.wait_for_reader(board, reader, position)?;
+                    all = all.min(wait(reader)?);
                 }
-                self.prove(position);
+                // Nobody else: then nobody reads.
+                *proven = (*proven).max(if all == u64::MAX { *position } else { all });
             }
-            Readers::One(reader) => self.wait_for_reader(board, reader, position)?,
+            Readers::One(reader) => {
+                wait(*reader)?;
+            }
             Readers::These(readers) => {
                 for &reader in readers.iter() {
-                    self.wait_for_reader(board, reader, position)?;
+                    wait(reader)?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn wait_for_reader<B: Board>(&mut self, board: &B, reader: usize, position: u64) -> Result<()> {
-        if self.known[reader] < position {
-            let word = board.done(self.name, reader);
-            self.known[reader] = board.wait(reader, word, Until::Reached(position), self.name.reuse_edge())?;
         }
         Ok(())
     }

@@ -150,7 +150,7 @@ pub fn run<B: Board>(
                     work.contribute(turn, leader, slot);
                 }
                 let until = if contribution.whole { last_up } else { position };
-                up.publish_at(board, position, until, tag, Readers::One(leaders[leader]), contribution);
+                up.publish_at(board, position, until, tag, &Readers::One(leaders[leader]), contribution);
             }
         }
         if let (Some(round), Some(own)) = (within(turn, ROUNDS_AHEAD, rounds), own) {
@@ -178,7 +178,7 @@ pub fn run<B: Board>(
             work.fold(round, own, up.slot(position), slot.filter(|_| !all_served && !result.is_lent()))?;
             if let Some(readers) = readers {
                 let position = first_down + round;
-                down.publish_at(board, position, position, tag, readers, result);
+                down.publish_at(board, position, position, tag, &readers, result);
                 lends_result |= result.is_lent();
             }
             up.finish(board, base + count as u64 - 1);
@@ -261,7 +261,7 @@ pub fn spread<B: Board>(
                 parts.give(round, own, slot);
             }
             let until = if location.whole { last } else { position };
-            down.publish_at(board, position, until, tag, Readers::All, location);
+            down.publish_at(board, position, until, tag, &Readers::All, location);
         }
         for leader in (0..leaders.len()).map(|i| (start + i) % leaders.len()).filter(|&leader| leaders[leader] != me) {
             if !parts.has(leader) {

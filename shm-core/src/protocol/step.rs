@@ -148,7 +148,7 @@ pub fn gather_slice<B: Board>(
     if let (true, Some(parent)) = (location.whole, links.parent()) {
         if slice == 0 {
             ring.claim(board, position)?;
-            ring.publish_at(board, position, span.last(), tag, Readers::One(parent), location);
+            ring.publish_at(board, position, span.last(), tag, &Readers::One(parent), location);
         }
     } else {
         let own = match links.parent() {
@@ -163,7 +163,7 @@ pub fn gather_slice<B: Board>(
         }
         work.fold(slice, own)?;
         if let Some(parent) = links.parent() {
-            ring.publish(board, position, tag, Readers::One(parent));
+            ring.publish(board, position, tag, &Readers::One(parent));
         }
     }
     ring.finish(board, position);

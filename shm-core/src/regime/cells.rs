@@ -19,23 +19,23 @@ use crate::select::{Choice, Collective};
 
 /// How a message is cut: whole elements, as many as fit a cell. An empty message is one empty slice.
 #[derive(Clone, Copy)]
-struct Slices {
+pub(super) struct Slices {
     bytes: usize,
     slice: usize,
 }
 
 impl Slices {
-    fn new(bytes: usize, cell: usize, element: usize) -> Self {
+    pub fn new(bytes: usize, cell: usize, element: usize) -> Self {
         let element = element.max(1);
         Self { bytes, slice: (cell / element).max(1) * element }
     }
 
-    fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.bytes.div_ceil(self.slice).max(1) as u64
     }
 
     /// Offset and length.
-    fn range(&self, slice: u64) -> (usize, usize) {
+    pub fn range(&self, slice: u64) -> (usize, usize) {
         let at = slice as usize * self.slice;
         (at, self.slice.min(self.bytes - at))
     }
@@ -52,10 +52,18 @@ impl Engine {
         tag: u32,
     ) -> Result<()> {
         self.cut_cells(choice)?;
-        let links = self.cells_links(choice, Step::Release, bytes, root);
+        let place = match self.board.rank() == root || !self.is_flat(choice, Step::Release, bytes, root) {
+            true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
+            // A leaf lends nothing.
+            false => Place::Cell,
+        };
+        if bytes <= choice.down_cell && place == Place::Cell && self.is_flat(choice, Step::Release, bytes, root) {
+            return self.cell_broadcast(choice, root, buffer, bytes, tag);
+        }
         let slices = Slices::new(bytes, choice.down_cell, 1);
-        let Self { board, up, down, down_pace, thresholds, .. } = self;
-        let place = thresholds.place(board, Collective::Broadcast, buffer, bytes);
+        let Self { board, up, down, down_pace, trees, .. } = self;
+        let links = trees.find(board, choice, Step::Release, bytes, root);
+        let links = trees.at(links);
         // What the root has is there at once; who passes it on has it slice by slice.
         let location = match links.is_root() {
             true => Location::whole_at(place, bytes),
@@ -63,18 +71,27 @@ impl Engine {
         };
         let lending = Lending::begin(board, (up, 0), (down, slices.count()));
         let ring = (down.next_position(), down_pace);
-        let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, &links, location);
+        let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
         let span = Span::take(down, slices.count());
-        lending.end(step::release_all(board, down, &links, span, tag, &mut passing))
+        lending.end(step::release_all(board, down, links, span, tag, &mut passing))
     }
 
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_cells(choice)?;
-        let links = self.cells_links(choice, Step::Gather, reduction.bytes, root);
+        let Reduction { send, bytes, .. } = reduction;
+        // The root lends nothing.
+        let place = match self.board.rank() == root {
+            true => Place::Cell,
+            false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
+        };
+        if bytes <= choice.up_cell && place == Place::Cell && self.is_flat(choice, Step::Gather, bytes, root) {
+            return self.cell_reduce(choice, root, reduction, tag);
+        }
         let slices = Slices::new(reduction.bytes, choice.up_cell, reduction.fold.element);
-        let Self { board, up, down, operands, sources, up_pace, thresholds, .. } = self;
-        let place = thresholds.place(board, Collective::Reduce, reduction.send, reduction.bytes);
+        let Self { board, up, down, operands, sources, up_pace, trees, .. } = self;
+        let links = trees.find(board, choice, Step::Gather, reduction.bytes, root);
+        let links = trees.at(links);
         let lending = Lending::begin(board, (up, slices.count()), (down, 0));
         let span = Span::take(up, slices.count());
         let ring = (span.first(), up.slots() as u64);
@@ -84,20 +101,21 @@ impl Engine {
             ring,
             reduction,
             slices,
-            (&links, place),
+            (links, place),
             (operands, sources, up_pace),
         );
-        lending.end(step::gather_all(board, up, &links, span, tag, &mut combining))
+        lending.end(step::gather_all(board, up, links, span, tag, &mut combining))
     }
 
     /// A reduction to rank 0 and a broadcast from there, in one pipeline.
     pub fn cells_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_cells(choice)?;
-        let gather = self.cells_links(choice, Step::Gather, reduction.bytes, 0);
-        let release = self.cells_links(choice, Step::Release, reduction.bytes, 0);
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Slices::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
-        let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, .. } = self;
+        let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, trees, .. } = self;
+        let gather = trees.find(board, choice, Step::Gather, reduction.bytes, 0);
+        let release = trees.find(board, choice, Step::Release, reduction.bytes, 0);
+        let (gather, release) = (trees.at(gather), trees.at(release));
         let place = |buffer| thresholds.place(board, Collective::Allreduce, buffer, reduction.bytes);
         let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv), reduction.bytes));
         let ring = (up.next_position(), up.slots() as u64);
@@ -107,25 +125,20 @@ impl Engine {
             ring,
             reduction,
             slices,
-            (&gather, sent),
+            (gather, sent),
             (operands, sources, up_pace),
         );
         let down_ring = (down.next_position(), down_pace);
-        let mut passing = Passing::new(board, choice.down_cell, down_ring, reduction.recv, slices, &release, received);
+        let mut passing = Passing::new(board, choice.down_cell, down_ring, reduction.recv, slices, release, received);
         let lending = Lending::begin(board, (up, slices.count()), (down, slices.count()));
         lending.end(step::gather_release(
             board,
-            (up, &gather),
-            (down, &release),
+            (up, gather),
+            (down, release),
             slices.count(),
             tag,
             (&mut combining, &mut passing),
         ))
-    }
-
-    fn cells_links(&mut self, choice: &Choice, step: Step, bytes: usize, root: usize) -> Links {
-        let bytes = if choice.flat { None } else { Some(bytes) };
-        self.trees.links(step, bytes, root, self.board.rank(), self.board.size())
     }
 }
 

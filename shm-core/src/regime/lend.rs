@@ -330,11 +330,12 @@ mod tests {
 
     #[test]
     fn buffers_may_lie_anywhere() {
-        for regime in ["cells", "shares"] {
+        for regime in ["cells", "shares", "exchange"] {
             for reach in ["1", "never"] {
                 for size in 1..=4 {
                     let cells = "all:cell=1K,share_cell=1K";
-                    threads(size, &format!("{cells};all:{regime};all:reach_least={reach}"), |comm| {
+                    let forced = if regime == "exchange" { "allreduce:exchange" } else { &format!("all:{regime}") };
+                    threads(size, &format!("{cells};{forced};all:reach_least={reach}"), |comm| {
                         for count in [0, 1, 9, 500, 5000] {
                             // All, none, and one of each kind, on other ranks.
                             for kind in 0..4 + size {

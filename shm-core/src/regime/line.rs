@@ -10,9 +10,10 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::payload::{load_line, store_line};
 use crate::plan::Step;
-use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange, exchange_pieces, exchange_then};
+use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::step;
+use crate::protocol::{Board, Location};
 use crate::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD};
 use crate::select::Choice;
 
@@ -44,12 +45,48 @@ impl Engine {
             return exchange(&self.board, &mut self.lines, tag, |_| (), |_, _| ());
         }
         self.board.begin(tag)?;
-        let (rank, size) = (self.board.rank(), self.board.size());
-        let gather = self.trees.links(Step::Gather, Some(0), 0, rank, size);
-        let release = self.trees.links(Step::Release, Some(0), 0, rank, size);
-        let position = self.lines.take(2);
-        step::gather(&self.board, &mut self.lines, &gather, position, tag, |_| ())?;
-        step::release(&self.board, &mut self.lines, &release, position + 1, tag, |_| ())
+        let Self { board, lines, trees, .. } = self;
+        let gather = trees.find(board, choice, Step::Gather, 0, 0);
+        let release = trees.find(board, choice, Step::Release, 0, 0);
+        let position = lines.take(2);
+        step::gather(board, lines, trees.at(gather), position, tag, |_| ())?;
+        step::release(board, lines, trees.at(release), position + 1, tag, |_| ())
+    }
+
+    /// A broadcast of what fits one slot, flat: the root publishes and goes on, the others copy out.
+    #[inline]
+    pub fn slot_broadcast(&mut self, root: usize, buffer: *mut u8, bytes: usize, tag: u32) -> Result<()> {
+        self.board.may_begin()?;
+        let Self { board, lines, .. } = self;
+        let board = &*board;
+        hand_out(
+            board,
+            lines,
+            root,
+            tag,
+            // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
+            |slot| unsafe { store_line(board.line(root, slot), buffer, bytes) },
+            || {
+                board.note(tag);
+                add(&board.tally.loaded, bytes);
+                add(&board.tally.stored, bytes);
+            },
+            |slot, _| {
+                // SAFETY: the same.
+                unsafe { load_line(board.line(root, slot), buffer, bytes) };
+                Ok(())
+            },
+        )
+    }
+
+    /// A reduction of what fits one slot, flat: the others publish and go on, the root combines them in rank order, in one pass
+    /// out of their slots.
+    #[inline]
+    pub fn slot_reduce(&mut self, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.board.may_begin()?;
+        let Self { board, lines, places, .. } = self;
+        places[board.rank()] = reduction.send;
+        collect(board, lines, root, tag, &mut Collected { board, operands: places, reduction, root, tag })
     }
 
     /// A broadcast: the root publishes, its children read (and pass on).
@@ -61,11 +98,11 @@ impl Engine {
         bytes: usize,
         tag: u32,
     ) -> Result<()> {
-        let links = self.line_links(choice, Step::Release, bytes, root);
+        let Self { board, lines, trees, .. } = self;
+        let links = trees.find(board, choice, Step::Release, bytes, root);
         for (at, len) in pieces(bytes, 1) {
-            let position = self.lines.take(1);
-            let Self { board, lines, .. } = self;
-            step::release(board, lines, &links, position, tag, |passage| {
+            let position = lines.take(1);
+            step::release(board, lines, trees.at(links), position, tag, |passage| {
                 if let Some(from) = passage.from {
                     // SAFETY: `at + len <= bytes` bytes of the caller's buffer, and `len` bytes fit a slot.
                     unsafe { load_line(board.line(from, passage.slot), buffer.wrapping_add(at), len) };
@@ -85,14 +122,15 @@ impl Engine {
 
     /// A reduction to the root: children publish, parents combine in rank order.
     pub fn line_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        let links = self.line_links(choice, Step::Gather, reduction.bytes, root);
         let fold = reduction.fold;
+        let Self { board, lines, scratch, line_operands: operands, trees, .. } = self;
+        let links = trees.find(board, choice, Step::Gather, reduction.bytes, root);
+        let links = trees.at(links);
         for (at, len) in pieces(reduction.bytes, fold.element) {
-            let position = self.lines.take(1);
-            let Self { board, lines, scratch, line_operands: operands, .. } = self;
+            let position = lines.take(1);
             let rank = board.rank();
             let slot = lines.slot(position);
-            step::gather(board, lines, &links, position, tag, |own| {
+            step::gather(board, lines, links, position, tag, |own| {
                 let send = reduction.send.wrapping_add(at);
                 if let (Some(own), true) = (own, links.children().is_empty()) {
                     // SAFETY: `at + len <= bytes` bytes of the caller's buffer; `len` bytes fit a slot.
@@ -187,10 +225,47 @@ impl Engine {
         let Self { board, lines, places, .. } = self;
         exchange_pieces(board, lines, tag, count, &mut Group { board, operands: places, reduction, at, stride })
     }
+}
 
-    fn line_links(&mut self, choice: &Choice, step: Step, bytes: usize, root: usize) -> crate::links::Links {
-        let bytes = if choice.flat { None } else { Some(bytes) };
-        self.trees.links(step, bytes, root, self.board.rank(), self.board.size())
+/// The payload of a reduction that fits a slot.
+struct Collected<'a> {
+    board: &'a SharedBoard,
+    /// Where each rank's contribution lies.
+    operands: &'a mut [*const u8],
+    reduction: Reduction<'a>,
+    root: usize,
+    tag: u32,
+}
+
+impl Contributions for Collected<'_> {
+    #[inline]
+    fn write(&mut self, slot: usize) {
+        let line = self.board.line(self.board.rank(), slot);
+        // SAFETY: so many bytes of the caller's buffer, which fit a slot.
+        unsafe { store_line(line, self.reduction.send, self.reduction.bytes) };
+    }
+
+    #[inline]
+    fn meanwhile(&mut self) {
+        self.board.note(self.tag);
+        let loads = if self.board.rank() == self.root { self.operands.len() } else { 1 };
+        add(&self.board.tally.loaded, loads * self.reduction.bytes);
+        add(&self.board.tally.stored, self.reduction.bytes);
+    }
+
+    #[inline]
+    fn read(&mut self, rank: usize, slot: usize, _: Location) -> Result<()> {
+        self.operands[rank] = self.board.line_payload(rank, slot);
+        Ok(())
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<()> {
+        let Reduction { recv, bytes, fold, .. } = self.reduction;
+        // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so its
+        // elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
+        unsafe { fold.apply(recv, self.operands, bytes) };
+        Ok(())
     }
 }
 

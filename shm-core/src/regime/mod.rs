@@ -3,18 +3,21 @@
 //! | file | regime | for |
 //! |---|---|---|
 //! | `line` | 1: stamp and payload in one cache line | barriers, short messages |
+//! | `exchange` | 1 through cells: everybody folds everybody's contribution | medium allreduces of few ranks |
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
-//! others can reach those (`lend`). `fold` folds into cells.
+//! others can reach those (`lend`). `fold` folds into cells; `one` is the short way of cells for messages of one slice.
 
 mod cells;
+mod exchange;
 mod fold;
 mod lend;
 #[cfg(test)]
 mod lengths;
 mod line;
+mod one;
 pub(crate) mod shares;
 
 use std::sync::Arc;
@@ -161,19 +164,31 @@ impl Trees {
         self.cache.clear();
     }
 
-    /// The place of `rank` in the tree for a message of `bytes` bytes, or in the flat one.
-    fn links(&mut self, step: Step, bytes: Option<usize>, root: usize, rank: usize, size: usize) -> Links {
-        let class = bytes.map_or(FLAT, |bytes| self.plan.class(step, bytes).min(MOST_CLASSES - 1));
+    /// Finds the place of this rank in the tree that `choice` means for a message of `bytes` bytes; [`at`](Trees::at) shows it.
+    #[inline]
+    fn find(&mut self, board: &SharedBoard, choice: &Choice, step: Step, bytes: usize, root: usize) -> usize {
+        let class = if choice.flat { FLAT } else { self.plan.class(step, bytes).min(MOST_CLASSES - 1) };
+        let size = board.size();
         let index = ((step as usize) * (MOST_CLASSES + 1) + class) * size + root;
-        if self.cache.is_empty() {
-            self.cache.resize(2 * (MOST_CLASSES + 1) * size, None);
+        if self.cache.get(index).is_none_or(Option::is_none) {
+            self.fill(board, step, class, root, index);
         }
-        let plan = &self.plan;
-        self.cache[index]
-            .get_or_insert_with(|| match class {
-                FLAT => Links::flat(rank, size, root),
-                class => plan.links(step, class, root, rank, size),
-            })
-            .clone()
+        index
+    }
+
+    #[cold]
+    fn fill(&mut self, board: &SharedBoard, step: Step, class: usize, root: usize, index: usize) {
+        let (rank, size) = (board.rank(), board.size());
+        self.cache.resize(2 * (MOST_CLASSES + 1) * size, None);
+        self.cache[index] = Some(match class {
+            FLAT => Links::flat(rank, size, root),
+            class => self.plan.links(step, class, root, rank, size),
+        });
+    }
+
+    /// A place that was found.
+    #[inline]
+    fn at(&self, index: usize) -> &Links {
+        self.cache[index].as_ref().expect("it was found")
     }
 }

@@ -64,12 +64,14 @@ pub enum Regime {
     Cells,
     /// 3: the data-partitioned reduction with several leaders.
     Shares,
+    /// 1 through cells: everybody publishes its contribution in cells and folds everybody's.
+    Exchange,
     // 4, direct, is no choice of its own: the payload of cells and shares may stay where it lies.
 }
 
 impl Regime {
     /// All of them.
-    pub const ALL: [Regime; 3] = [Regime::Line, Regime::Cells, Regime::Shares];
+    pub const ALL: [Regime; 4] = [Regime::Line, Regime::Cells, Regime::Shares, Regime::Exchange];
 
     /// Its name, in small letters.
     #[must_use]
@@ -78,6 +80,7 @@ impl Regime {
             Regime::Line => "line",
             Regime::Cells => "cells",
             Regime::Shares => "shares",
+            Regime::Exchange => "exchange",
         }
     }
 
@@ -98,8 +101,9 @@ impl Regime {
     pub const fn serves(self, what: Collective) -> bool {
         match what {
             Collective::Barrier => matches!(self, Regime::Line),
-            Collective::Broadcast => !matches!(self, Regime::Shares),
-            Collective::Reduce | Collective::Allreduce => true,
+            Collective::Broadcast => matches!(self, Regime::Line | Regime::Cells),
+            Collective::Reduce => !matches!(self, Regime::Exchange),
+            Collective::Allreduce => true,
         }
     }
 }
@@ -173,6 +177,7 @@ impl Choice {
                     text.push_str(&format!(" down {}x{}", self.down_slots, size(self.down_cell)));
                 }
             }
+            Regime::Exchange => text.push_str(&format!(" {}x{}", self.up_slots, size(self.up_cell))),
             Regime::Shares => {
                 text.push_str(&format!(" leaders={} slices<={}", self.leaders, size(self.up_cell)));
             }

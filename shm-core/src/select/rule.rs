@@ -67,6 +67,13 @@ impl Band {
         Self { up_cell, up_cells, down_cell, down_cells, ..Self::new(from, Regime::Cells) }
     }
 
+    /// An exchange through cells: their number and bytes.
+    #[must_use]
+    pub const fn exchange(from: u64, cells: (u32, u32)) -> Self {
+        let (up_cells, up_cell) = cells;
+        Self { up_cell, up_cells, ..Self::new(from, Regime::Exchange) }
+    }
+
     /// Shares: leaders (0 for all ranks), the most bytes of a slice, down cells of a leader.
     #[must_use]
     pub const fn shares(from: u64, leaders: u32, slice: u32, downs: u32) -> Self {

@@ -140,13 +140,14 @@ impl Selection {
                 let flat = self.lines_are_flat(vector.commutative);
                 Ok(Choice { regime, flat, leaders: 1, up_cell: 0, up_slots: 0, down_cell: 0, down_slots: 0 })
             }
-            Regime::Cells => {
+            Regime::Cells | Regime::Exchange => {
                 let fit = |cell: u32, cells: u32, area| fit(cell as usize, cells as usize, element, area);
                 let (up_cell, up_slots) = fit(band.up_cell, band.up_cells, self.up_area)?;
                 let (down_cell, down_slots) = fit(band.down_cell, band.down_cells, self.down_area)?;
                 let down_slots = down_slots.min(MOST_DOWN_SLOTS);
-                // A broadcast combines nothing.
-                let flat = !vector.commutative || (self.strict && what != Collective::Broadcast);
+                // A broadcast combines nothing; an exchange has no tree.
+                let flat =
+                    regime == Regime::Exchange || !vector.commutative || (self.strict && what != Collective::Broadcast);
                 Ok(Choice { regime, flat, leaders: 1, up_cell, up_slots, down_cell, down_slots })
             }
             Regime::Shares => self.shares(band, band.leaders as usize, vector),
@@ -280,10 +281,10 @@ mod tests {
 
         /// In the strict mode nothing is combined in a tree, whatever the rules say.
         #[test]
-        fn the_strict_mode_has_no_deep_trees(size in 1usize..=256, bytes in 0usize..1 << 22, forced in 0u32..4) {
+        fn the_strict_mode_has_no_deep_trees(size in 1usize..=256, bytes in 0usize..1 << 22, forced in 0u32..5) {
             let mut table = Tuning::default();
             table.strict = 1;
-            table.forced = [0, 0, forced, forced];
+            table.forced = [0, 0, forced % 4, forced];
             let selection = table.select(size, 1);
             for what in [Collective::Reduce, Collective::Allreduce] {
                 let choice = selection.choose(what, vector(bytes)).unwrap();

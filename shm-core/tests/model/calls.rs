@@ -3,10 +3,11 @@
 
 use std::cell::RefCell;
 
-use shm_core::Links;
-use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
+use shm_core::protocol::exchange::{Pieces, Slices, exchange_pieces, exchange_slices, exchange_then};
+use shm_core::protocol::flat::{Contributions, collect, hand_out};
 use shm_core::protocol::step::{self, InCells, Passage, gather_release};
-use shm_core::protocol::{Board, RingName};
+use shm_core::protocol::{Board, Location, RingName};
+use shm_core::{Links, Result};
 
 use super::rank::Rank;
 use super::tree::Tree;
@@ -45,6 +46,33 @@ impl Rank {
         let mut words = Words { board, first: line.next_position(), completed: 0 };
         exchange_pieces(board, line, TAG, pieces, &mut words).unwrap();
         assert_eq!(words.completed, pieces);
+    }
+
+    /// Everybody tells everybody a word a slice, through cells; each sums them up.
+    pub fn exchange_slices(&mut self, slices: u64) {
+        let Self { board, up, .. } = self;
+        let mut sums = Sums { board, first: up.next_position(), combined: 0 };
+        exchange_slices(board, up, slices, TAG, &mut sums).unwrap();
+        assert_eq!(sums.combined, slices);
+    }
+
+    /// The root tells everybody a word, with no tree.
+    pub fn hand_out(&mut self, name: RingName, root: usize) {
+        let (board, ring) = self.ring(name);
+        let word = word_of(root, ring.next_position());
+        let read = |slot, location| {
+            assert_eq!(location, Location::CELL);
+            expect_value(board.read(name, root, slot), word);
+            Ok(())
+        };
+        hand_out(board, ring, root, TAG, |slot| board.fill(name, slot, word), || (), read).unwrap();
+    }
+
+    /// Everybody tells the root a word, with no tree.
+    pub fn collect(&mut self, name: RingName, root: usize) {
+        let (board, ring) = self.ring(name);
+        let mut told = Told { board, name, position: ring.next_position(), noted: Vec::new() };
+        collect(board, ring, root, TAG, &mut told).unwrap();
     }
 
     /// The root of the tree tells everybody a word.
@@ -113,6 +141,58 @@ impl Pieces for Words<'_> {
     fn complete(&mut self, piece: usize) {
         assert_eq!(piece, self.completed);
         self.completed += 1;
+    }
+}
+
+/// The words of an exchange through cells, one a slice.
+struct Sums<'a> {
+    board: &'a ModelBoard,
+    first: u64,
+    combined: u64,
+}
+
+impl Slices for Sums<'_> {
+    fn write(&mut self, slice: u64, slot: usize) {
+        self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.first + slice));
+    }
+
+    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+        assert_eq!(slice, self.combined);
+        self.combined += 1;
+        for rank in (0..self.board.size()).filter(|&rank| rank != self.board.rank()) {
+            expect_value(self.board.read(RingName::Up, rank, slot), word_of(rank, self.first + slice));
+        }
+        Ok(())
+    }
+}
+
+/// The words that a root is told, read in place when all have come.
+struct Told<'a> {
+    board: &'a ModelBoard,
+    name: RingName,
+    position: u64,
+    noted: Vec<(usize, usize)>,
+}
+
+impl Contributions for Told<'_> {
+    fn write(&mut self, slot: usize) {
+        self.board.fill(self.name, slot, word_of(self.board.rank(), self.position));
+    }
+
+    fn meanwhile(&mut self) {}
+
+    fn read(&mut self, rank: usize, slot: usize, location: Location) -> Result<()> {
+        assert_eq!(location, Location::CELL);
+        self.noted.push((rank, slot));
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<()> {
+        assert_eq!(self.noted.len(), self.board.size() - 1);
+        for &(rank, slot) in &self.noted {
+            expect_value(self.board.read(self.name, rank, slot), word_of(rank, self.position));
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Calls in which ranks lend their buffers: read, and written, where they lie, and written again as soon as the call has ended.
 
+use shm_core::protocol::exchange::{self, exchange_slices};
 use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span, gather_release};
 use shm_core::protocol::{Board, Location, Place, RingName};
@@ -82,6 +83,25 @@ impl Rank {
         board.rewrite(std::iter::empty());
     }
 
+    /// Everybody tells everybody a word a slice; these ranks lend theirs.
+    pub fn lend_exchange(&mut self, slices: u64, lends: Lends) {
+        let Self { board, up, .. } = self;
+        let (me, first) = (board.rank(), up.next_position());
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
+        let wanted = lends.receive.contains(&me).then_some(1);
+        let location = whole(lends.send.contains(&me), slices).wanting(wanted, slices as usize);
+        let told = vec![Location::CELL; board.size()];
+        let mut work = Exchanged { board, first, slices, location, told };
+        let divides = lends.receive.len() == board.size();
+        agreed(exchange_slices(board, up, slices, TAG, &mut work));
+        if divides {
+            for (at, unit) in (0..slices).zip(board.buffer(me, RECEIVE)) {
+                expect_value(unit.read(), sum_of_all(board, first + at));
+            }
+        }
+        board.rewrite(std::iter::empty());
+    }
+
     /// The words of all ranks are summed up on their way to the root; the leaves among these ranks lend theirs.
     pub fn lend_gather(&mut self, tree: Tree, slices: u64, lends: &[usize]) {
         agreed(self.try_lend_gather(tree, slices, lends));
@@ -152,6 +172,62 @@ impl Rank {
         let steps = (&mut rising, &mut falling);
         agreed(gather_release(board, (up, &up_links), (down, &down_links), slices, TAG, steps));
         board.rewrite(std::iter::empty());
+    }
+}
+
+/// The words of one exchange.
+struct Exchanged<'a> {
+    board: &'a ModelBoard,
+    first: u64,
+    slices: u64,
+    location: Location,
+    /// What each rank said.
+    told: Vec<Location>,
+}
+
+impl exchange::Slices for Exchanged<'_> {
+    fn divides(&self) -> bool {
+        let others = (0..self.told.len()).filter(|&rank| rank != self.board.rank());
+        self.location.result.is_some() && others.map(|rank| self.told[rank]).all(|told| told.result.is_some())
+    }
+
+    /// A unit in so many as there are ranks is the own share.
+    fn combine_share(&mut self) -> Result<()> {
+        let size = self.board.size();
+        for unit in (self.board.rank()..self.slices as usize).step_by(size) {
+            let sum = (0..size).map(|rank| self.board.buffer(rank, SEND)[unit].read()).sum();
+            for rank in 0..size {
+                self.board.buffer(rank, RECEIVE)[unit].write(sum);
+            }
+        }
+        Ok(())
+    }
+
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.told[rank].whole
+    }
+
+    fn note(&mut self, rank: usize, location: Location) {
+        self.told[rank] = location;
+    }
+
+    fn write(&mut self, slice: u64, slot: usize) {
+        self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.first + slice));
+    }
+
+    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+        for rank in (0..self.board.size()).filter(|&rank| rank != self.board.rank()) {
+            let found = match self.told[rank].is_lent() {
+                true => self.board.buffer(rank, SEND)[slice as usize].read(),
+                false => self.board.read(RingName::Up, rank, slot),
+            };
+            expect_value(found, word_of(rank, self.first + slice));
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,175 @@
+//! Regime 1 for longer messages: everybody publishes its contribution in cells and folds everybody's, in rank order.
+//!
+//! One synchronisation where shares take two, and the result goes straight to where it is wanted. Each rank loads n bytes of its own
+//! twice and n of each other rank, and stores 2n: p(p+3)n bytes loaded and stored on p ranks, of which p(p-1)n come from other
+//! cores. So it is for few ranks.
+//!
+//! Where all buffers lie in shared memory each rank folds a share to where all want it: 2pn bytes.
+
+use super::cells::Slices as Cut;
+use super::lend::{Input, Lending, Operands, Source};
+use super::shares::Division;
+use super::{Engine, Reduction};
+use crate::board::SharedBoard;
+use crate::counters::add;
+use crate::error::{Error, Result};
+use crate::pace::{Pace, Way, reading};
+use crate::payload::copy_in;
+use crate::protocol::exchange::{Slices, exchange_slices};
+use crate::protocol::{Board, Location, Place, RingName};
+use crate::segment::layout::LINE;
+use crate::select::{Choice, Collective};
+
+impl Engine {
+    /// An allreduce: all ranks fold everything.
+    pub fn exchange_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.cut_cells(choice)?;
+        let cut = Cut::new(reduction.bytes, choice.up_cell, reduction.fold.element);
+        let Self { board, up, down, operands, sources, results, up_pace, thresholds, .. } = self;
+        let board = &*board;
+        // What is combined in place changes while others still read it.
+        let place = match reduction.send == reduction.recv {
+            true => Place::Cell,
+            false => thresholds.place(board, Collective::Allreduce, reduction.send, reduction.bytes),
+        };
+        sources.clear();
+        sources.resize(board.size(), Source::Cell);
+        results.clear();
+        results.resize(board.size(), None);
+        let lending = Lending::begin(board, (up, cut.count() + 1), (down, 0));
+        let wanted = match place {
+            Place::Heap(_) => thresholds.heap_offset(board, reduction.recv, reduction.bytes),
+            _ => None,
+        };
+        let location = Location::whole_at(place, reduction.bytes).wanting(wanted, reduction.bytes);
+        let (first, cell) = (up.next_position(), choice.up_cell);
+        let mut work = Exchanging {
+            board,
+            cut,
+            cell,
+            first,
+            reduction,
+            operands,
+            sources,
+            results,
+            location,
+            pace: up_pace,
+            trouble: None,
+        };
+        lending.end(exchange_slices(board, up, cut.count(), tag, &mut work))
+    }
+}
+
+/// The payload of one call.
+struct Exchanging<'a> {
+    board: &'a SharedBoard,
+    cut: Cut,
+    cell: usize,
+    /// The first position.
+    first: u64,
+    reduction: Reduction<'a>,
+    operands: &'a mut Operands,
+    /// Where each rank's contribution lies.
+    sources: &'a mut [Source],
+    /// Where each other rank wants the result.
+    results: &'a mut [Option<*mut u8>],
+    location: Location,
+    pace: &'a mut Pace,
+    /// What was wrong with a place that another rank told.
+    trouble: Option<Error>,
+}
+
+impl Exchanging<'_> {
+    fn find(&mut self, rank: usize, location: Location) -> Result<()> {
+        let (bytes, align) = (self.reduction.bytes, self.reduction.fold.align);
+        self.sources[rank] = Source::find(self.board, rank, location, bytes, align)?;
+        self.results[rank] = match location.result {
+            Some(offset) => Some(self.board.seat().mapping().heap_pointer(offset, bytes, align)?),
+            None => None,
+        };
+        Ok(())
+    }
+}
+
+impl Slices for Exchanging<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.sources[rank].is_lent()
+    }
+
+    fn note(&mut self, rank: usize, location: Location) {
+        if let Err(error) = self.find(rank, location) {
+            self.trouble = Some(error);
+        }
+    }
+
+    fn write(&mut self, slice: u64, slot: usize) {
+        let (at, len) = self.cut.range(slice);
+        let (rank, send) = (self.board.rank(), self.reduction.send.wrapping_add(at));
+        let cell = self.board.up_cell(rank, slot, self.cell);
+        self.pace.writing(self.board, self.first + slice, (rank + 1) % self.board.size(), len, |way| {
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+            unsafe { copy_in(send, cell, len, way) };
+        });
+        add(&self.board.tally.loaded, len);
+        add(&self.board.tally.stored, len);
+    }
+
+    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
+        let (at, len) = self.cut.range(slice);
+        let Self { board, operands, reduction: Reduction { send, recv, fold, .. }, .. } = self;
+        let Operands { inputs, results, .. } = &mut **operands;
+        inputs.clear();
+        inputs.extend(self.sources.iter().enumerate().map(|(from, source)| match from == board.rank() {
+            true => Input::Here(send.wrapping_add(at)),
+            false => source.input(from, board.up_cell(from, slot, self.cell).cast_const(), at),
+        }));
+        results.clear();
+        results.push(recv.wrapping_add(at));
+        let mut folded = Ok(());
+        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result goes
+        // to the caller's buffer, which is an operand only in place, and then was not lent.
+        let mut combine = || folded = unsafe { operands.fold(board, fold, len, Way::Cached) };
+        let in_cells = board.size() > 1 && !self.sources.iter().any(|source| source.is_lent());
+        match in_cells {
+            true => reading(board, RingName::Up, self.first + slice, len, combine),
+            false => combine(),
+        }
+        folded
+    }
+
+    fn divides(&self) -> bool {
+        let me = self.board.rank();
+        let others = || (0..self.results.len()).filter(|&rank| rank != me);
+        self.location.result.is_some()
+            && others().all(|rank| matches!(self.sources[rank], Source::Near(_)) && self.results[rank].is_some())
+    }
+
+    fn combine_share(&mut self) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
+        let (rank, size) = (self.board.rank(), self.board.size());
+        let Self { board, operands, reduction: Reduction { send, recv, fold, bytes }, .. } = self;
+        let division = Division::new(*bytes, fold.element, size, (*bytes).max(LINE));
+        let (at, end) = (division.start(rank), division.start(rank + 1));
+        let Operands { inputs, results, .. } = &mut **operands;
+        inputs.clear();
+        inputs.extend(self.sources.iter().enumerate().map(|(from, source)| match from == rank {
+            true => Input::Here(send.wrapping_add(at)),
+            false => source.input(from, std::ptr::null(), at),
+        }));
+        results.clear();
+        results.push(recv.wrapping_add(at));
+        results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
+        // SAFETY: everybody has lent its contribution until all have said that theirs is stored, and wants the result where it
+        // said, in memory that it does not touch meanwhile; nobody else stores to this share. None of the results is an operand.
+        unsafe { operands.fold(board, fold, end - at, Way::Cached) }
+    }
+}

@@ -1,0 +1,143 @@
+//! Regime 2 at its shortest: a message of one slice over a flat tree, by the protocols that look at no tree.
+//!
+//! They keep the slots of the release step and the gather step, so that each rank decides for itself: who lends its buffer takes the
+//! longer way.
+
+use super::lend::{Input, Lending, Operands, Source};
+use super::{Engine, Reduction};
+use crate::board::SharedBoard;
+use crate::counters::add;
+use crate::error::Result;
+use crate::pace::{Pace, Way, reading};
+use crate::payload::copy_in;
+use crate::plan::Step;
+use crate::protocol::flat::{Contributions, collect, hand_out};
+use crate::protocol::{Board, Location, RingName};
+use crate::select::Choice;
+
+impl Engine {
+    /// Whether this rank's place in the tree of a call is that in the flat one.
+    #[inline]
+    pub(super) fn is_flat(&mut self, choice: &Choice, step: Step, bytes: usize, root: usize) -> bool {
+        if choice.flat || self.board.size() <= 2 {
+            return true;
+        }
+        let links = self.trees.find(&self.board, choice, step, bytes, root);
+        let links = self.trees.at(links);
+        let children = links.children().len();
+        if links.is_root() { children + 1 == self.board.size() } else { links.parent() == Some(root) && children == 0 }
+    }
+
+    /// A broadcast of at most a cell.
+    pub(super) fn cell_broadcast(
+        &mut self,
+        choice: &Choice,
+        root: usize,
+        buffer: *mut u8,
+        bytes: usize,
+        tag: u32,
+    ) -> Result<()> {
+        let Self { board, up, down, down_pace, .. } = self;
+        let board = &*board;
+        let (position, cell) = (down.next_position(), choice.down_cell);
+        let lending = Lending::begin(board, (up, 0), (down, 1));
+        let write = |slot| {
+            let (to, reader) = (board.down_cell(root, slot, cell), (root + 1) % board.size());
+            down_pace.writing(board, position, reader, bytes, |way| {
+                // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
+                unsafe { copy_in(buffer, to, bytes, way) };
+            });
+            add(&board.tally.loaded, bytes);
+            add(&board.tally.stored, bytes);
+        };
+        let read = |slot, location| {
+            let source = Source::find(board, root, location, bytes, 1)?;
+            let input = source.input(root, board.down_cell(root, slot, cell), 0);
+            let mut copied = Ok(());
+            // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer` has room
+            // for `bytes` bytes, and is no cell and no other rank's buffer.
+            let mut copy = || copied = unsafe { input.copy(board, buffer, bytes) };
+            match source.is_lent() {
+                true => copy(),
+                false => reading(board, RingName::Down, position, bytes, copy),
+            }
+            copied
+        };
+        lending.end(hand_out(board, down, root, tag, write, || (), read))
+    }
+
+    /// A reduction of at most a cell.
+    pub(super) fn cell_reduce(
+        &mut self,
+        choice: &Choice,
+        root: usize,
+        reduction: Reduction<'_>,
+        tag: u32,
+    ) -> Result<()> {
+        let Self { board, up, down, operands, up_pace, .. } = self;
+        let board = &*board;
+        let position = up.next_position();
+        let lending = Lending::begin(board, (up, 1), (down, 0));
+        operands.inputs.clear();
+        let mut work =
+            Collected { board, cell: choice.up_cell, position, root, reduction, operands, pace: up_pace, lent: false };
+        lending.end(collect(board, up, root, tag, &mut work))
+    }
+}
+
+/// The payload of a reduction.
+struct Collected<'a> {
+    board: &'a SharedBoard,
+    cell: usize,
+    position: u64,
+    root: usize,
+    reduction: Reduction<'a>,
+    /// Everybody's contribution, in rank order, as they come.
+    operands: &'a mut Operands,
+    pace: &'a mut Pace,
+    /// Whether some contribution lies in no cell.
+    lent: bool,
+}
+
+impl Contributions for Collected<'_> {
+    fn write(&mut self, slot: usize) {
+        let (send, len) = (self.reduction.send, self.reduction.bytes);
+        let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
+        self.pace.writing(self.board, self.position, self.root, len, |way| {
+            // SAFETY: `len` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
+            unsafe { copy_in(send, cell, len, way) };
+        });
+        add(&self.board.tally.loaded, len);
+        add(&self.board.tally.stored, len);
+    }
+
+    fn meanwhile(&mut self) {}
+
+    fn read(&mut self, rank: usize, slot: usize, location: Location) -> Result<()> {
+        if rank == self.root + 1 {
+            self.operands.inputs.push(Input::Here(self.reduction.send));
+        }
+        let source = Source::find(self.board, rank, location, self.reduction.bytes, self.reduction.fold.align)?;
+        self.lent |= source.is_lent();
+        self.operands.inputs.push(source.input(rank, self.board.up_cell(rank, slot, self.cell).cast_const(), 0));
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<()> {
+        let Self { board, operands, reduction: Reduction { send, recv, bytes, fold }, .. } = self;
+        if operands.inputs.len() == self.root {
+            operands.inputs.push(Input::Here(*send));
+        }
+        operands.results.clear();
+        operands.results.push(*recv);
+        let mut folded = Ok(());
+        // SAFETY: the others' slots are published (so `bytes` bytes of their payload are written and will not change); as many of the
+        // caller's buffers are there. The result is no operand, unless the caller works in place.
+        let mut combine = || folded = unsafe { operands.fold(board, fold, *bytes, Way::Cached) };
+        match self.lent || board.size() == 1 {
+            true => combine(),
+            false => reading(board, RingName::Up, self.position, *bytes, combine),
+        }
+        folded
+    }
+}
