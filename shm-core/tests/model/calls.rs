@@ -59,7 +59,6 @@ impl Rank {
     /// The root tells everybody a word, with no tree.
     pub fn hand_out(&mut self, name: RingName, root: usize) {
         let (board, ring) = self.ring(name);
-        let board = &*board;
         let word = word_of(root, ring.next_position());
         let read = |slot, location| {
             assert_eq!(location, Location::CELL);
