@@ -41,7 +41,7 @@ const fn setting(
 }
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
-pub const SETTINGS: [Setting; 17] = [
+pub const SETTINGS: [Setting; 20] = [
     setting("all:auto", None, &[504, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1008, 17 * 504], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 504, 1512], None),

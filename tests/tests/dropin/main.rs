@@ -105,10 +105,7 @@ fn programs_get_the_right_answers_without_the_library() {
 #[test]
 fn communicators_change_over_while_they_are_used() {
     each(|library| {
-        for (name, words, after) in [
-            ("stress", &["11", "600", "100000"][..], "7"),
-            ("communicators", &[], "3"),
-        ] {
+        for (name, words, after) in [("stress", &["11", "600", "100000"][..], "7"), ("communicators", &[], "3")] {
             let done = Job::new(library, name).ranks(2).words(words).variable("PHALANX_AFTER", after).run();
             done.succeeded(name, 2);
             let stats = done.stats();
