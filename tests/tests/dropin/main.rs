@@ -56,15 +56,39 @@ fn well(library: Library, ranks: usize, program: &Program) {
     }
 }
 
-#[test]
-fn programs_get_the_right_answers() {
+/// Runs the entries of a name under each MPI.
+fn suite(name: &str) {
     each(|library| {
-        for program in programs::C {
+        for program in programs::C.iter().filter(|program| program.name == name) {
             for &ranks in sizes(library).iter().filter(|&&ranks| ranks >= program.least) {
                 well(library, ranks, program);
             }
         }
     });
+}
+
+macro_rules! tests {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            super::suite(stringify!($name));
+        })*
+
+        #[test]
+        fn every_program_has_a_test() {
+            let tests = [$(stringify!($name)),*];
+            let missing = crate::programs::C.iter().find(|program| !tests.contains(&program.name));
+            assert!(missing.is_none(), "{missing:?}");
+        }
+    };
+}
+
+/// The programs in C, each a test of its own.
+mod answers {
+    tests! {
+        basics types communicators churn operators derived errors intercommunicators interleaved nonblocking onesided isolation
+        threads allocated attributes large others profiled sessions ends
+    }
 }
 
 #[test]
@@ -109,10 +133,7 @@ fn programs_get_the_right_answers_without_the_library() {
 #[test]
 fn communicators_change_over_while_they_are_used() {
     each(|library| {
-        for (name, words, after) in [
-            ("stress", &["11", "600", "100000"][..], "7"),
-            ("communicators", &[], "3"),
-        ] {
+        for (name, words, after) in [("stress", &["11", "600", "100000"][..], "7"), ("communicators", &[], "3")] {
             let done = Job::new(library, name).ranks(2).words(words).variable("PHALANX_AFTER", after).run();
             done.succeeded(name, 2);
             let stats = done.stats();
