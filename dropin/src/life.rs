@@ -88,6 +88,13 @@ pub fn begin() {
         return;
     }
     making::keep(keeper);
+    if let Some(why) =
+        world.first_fault(making::make_silent().is_none().then(|| "MPI_COMM_WORLD cannot be duplicated".to_owned()))
+    {
+        making::keep(None);
+        world.say(&format!("{why}. All calls go to the library beneath"));
+        return;
+    }
     STATE.store(READY, Ordering::Release);
     if let Some(group) = communicators::find(abi::world()) {
         // What went wrong shows in the statistics.
@@ -133,6 +140,7 @@ pub fn end() {
     memory::keep_for_ever();
     let stats = communicators::end();
     making::keep(None);
+    making::free_silent();
     if settings().stats {
         report(&stats);
     }

@@ -1,7 +1,7 @@
 //! Communicators of Phalanx for those of MPI: made by their members alone, in a collective call where all of them are anyway.
 
 use std::ffi::c_int;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hier::HierComm;
 use hier::across::Opening;
@@ -13,6 +13,30 @@ use crate::abi::{self, Word};
 
 /// A communicator of all ranks, on which nothing is called: it has the nodes' segments, of which all others take their parts.
 static KEEPER: Mutex<Option<HierComm>> = Mutex::new(None);
+
+/// A duplicate of MPI_COMM_WORLD on which nobody sends: to look for messages there lets those of the program move.
+static SILENT: OnceLock<Word> = OnceLock::new();
+
+/// Makes what communicators of one node look at while they wait. Collective over MPI_COMM_WORLD.
+pub fn make_silent() -> Option<()> {
+    let mut silent = abi::comm(abi::world());
+    // SAFETY: MPI is running.
+    let code = unsafe { ffi::PMPI_Comm_dup(abi::comm(abi::world()), &mut silent) };
+    if code != abi::SUCCESS {
+        return None;
+    }
+    SILENT.get_or_init(|| abi::word_of_comm(silent));
+    Some(())
+}
+
+/// Gives it back, when all communicators have gone.
+pub fn free_silent() {
+    if let Some(&silent) = SILENT.get() {
+        let mut silent = abi::comm(silent);
+        // SAFETY: made above, freed once, when nobody looks at it any more.
+        let _ = unsafe { ffi::PMPI_Comm_free(&mut silent) };
+    }
+}
 
 /// Runs `f` on the keeper, if there is one. No calls of MPI within: another thread may wait for the keeper, and another rank for it.
 pub fn with_keeper<R>(f: impl FnOnce(&HierComm) -> R) -> Option<R> {
@@ -89,8 +113,9 @@ fn transport(comm: Word, opening: &Opening, ranks: usize) -> Option<Box<dyn Tran
         let mut rank = 0;
         // SAFETY: the communicator is valid.
         let code = unsafe { ffi::PMPI_Comm_rank(abi::comm(comm), &mut rank) };
-        return (code == abi::SUCCESS)
-            .then(|| Box::new(QuietTransport::new(rank as usize, ranks)) as Box<dyn Transport>);
+        let silent = *SILENT.get().filter(|_| code == abi::SUCCESS)?;
+        // SAFETY: it is freed when all communicators have gone (`free_silent`); who calls a collective may call MPI.
+        return Some(Box::new(unsafe { QuietTransport::new(rank as usize, ranks, abi::comm(silent)) }));
     }
     // SAFETY: the communicator is valid, and all its ranks are here.
     let transport = unsafe { MpiTransport::from_raw(abi::comm(comm)) }.ok()?;

@@ -87,11 +87,13 @@ impl Key {
 /// What was counted of some calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Calls that were carried out here, and their time in seconds.
+    /// Calls that were carried out here.
     pub calls: u64,
+    /// Their time in seconds.
     pub seconds: f64,
-    /// Calls that were handed on, by reason, and their time.
+    /// Calls that were handed on, by reason.
     pub handed: BTreeMap<Reason, u64>,
+    /// The time of those.
     pub handed_seconds: f64,
     /// How the first was carried out.
     pub algorithm: String,
@@ -215,11 +217,8 @@ impl Stats {
             let reasons: Vec<String> =
                 row.handed.iter().map(|(why, count)| format!("{}: {count}", why.text())).collect();
             let reasons = reasons.join(", ");
-            let how = [row.algorithm.as_str(),  &reasons]
-                .iter()
-                .filter(|how| !how.is_empty())
-                .copied()
-                .collect::<Vec<_>>();
+            let how =
+                [row.algorithm.as_str(), &reasons].iter().filter(|how| !how.is_empty()).copied().collect::<Vec<_>>();
             let _ = writeln!(
                 text,
                 "{:<10} {:>6} {:>6} {:>12} {:>10} {:>12} {:>10}  {}",

@@ -145,7 +145,7 @@ pub fn reduction<E>(
 /// Whether results do not depend on the order of operands.
 fn is_exact(kind: Kind, operator: Option<Op>) -> bool {
     match kind {
-        Kind::Signed | Kind::Unsigned | Kind::Bool | Kind::Logical | Kind::Byte => true,
+        Kind::Signed | Kind::Integer | Kind::Unsigned | Kind::Bool | Kind::Logical | Kind::Byte => true,
         // Long ones, of which Rust knows nothing.
         Kind::Real | Kind::Complex => !matches!(operator, None | Some(Op::Sum | Op::Product)),
         Kind::Other => false,

@@ -3,6 +3,7 @@
 mod cluster;
 mod copying;
 mod doctor;
+mod mpirun;
 mod run;
 mod topo;
 mod tune;
@@ -23,6 +24,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   phalanx run -n 4 -- ./program --its-own options
+  phalanx mpirun -n 4 -- ./mpi-program
   phalanx topo --ranks 8 --tree kary:3
   phalanx doctor
   phalanx tune --quick";
@@ -30,6 +32,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 enum What {
     Run(run::Run),
+    Mpirun(mpirun::Mpirun),
     Topo(topo::Topo),
     Doctor(doctor::Doctor),
     Tune(tune::Tune),
@@ -40,6 +43,7 @@ impl Arguments {
     pub fn run(self) -> ExitCode {
         match self.what {
             What::Run(run) => run.run(),
+            What::Mpirun(mpirun) => mpirun.run(),
             What::Topo(topo) => topo.run(),
             What::Doctor(doctor) => doctor.run(),
             What::Tune(tune) => tune.run(),

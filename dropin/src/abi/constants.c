@@ -16,7 +16,7 @@ struct constant {
 };
 
 /* In the order of `Kind` in types.rs. */
-enum { SIGNED, UNSIGNED, REAL, COMPLEX, C_BOOL, LOGICAL, BYTE, OTHER,
+enum { SIGNED, INTEGER, UNSIGNED, REAL, COMPLEX, C_BOOL, LOGICAL, BYTE, OTHER,
        FLOAT_INT, DOUBLE_INT, LONG_INT, TWO_INT, SHORT_INT, LONG_DOUBLE_INT, TWO_REAL, TWO_DOUBLE };
 
 static const struct constant types[] = {
@@ -68,11 +68,11 @@ static const struct constant types[] = {
     { WORD(MPI_CXX_LONG_DOUBLE_COMPLEX), COMPLEX },
 
     /* Fortran */
-    { WORD(MPI_INTEGER), SIGNED },
-    { WORD(MPI_INTEGER1), SIGNED },
-    { WORD(MPI_INTEGER2), SIGNED },
-    { WORD(MPI_INTEGER4), SIGNED },
-    { WORD(MPI_INTEGER8), SIGNED },
+    { WORD(MPI_INTEGER), INTEGER },
+    { WORD(MPI_INTEGER1), INTEGER },
+    { WORD(MPI_INTEGER2), INTEGER },
+    { WORD(MPI_INTEGER4), INTEGER },
+    { WORD(MPI_INTEGER8), INTEGER },
     { WORD(MPI_REAL), REAL },
     { WORD(MPI_DOUBLE_PRECISION), REAL },
     { WORD(MPI_REAL4), REAL },

@@ -142,6 +142,7 @@ macro_rules! typed {
         }
 
         /// The same as a word.
+        #[cfg_attr(not(open_mpi), allow(dead_code, reason = "Fortran's handles are turned into C's for Open MPI alone"))]
         #[inline(always)]
         pub fn $back(handle: ffi::$type) -> Word {
             #[cfg(open_mpi)]

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use hier::Collective;
 
 use super::Call;
-use super::reduction::Arguments;
+use super::reduction::{Arguments, refuses_one_buffer};
 use crate::abi::{self, Word, next};
 use crate::stats::Reason;
 use crate::{life, verify};
@@ -28,7 +28,8 @@ fn all_reduce(arguments: &Arguments, comm: Word, hand_on: impl FnOnce() -> c_int
     call.run(
         |_| {
             let planned = arguments.plan()?;
-            if arguments.send == 0 || arguments.recv == 0 || abi::is_in_place(arguments.recv) {
+            let is_one = arguments.send == arguments.recv && refuses_one_buffer();
+            if arguments.send == 0 || arguments.recv == 0 || abi::is_in_place(arguments.recv) || is_one {
                 return Err((Reason::Argument, planned.1));
             }
             Ok(planned)

@@ -121,15 +121,16 @@ pub fn pack(buffer: *const c_void, count: usize, datatype: Word, bytes: usize) -
     for (at, len) in pieces(count, of.size) {
         let from = buffer.cast::<u8>().wrapping_offset(at as isize * of.extent);
         let into = &mut data[at * of.size..(at + len) * of.size];
-        let mut place = 0;
+        let (total, mut place) = (into.len() as c_int, 0);
+        let from = Elements::at(from.cast_mut().cast(), len, datatype);
         // SAFETY: by MPI's contract so many elements are at the buffer, and their data fill the piece.
         let _ = unsafe {
             ffi::PMPI_Pack(
-                from.cast(),
-                len as c_int,
-                abi::datatype(datatype),
+                from.base,
+                from.count,
+                from.datatype,
                 into.as_mut_ptr().cast(),
-                into.len() as c_int,
+                total,
                 &mut place,
                 types::quiet(),
             )
@@ -144,18 +145,57 @@ pub fn unpack(data: &[u8], buffer: *mut c_void, count: usize, datatype: Word) {
     for (at, len) in pieces(count, of.size) {
         let into = buffer.cast::<u8>().wrapping_offset(at as isize * of.extent);
         let from = &data[at * of.size..(at + len) * of.size];
-        let mut place = 0;
+        let (total, mut place) = (from.len() as c_int, 0);
+        let into = Elements::at(into.cast(), len, datatype);
         // SAFETY: by MPI's contract so many elements may be written at the buffer.
         let _ = unsafe {
             ffi::PMPI_Unpack(
                 from.as_ptr().cast(),
-                from.len() as c_int,
+                total,
                 &mut place,
-                into.cast(),
-                len as c_int,
-                abi::datatype(datatype),
+                into.base,
+                into.count,
+                into.datatype,
                 types::quiet(),
             )
         };
+    }
+}
+
+/// Elements of a buffer, as they are packed and unpacked. MPICH does so only from a base that is not nothing: data whose type has
+/// absolute addresses (MPI_BOTTOM) are described from another base.
+struct Elements {
+    base: *mut c_void,
+    count: c_int,
+    datatype: ffi::MPI_Datatype,
+    /// Whether the datatype was made for this.
+    is_made: bool,
+}
+
+impl Elements {
+    fn at(base: *mut c_void, count: usize, datatype: Word) -> Self {
+        let plain = Self { base, count: count as c_int, datatype: abi::datatype(datatype), is_made: false };
+        if !base.is_null() {
+            return plain;
+        }
+        let (base, mut made) = (std::ptr::dangling_mut::<u128>(), plain.datatype);
+        let (length, place) = (plain.count, -(base as isize) as ffi::MPI_Aint);
+        // SAFETY: one block of a valid datatype.
+        let code = unsafe { ffi::PMPI_Type_create_hindexed(1, &length, &place, plain.datatype, &mut made) };
+        if code != abi::SUCCESS {
+            return plain;
+        }
+        // SAFETY: it was just made.
+        let _ = unsafe { ffi::PMPI_Type_commit(&mut made) };
+        Self { base: base.cast(), count: 1, datatype: made, is_made: true }
+    }
+}
+
+impl Drop for Elements {
+    fn drop(&mut self) {
+        if self.is_made {
+            // SAFETY: made above, freed once.
+            let _ = unsafe { ffi::PMPI_Type_free(&mut self.datatype) };
+        }
     }
 }

@@ -6,7 +6,7 @@ use hier::Collective;
 use mpi::ffi;
 
 use super::Call;
-use super::reduction::Arguments;
+use super::reduction::{Arguments, refuses_one_buffer};
 use crate::abi::{self, Word, next};
 use crate::stats::Reason;
 use crate::{life, verify};
@@ -52,7 +52,8 @@ fn reduce_to(arguments: &Arguments, root: usize, comm: Word, hand_on: impl FnOnc
                 return Err(wrong);
             }
             let has_no_result = arguments.recv == 0 || abi::is_in_place(arguments.recv);
-            if (has_no_result || abi::is_in_place(arguments.send)) && is_wrong_at(arguments, root, comm) {
+            let is_one = arguments.send == arguments.recv && refuses_one_buffer();
+            if (has_no_result || is_one || abi::is_in_place(arguments.send)) && is_wrong_at(arguments, root, comm) {
                 return Err(wrong);
             }
             Ok(planned)
@@ -75,7 +76,9 @@ fn is_wrong_at(arguments: &Arguments, root: usize, comm: Word) -> bool {
     // SAFETY: a communicator that the library knows.
     let code = unsafe { ffi::PMPI_Comm_rank(abi::comm(comm), &mut rank) };
     if code == abi::SUCCESS && rank as usize == root {
-        arguments.recv == 0 || abi::is_in_place(arguments.recv)
+        arguments.recv == 0
+            || abi::is_in_place(arguments.recv)
+            || arguments.send == arguments.recv && refuses_one_buffer()
     } else {
         abi::is_in_place(arguments.send)
     }

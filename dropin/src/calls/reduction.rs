@@ -227,6 +227,13 @@ impl Arguments {
     }
 }
 
+/// Whether the library refuses one buffer for contribution and result that is not said by MPI_IN_PLACE: MPICH does. Open MPI takes it, and
+/// a root may then be the only rank that makes the mistake: so it counts as MPI_IN_PLACE there.
+#[inline(always)]
+pub fn refuses_one_buffer() -> bool {
+    !cfg!(open_mpi)
+}
+
 /// Whether a user's operator commutes; nothing if the library refuses it.
 fn commutes(op: Word) -> Option<bool> {
     let mut commutes = 0;

@@ -276,7 +276,11 @@ pub(super) fn take(comm: MPI_Comm) -> Result<Option<Arrived>> {
 /// process to itself, which is not taken.
 pub(super) fn turn() {
     // SAFETY: a constant that is filled before main.
-    let own = unsafe { ffi::RSMPI_COMM_SELF };
+    look(unsafe { ffi::RSMPI_COMM_SELF });
+}
+
+/// Lets messages move: a look for one, which is not taken.
+pub(super) fn look(comm: MPI_Comm) {
     // SAFETY: a constant that is filled before main.
     let any_source = unsafe { ffi::RSMPI_ANY_SOURCE };
     // SAFETY: a constant that is filled before main.
@@ -284,8 +288,8 @@ pub(super) fn turn() {
     // SAFETY: a constant that is filled before main.
     let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
     let mut flag = 0;
-    // SAFETY: MPI's own communicator of this process; MPI is running.
-    let _ = unsafe { ffi::PMPI_Iprobe(any_source, any_tag, own, &mut flag, ignore) };
+    // SAFETY: a valid communicator, by the callers; MPI is running.
+    let _ = unsafe { ffi::PMPI_Iprobe(any_source, any_tag, comm, &mut flag, ignore) };
 }
 
 /// Receives a message that was taken.
