@@ -52,15 +52,39 @@ fn well(library: Library, ranks: usize, program: &Program) {
     }
 }
 
-#[test]
-fn programs_get_the_right_answers() {
+/// Runs the entries of a name under each MPI.
+fn suite(name: &str) {
     each(|library| {
-        for program in programs::C {
+        for program in programs::C.iter().filter(|program| program.name == name) {
             for &ranks in sizes(library).iter().filter(|&&ranks| ranks >= program.least) {
                 well(library, ranks, program);
             }
         }
     });
+}
+
+macro_rules! tests {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            super::suite(stringify!($name));
+        })*
+
+        #[test]
+        fn every_program_has_a_test() {
+            let tests = [$(stringify!($name)),*];
+            let missing = crate::programs::C.iter().find(|program| !tests.contains(&program.name));
+            assert!(missing.is_none(), "{missing:?}");
+        }
+    };
+}
+
+/// The programs in C, each a test of its own.
+mod answers {
+    tests! {
+        basics types communicators churn operators derived errors intercommunicators interleaved nonblocking onesided isolation
+        threads allocated attributes large others profiled sessions ends
+    }
 }
 
 #[test]
