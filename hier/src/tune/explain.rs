@@ -59,7 +59,11 @@ pub fn check_room(effort: &Effort, ranks: &[usize]) -> Result<(), Error> {
         }
         Tuning::of(&rules).map(drop)
     };
-    let Err(error) = rules(ranks) else { return Ok(()) };
+    let error = match rules(ranks) {
+        Ok(()) => return Ok(()),
+        Err(Error::Tuning { why }) => why,
+        Err(other) => return Err(other),
+    };
     let most = (0..ranks.len()).rev().find(|&count| rules(&ranks[..count]).is_ok()).unwrap_or(0);
     Err(Error::Tuning { why: format!("{} numbers of ranks make {error}; name {most} at most", ranks.len()) })
 }
