@@ -40,7 +40,7 @@ fn a_network_is_measured_and_its_table_taken() {
         for what in [Collective::Broadcast, Collective::Reduce, Collective::Allreduce] {
             assert!(network.rule(what, 8).algorithm.is_some(), "{what}: {text}");
         }
-        well(library, SMALL, &[("PHALANX_TABLE", &path)], &["sizes", &seed()]);
+        well(library, SMALL, &[("PHALANX_TABLE", path.as_str())], &["sizes", &seed()]);
         std::fs::remove_dir_all(&folder).expect("no folder");
     });
 }
