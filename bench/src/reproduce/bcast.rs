@@ -416,8 +416,9 @@ fn never_slower(compared: &[Compared]) -> Option<Finding> {
         ),
         how: How::Measured,
         verdict: if slower.is_empty() { Verdict::Agrees } else { Verdict::Differs },
-        why: "surely means that three quarters of the turns lose more than 2 %. In the native ring the root waits for a message before it sends the next; in the saving one it waits \
-              for nobody, and all of its part of the ring goes onto its link at once, likely beside what is left of the scatter, for which others wait"
+        why: "surely means that three quarters of the turns lose more than 2 %. Why is not known. In the native ring the root waits for a message \
+              before it sends the next; in the saving one it waits for nobody, and its part of the ring may go onto its link beside what is left of \
+              the scatter. Stock settings do not tell: segments of these sizes are sent at once by them too"
             .into(),
     })
 }
