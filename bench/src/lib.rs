@@ -20,6 +20,7 @@ pub mod commtest;
 pub mod compare;
 pub mod error;
 pub mod floor;
+pub mod group;
 pub mod keep;
 pub mod kernels;
 pub mod machine;

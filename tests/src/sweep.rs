@@ -195,8 +195,11 @@ impl<'a> Sweep<'a> {
     #[cfg(not(feature = "mpi"))]
     pub fn takes(&self, setting: &Setting) -> Result<(), crate::Error> {
         let Some(regime) = setting.regime else { return Ok(()) };
+        // Only allreduces can be exchanges.
+        let all = [Collective::Allreduce, Collective::Reduce];
+        let forced = if setting.rules.starts_with("allreduce:") { &all[..1] } else { &all };
         for bytes in [0, 1, 100, 5000, 1 << 20] {
-            for what in [Collective::Reduce, Collective::Allreduce] {
+            for &what in forced {
                 let explanation = self.comm.explain(what, bytes)?;
                 assert_eq!(explanation.regime, regime, "{}: {what} of {bytes} bytes: {explanation}", self.label);
             }

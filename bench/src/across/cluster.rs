@@ -2,14 +2,10 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use serde::Serialize;
 
 use super::measured::Measured;
@@ -17,6 +13,7 @@ use super::options::Across;
 use super::plan::Plan;
 use super::program::{Library, repository};
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::scratch::Scratch;
 use crate::study::Stop;
 
@@ -24,6 +21,8 @@ use crate::study::Stop;
 const SKIPPED: i32 = 77;
 /// How long the script has to remove the cluster before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
+/// How often the script is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// How the library sends, and by what it combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -149,6 +148,14 @@ pub struct Supervised<'a> {
     pub folder: &'a Path,
 }
 
+/// Passes on what ranks have said of how far they are since `shown` lines; returns how many lines there are.
+fn pass_on(said: &Path, shown: usize) -> usize {
+    let text = fs::read_to_string(said).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("across: ")).collect();
+    lines[shown.min(lines.len())..].iter().for_each(|line| eprintln!("  {line}"));
+    lines.len()
+}
+
 /// Runs a launcher of ranks to its end, in a process group of its own. False where it says that it cannot run here.
 ///
 /// # Errors
@@ -160,9 +167,12 @@ pub fn supervise(mut command: Command, run: &Supervised<'_>, stop: Option<&Stop>
     let said = folder.join("said.txt");
     let out = File::create(&said).map_err(Error::file("cannot make", &said))?;
     let both = out.try_clone().map_err(Error::file("cannot open again", &said))?;
-    command.stdin(Stdio::null()).stdout(out).stderr(both).process_group(0);
-    let child = command.spawn().map_err(Error::system("start of a launcher"))?;
-    let ended = Guard(child).wait(limit, &said, stop)?;
+    command.stdin(Stdio::null()).stdout(out).stderr(both);
+    let mut shown = 0;
+    let ended = Group::start(&mut command, GRACE, "start of a launcher")?.wait(limit, LOOK, || {
+        shown = pass_on(&said, shown);
+        !stop.is_some_and(Stop::is_asked)
+    })?;
     let last_words = || {
         let text = fs::read_to_string(&said).unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -182,47 +192,6 @@ pub fn supervise(mut command: Command, run: &Supervised<'_>, stop: Option<&Stop>
             let detail = format!("the cluster's command ended with {status} and said:\n  {}", last_words());
             Err(Error::Run { series, ranks, detail })
         }
-    }
-}
-
-/// The script in a process group of its own, ended when this is dropped.
-struct Guard(Child);
-
-impl Guard {
-    /// Waits for its end, and passes on what ranks say of how far they are; `None` when the limit or a signal came first.
-    fn wait(mut self, limit: Duration, said: &Path, stop: Option<&Stop>) -> Result<Option<ExitStatus>> {
-        let begin = Instant::now();
-        let mut shown = 0;
-        loop {
-            let ended = self.0.try_wait().map_err(Error::system("wait for the cluster"))?;
-            let text = fs::read_to_string(said).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("across: ")).collect();
-            lines[shown.min(lines.len())..].iter().for_each(|line| eprintln!("  {line}"));
-            shown = lines.len();
-            if ended.is_some() || begin.elapsed() > limit || stop.is_some_and(Stop::is_asked) {
-                return Ok(ended);
-            }
-            sleep(Duration::from_millis(200));
-        }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if !matches!(self.0.try_wait(), Ok(None)) {
-            return;
-        }
-        let group = Pid::from_raw(self.0.id() as i32);
-        let _ = killpg(group, Signal::SIGTERM);
-        let begin = Instant::now();
-        while begin.elapsed() < GRACE {
-            if !matches!(self.0.try_wait(), Ok(None)) {
-                return;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        let _ = killpg(group, Signal::SIGKILL);
-        let _ = self.0.wait();
     }
 }
 
@@ -269,15 +238,5 @@ mod tests {
         let error = script(&options(&["--cluster", "/nowhere/run"])).unwrap_err().to_string();
         assert!(error.contains("/nowhere/run") && error.contains("--cluster"), "{error}");
         assert!(script(&options(&[])).unwrap().is_file());
-    }
-
-    #[test]
-    fn a_cluster_that_hangs_is_ended() {
-        let mut command = Command::new("sleep");
-        command.arg("1000").process_group(0);
-        let child = command.spawn().unwrap();
-        let pid = child.id();
-        assert_eq!(Guard(child).wait(Duration::from_millis(50), Path::new("/nowhere"), None).unwrap(), None);
-        assert!(!Path::new(&format!("/proc/{pid}")).exists());
     }
 }

@@ -49,7 +49,7 @@ pub fn render(title: &str, entries: &[Entry]) -> Markup {
                             li { a href=(format!("#{}", anchor(&entry.name))) { (heading(outcome)) } }
                         }
                         @for entry in &others {
-                            li { a href=(format!("#{}", anchor(&entry.name))) { (entry.name) } }
+                            li { a href=(format!("#{}", anchor(&entry.name))) { (title_of(entry)) } }
                         }
                         li { a href="#records" { "What was run where" } }
                     }
@@ -75,6 +75,19 @@ fn heading(outcome: &Outcome) -> String {
         other => other,
     };
     format!("{title}{}", if outcome.quick { " (short form)" } else { "" })
+}
+
+/// What a record is about, or its name.
+fn title_of(entry: &Entry) -> String {
+    let about = match &entry.content {
+        Content::Times { about, .. } => about.as_str(),
+        _ => "",
+    };
+    let mut letters = about.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => entry.name.clone(),
+    }
 }
 
 /// A name that may stand in a link.
@@ -223,10 +236,9 @@ fn tables(tables: &[Sheet]) -> Markup {
 fn other(entry: &Entry) -> Markup {
     html! {
         section id=(anchor(&entry.name)) {
-            h2 { (entry.name) }
+            h2 { (title_of(entry)) }
             @match &entry.content {
-                Content::Times { about, charts: curves, tables: sheets, text } => {
-                    p { (about) }
+                Content::Times { charts: curves, tables: sheets, text, .. } => {
                     (links(entry))
                     (charts(curves))
                     (tables(sheets))
@@ -253,7 +265,7 @@ fn links(entry: &Entry) -> Markup {
             p class="soft" { (host.time) ", commit " (host.commit.chars().take(12).collect::<String>()) ": " code { (host.command) } }
         }
         p class="soft" {
-            "Record: "
+            "Record " (entry.name) ": "
             @for (index, file) in entry.files.iter().enumerate() {
                 @if index > 0 { ", " }
                 a href=(format!("{}/{file}", entry.link)) { (file) }

@@ -115,7 +115,8 @@ fn content(folder: &Path) -> Result<(Option<Host>, Content)> {
     } else if results["rows"][0].get("operation").is_some() {
         node(&results)
     } else if results["curves"][0].get("points").is_some() {
-        curves(&results, text())
+        let study = fs::read_to_string(folder.join("study.txt")).map(|study| study + "\n").unwrap_or_default();
+        curves(&results, study + &text())
     } else {
         Content::Text(text())
     };
@@ -137,17 +138,18 @@ fn wrong(path: &Path, error: &serde_json::Error) -> Error {
 /// The curves of a record of `bench across`: one chart a run.
 fn across(results: &Value) -> Content {
     let (mut charts, mut tables, mut about) = (Vec::new(), Vec::new(), String::new());
+    let mut libraries: Vec<&str> = Vec::new();
     for run in results["runs"].as_array().into_iter().flatten() {
         let Ok(measured) = serde_json::from_value::<Measured>(run["measured"].clone()) else { continue };
         let mode = if run["mode"]["eager"] == true { "eager" } else { "stock" };
         let mode = if run["mode"]["han"] == true { format!("{mode}, han") } else { mode.into() };
-        let title = format!("{}, {mode}: {} [ms]", run["mpi"].as_str().unwrap_or_default(), measured.operation);
-        about = format!(
-            "{} of {} ranks on {}",
-            measured.operation,
-            measured.ranks,
-            run["cluster"].as_str().unwrap_or_default()
-        );
+        let library = run["mpi"].as_str().unwrap_or_default();
+        let title = format!("{library}, {mode}: {} [ms]", measured.operation);
+        if !libraries.contains(&library) {
+            libraries.push(library);
+        }
+        let cluster = run["cluster"].as_str().unwrap_or_default();
+        about = format!("{} of {} ranks on {cluster}, {}", measured.operation, measured.ranks, libraries.join(", "));
         let mut chart = Chart::new(title.clone(), How::Measured);
         let series = measured.series();
         let mut heads = vec!["bytes"];
@@ -254,7 +256,12 @@ fn curves(results: &Value, text: String) -> Content {
             charts.push(chart);
         }
     }
-    let about = format!("bench {}", results["study"].as_str().unwrap_or_default());
+    let study = match results["study"].as_str().unwrap_or_default() {
+        "commtest" => "messages between pairs of ranks (COMMTEST)",
+        "allreduce" => "allreduce by length, algorithm and operator (ALLREDUCE)",
+        other => other,
+    };
+    let about = format!("{study}: {}", places.join(", "));
     Content::Times { about, charts, tables: Vec::new(), text }
 }
 

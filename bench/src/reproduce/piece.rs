@@ -2,23 +2,20 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::scratch::Scratch;
 use crate::study::Stop;
 
 /// How long a command has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(15);
-/// How often a command is looked at. Rare enough not to disturb what it measures.
+/// How often a command is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// Lines of a command's last words that an error repeats.
 const LAST_WORDS: usize = 15;
@@ -99,9 +96,9 @@ impl Words {
         command.args(["tethered", &std::process::id().to_string(), "--"]).arg(bench);
         command.args(&self.words).args(&self.private).arg("--record").arg(&records).args(["--name", "piece"]);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(out).stderr(both).process_group(0);
-        let child = command.spawn().map_err(Error::system(format!("start of {}", bench.display())))?;
-        let ended = Running(child).wait(limit, stop)?;
+        command.stdin(Stdio::null()).stdout(out).stderr(both);
+        let group = Group::start(&mut command, GRACE, format!("start of {}", bench.display()))?;
+        let ended = group.wait(limit, LOOK, || !stop.is_asked())?;
         let text = fs::read_to_string(&said).unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let last_words = lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n  ");
@@ -144,42 +141,6 @@ fn results(records: &Path) -> Result<Option<Value>> {
     let text = fs::read_to_string(&path).map_err(Error::file("cannot read", &path))?;
     let wrong = |error: serde_json::Error| Error::Samples { path, line: error.line(), detail: error.to_string() };
     serde_json::from_str(&text).map(Some).map_err(wrong)
-}
-
-/// A command in a process group of its own, ended when this is dropped.
-struct Running(Child);
-
-impl Running {
-    /// Waits for its end; `None` when the limit or the wish to stop came first.
-    fn wait(mut self, limit: Duration, stop: &Stop) -> Result<Option<ExitStatus>> {
-        let begin = Instant::now();
-        loop {
-            let ended = self.0.try_wait().map_err(Error::system("wait for a command"))?;
-            if ended.is_some() || begin.elapsed() > limit || stop.is_asked() {
-                return Ok(ended);
-            }
-            sleep(LOOK);
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !matches!(self.0.try_wait(), Ok(None)) {
-            return;
-        }
-        let group = Pid::from_raw(self.0.id() as i32);
-        let _ = killpg(group, Signal::SIGTERM);
-        let begin = Instant::now();
-        while begin.elapsed() < GRACE {
-            if !matches!(self.0.try_wait(), Ok(None)) {
-                return;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        let _ = killpg(group, Signal::SIGKILL);
-        let _ = self.0.wait();
-    }
 }
 
 #[cfg(test)]

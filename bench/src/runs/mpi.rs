@@ -2,18 +2,14 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::baseline::Series;
 use super::peers::{launcher_environment, launcher_options};
 use super::{Files, Order, conclude, watched};
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::machine::usable_cores;
 use crate::progress::Progress;
 use crate::samples::Run;
@@ -21,6 +17,8 @@ use crate::scratch::Scratch;
 
 /// How long a launcher has to end its ranks before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
+/// How often a launcher is looked at.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs `order` through the collectives of `series`.
 pub fn run(series: &Series, order: &Order<'_>, scratch: &Scratch, progress: &Progress) -> Result<Run> {
@@ -43,11 +41,11 @@ pub fn run(series: &Series, order: &Order<'_>, scratch: &Scratch, progress: &Pro
     // What the user has set stays as it is, except where the tools look for themselves.
     command.envs(bound.into_iter().chain(wanted).filter(|(name, _)| env::var_os(name).is_none()));
     command.envs(baseline.environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).stdout(out).stderr(both).process_group(0);
+    command.stdin(Stdio::null()).stdout(out).stderr(both);
 
     let ended = watched(progress, &files.results, order, || {
-        let child = command.spawn().map_err(Error::system(format!("start of {}", baseline.launcher.display())))?;
-        Launcher(child).wait(order.limit)
+        let what = format!("start of {}", baseline.launcher.display());
+        Group::start(&mut command, GRACE, what)?.wait(order.limit, LOOK, || true)
     })?;
     let last_words = || {
         let text = fs::read_to_string(&said).unwrap_or_default();
@@ -61,59 +59,5 @@ pub fn run(series: &Series, order: &Order<'_>, scratch: &Scratch, progress: &Pro
             let detail = format!("its launcher ended with {status} and said:\n  {}", last_words());
             conclude(&name, order, &files.results, Some(detail))
         }
-    }
-}
-
-/// A running launcher in a process group of its own, ended when this is dropped.
-struct Launcher(Child);
-
-impl Launcher {
-    /// Waits for its end; `None` when the limit came first.
-    fn wait(mut self, limit: Duration) -> Result<Option<std::process::ExitStatus>> {
-        let begin = Instant::now();
-        loop {
-            if let Some(status) = self.0.try_wait().map_err(Error::system("wait for the baseline's launcher"))? {
-                return Ok(Some(status));
-            }
-            if begin.elapsed() > limit {
-                return Ok(None);
-            }
-            sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Launcher {
-    fn drop(&mut self) {
-        if !matches!(self.0.try_wait(), Ok(None)) {
-            return;
-        }
-        let group = Pid::from_raw(self.0.id() as i32);
-        let _ = killpg(group, Signal::SIGTERM);
-        let begin = Instant::now();
-        while begin.elapsed() < GRACE {
-            if !matches!(self.0.try_wait(), Ok(None)) {
-                return;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        let _ = killpg(group, Signal::SIGKILL);
-        let _ = self.0.wait();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_launcher_that_hangs_is_ended() {
-        let mut command = Command::new("sleep");
-        command.arg("1000").process_group(0);
-        let child = command.spawn().unwrap();
-        let pid = child.id();
-        let ended = Launcher(child).wait(Duration::from_millis(50)).unwrap();
-        assert_eq!(ended, None);
-        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 }

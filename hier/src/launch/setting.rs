@@ -117,7 +117,9 @@ mod tests {
         assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
         // A table's trees count unless others are asked for; an empty text asks for none.
         let file = std::env::temp_dir().join(format!("phalanx-table-with-trees-{}", std::process::id()));
-        std::fs::write(&file, "version = 1\n[node]\ntrees = \"gather: kary:9\"\n").unwrap();
+        let machine = "model = \"\"\npackages = 1\ncores = 2\npus = 2\nl2 = \"1M\"\nl3 = \"32M\"\n";
+        std::fs::write(&file, format!("version = 1\n[machine]\n{machine}[node]\ntrees = \"gather: kary:9\"\n"))
+            .unwrap();
         let table = format!("adapt:{}", file.display());
         for (given, tree) in [(None, "kary:9"), (Some(""), "kary:9"), (Some("gather:kary:7"), "kary:7")] {
             let trees = given.map(|text| ("PHALANX_TREES", text));
