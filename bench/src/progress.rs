@@ -126,13 +126,15 @@ impl Progress {
         let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let gone = lines.begin.elapsed().as_secs_f64();
         let rest = rest_of(gone, done.saturating_sub(lines.already), all.saturating_sub(lines.already));
-        eprintln!("{done}/{all}  {gone:.0} s gone, about {rest:.0} s to go  {}", self.bar.message());
+        let rest =
+            rest.map_or_else(|| "nothing known yet of what is left".into(), |rest| format!("about {rest:.0} s to go"));
+        eprintln!("{done}/{all}  {gone:.0} s gone, {rest}  {}", self.bar.message());
     }
 }
 
-/// Seconds to go when `done` of `all` steps took `gone` seconds.
-fn rest_of(gone: f64, done: u64, all: u64) -> f64 {
-    if done == 0 { 0.0 } else { gone * all.saturating_sub(done) as f64 / done as f64 }
+/// Seconds to go when `done` of `all` steps took `gone` seconds; none where nothing is done from which it would follow.
+fn rest_of(gone: f64, done: u64, all: u64) -> Option<f64> {
+    (done > 0).then(|| gone * all.saturating_sub(done) as f64 / done as f64)
 }
 
 /// Follows a run from a thread of its own.
@@ -157,9 +159,9 @@ mod tests {
 
     #[test]
     fn the_rest_follows_from_what_was_done() {
-        assert_eq!(rest_of(10.0, 5, 15), 20.0);
-        assert_eq!(rest_of(10.0, 0, 15), 0.0);
-        assert_eq!(rest_of(10.0, 15, 15), 0.0);
+        assert_eq!(rest_of(10.0, 5, 15), Some(20.0));
+        assert_eq!(rest_of(10.0, 0, 15), None);
+        assert_eq!(rest_of(10.0, 15, 15), Some(0.0));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub const DESCRIPTION: Description = Description {
         "Latency and bandwidth describe both ends.",
     ],
     differs: &[
-        "Every algorithm of Phalanx's nodes (line, cells, shares, direct: shares on buffers in shared memory, view: the result read where it \
+        "Every algorithm of Phalanx's nodes (line, cells, exchange, shares, direct: shares on buffers in shared memory, view: the result read where it \
          lies), or with --hosts every schedule across nodes, stands beside the choice that is made unasked (auto, ours) and beside the \
          MPI library's own allreduce.",
         "The operators are the sum, the greatest, the least, and a sum by a function of the program's own, for auto and for the MPIs.",
@@ -82,7 +82,7 @@ pub struct OnNode {
     /// Element type
     #[arg(long = "type", default_value = "f64", conflicts_with = "hosts")]
     pub element: ElementType,
-    /// Algorithms (repeatable): auto, line, cells, shares, direct, view, or NAME=RULE as in
+    /// Algorithms (repeatable): auto, line, cells, exchange, shares, direct, view, or NAME=RULE as in
     /// PHALANX_ALGORITHM: two=allreduce:shares,leaders=2 [default: all that have a name]
     #[arg(long = "algorithm", conflicts_with = "hosts")]
     pub algorithms: Vec<Algorithm>,

@@ -21,10 +21,11 @@ pub struct Algorithm {
 }
 
 /// All that have a name: rule and buffers.
-const NAMED: [(&str, Option<&str>, BufferMode); 6] = [
+const NAMED: [(&str, Option<&str>, BufferMode); 7] = [
     (AUTO, None, BufferMode::Rewritten),
     ("line", Some("allreduce:line"), BufferMode::Rewritten),
     ("cells", Some("allreduce:cells"), BufferMode::Rewritten),
+    ("exchange", Some("allreduce:exchange"), BufferMode::Rewritten),
     ("shares", Some("allreduce:shares"), BufferMode::Rewritten),
     ("direct", Some("allreduce:shares"), BufferMode::Shared),
     ("view", None, BufferMode::View),

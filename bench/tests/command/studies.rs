@@ -90,16 +90,16 @@ fn a_study_that_is_stopped_goes_on_and_loses_nothing() {
     let err = running.end().with(130).err;
     assert!(err.contains("--resume records/") && err.contains("--turns 3"), "{err}");
     let before = measurements(&record);
-    assert!(before.len() > 2 && before.len() < 1 + 3 * 7, "{}", before.len());
+    assert!(before.len() > 2 && before.len() < 1 + 3 * 8, "{}", before.len());
     assert!(!record.join("results.json").exists());
 
     let resume = format!("--resume {}", record.display());
     let err = bench(&folder, &format!("{} {resume}", line.replace("256", "512"))).with(2).err;
     assert!(err.contains("the setting"), "{err}");
     let err = bench(&folder, &format!("{line} {resume}")).with(0).err;
-    assert!(err.contains(&format!("{} of 21 measurements are finished already", before.len() - 1)), "{err}");
+    assert!(err.contains(&format!("{} of 24 measurements are finished already", before.len() - 1)), "{err}");
     let after = measurements(&record);
-    assert_eq!((after.len(), &after[..before.len()]), (1 + 21, &before[..]));
+    assert_eq!((after.len(), &after[..before.len()]), (1 + 24, &before[..]));
     assert_eq!(folder.record(), record);
     assert!(record.join("results.json").exists());
 }
@@ -122,10 +122,10 @@ fn a_disk_that_is_full_costs_the_record_and_not_the_figures() {
     assert!(out.contains("latency and bandwidth, 2 ranks") && out.contains("operators, 2 ranks"), "{out}");
     let record = folder.record();
     let kept = measurements(&record).len();
-    assert!(kept > 1 && kept < 1 + 21, "{kept}");
+    assert!(kept > 1 && kept < 1 + 24, "{kept}");
     // With room again, what is missing is measured, and all is there.
     bench(&folder, &format!("{line} --resume {}", record.display())).with(0);
-    assert_eq!(measurements(&record).len(), 1 + 21);
+    assert_eq!(measurements(&record).len(), 1 + 24);
 }
 
 #[test]
