@@ -25,7 +25,8 @@ fn a_network_is_measured_and_its_table_taken() {
         std::fs::write(&output, before.to_toml() + "# mine\n").expect("a file");
         // One measurement was finished before: milliseconds that no network here has.
         let partial = folder.join("table.toml.cluster.tiny.partial");
-        std::fs::write(&partial, "2x2 network\t7000.5\t0.25\t8000.5\t0.5\tend\n2x2 allre").expect("a file");
+        let begun = format!("# machine: {}\n", Fingerprint::of_this_machine());
+        std::fs::write(&partial, begun + "2x2 network\t7000.5\t0.25\t8000.5\t0.5\tend\n2x2 allre").expect("a file");
         let Some(done) = run(library, SMALL, &[], &tune(&path)) else { return };
         let words = done.succeeded();
         for word in ["allreduce on 2 nodes x 2 ranks", "<- ", "=> from 0", "for 2 nodes of 2 ranks; PHALANX_TABLE="] {
