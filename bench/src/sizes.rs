@@ -59,6 +59,18 @@ pub fn parse_ranks(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A size that is not nothing.
+///
+/// # Errors
+///
+/// What is wrong with `text`.
+pub fn parse_some(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("0 bytes carry nothing: 1 is the least".into()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// A size as a person reads it: `512`, `4K`, `8M`.
 pub fn show_size(bytes: u64) -> String {
     for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {

@@ -13,7 +13,7 @@ use crate::across::bound::Rate;
 use crate::across::options::Across;
 use crate::across::program::Library;
 use crate::error::Result;
-use crate::sizes::{parse_ranks, parse_size};
+use crate::sizes::{parse_ranks, parse_some};
 use crate::study::{Description, StudyOptions};
 
 /// What the study repeats.
@@ -83,7 +83,7 @@ pub struct Exchange {
     #[arg(long, default_value = "swap")]
     pub command: Command,
     /// The volume that a rank sends and receives
-    #[arg(long, default_value = "2M", value_parser = parse_size)]
+    #[arg(long, default_value = "2M", value_parser = parse_some)]
     pub total: u64,
     /// How many ranks further the partner is [default: 1; on a cluster the ranks of a host]
     #[arg(long)]
@@ -131,7 +131,7 @@ pub struct CommTest {
     #[command(flatten)]
     pub exchange: Exchange,
     /// The shortest packet [default: 2K; with --quick 32K]
-    #[arg(long, value_parser = parse_size)]
+    #[arg(long, value_parser = parse_some)]
     pub least: Option<u64>,
     /// What carries: openmpi, mpich, lines, cells [default: openmpi,lines,cells; on a cluster openmpi]
     #[arg(long, value_delimiter = ',')]

@@ -171,7 +171,8 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
     for (line, word) in [
         ("commtest -n 3", "multiple of 2"),
         ("commtest --distance 2", "distances are 1 to 1"),
-        ("commtest --total 0", "nothing to exchange"),
+        ("commtest --total 0", "1 is the least"),
+        ("commtest --least 0", "1 is the least"),
         ("commtest --protocols 0.11", "no protocol"),
         ("commtest --over cells --hosts 2", "leave out --hosts"),
         ("commtest --over cells --protocols 0.3", "0.0 and 1.0"),
