@@ -70,9 +70,6 @@ impl Study<'_> {
     fn of(options: &CommTest) -> Result<Study<'_>> {
         let exchange = &options.exchange;
         let total = exchange.total as usize;
-        if total == 0 {
-            return Err(Error::Usage("--total 0: there is nothing to exchange".into()));
-        }
         let over = options.over();
         if options.hosts.is_some() {
             if options.size() < 2 {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use phalanx_tests::library::{Library, skip};
@@ -16,7 +17,9 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("bench-test-{name}-{}", std::process::id()));
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let (process, number) = (std::process::id(), MADE.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(format!("bench-test-{name}-{process}-{number}"));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
