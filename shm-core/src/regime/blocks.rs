@@ -103,7 +103,7 @@ impl Medium {
     pub fn new(choice: &BlockChoice, longest: usize) -> Self {
         match choice.lines {
             true => Medium::Lines(round_up(longest, 8)),
-            false => Medium::Cells(choice.cells.up_cell, choice.part),
+            false => Medium::Cells(choice.cell, choice.part),
         }
     }
 

@@ -72,7 +72,7 @@ impl Engine {
         let cut = BlockCut::new(choice, route.longest);
         let medium = Medium::new(choice, route.longest);
         if !choice.lines {
-            self.cut_cells(&choice.cells)?;
+            self.cut_up_cells(choice.cell, choice.slots)?;
         }
         let Self { board, lines, up, down, sources, up_pace, thresholds, .. } = self;
         let board = &*board;

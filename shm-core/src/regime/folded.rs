@@ -63,7 +63,7 @@ impl Engine {
             self.board.note(tag);
         } else {
             self.board.begin(tag)?;
-            self.cut_cells(&choice.cells)?;
+            self.cut_up_cells(choice.cell, choice.slots)?;
         }
         let size = self.board.size();
         let scans = call.what != Operand::Rows;
@@ -119,12 +119,12 @@ impl Engine {
         let (rank, size) = (board.rank(), board.size());
         let before: Vec<usize> = rank.checked_sub(1).into_iter().collect();
         let links = Links::new((rank + 1 < size).then_some(rank + 1), &before, size);
-        let slices = Slices::new(call.bytes, choice.cells.up_cell, call.fold.element);
+        let slices = Slices::new(call.bytes, choice.cell, call.fold.element);
         let lending = Lending::begin(board, (up, slices.count()), (down, 0));
         let span = Span::take(up, slices.count());
         let mut work = Prefixes {
             board,
-            cell: choice.cells.up_cell,
+            cell: choice.cell,
             ring: (span.first(), up.slots() as u64),
             reduction: Reduction { send: call.own, recv: call.recv, bytes: call.bytes, fold: call.fold },
             exclusive: call.what == Operand::Exclusive,

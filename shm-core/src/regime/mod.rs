@@ -143,11 +143,21 @@ impl Engine {
         self.cut(choice).inspect_err(|_| self.board.unnote())
     }
 
-    fn cut(&mut self, choice: &Choice) -> Result<()> {
-        if self.up_cell != choice.up_cell || self.up.slots() != choice.up_slots {
-            self.up.reshape(&self.board, choice.up_slots)?;
-            self.up_cell = choice.up_cell;
+    /// Cuts the own up cells into so many, of so many bytes each.
+    fn cut_up_cells(&mut self, cell: usize, slots: usize) -> Result<()> {
+        self.cut_up(cell, slots).inspect_err(|_| self.board.unnote())
+    }
+
+    fn cut_up(&mut self, cell: usize, slots: usize) -> Result<()> {
+        if self.up_cell != cell || self.up.slots() != slots {
+            self.up.reshape(&self.board, slots)?;
+            self.up_cell = cell;
         }
+        Ok(())
+    }
+
+    fn cut(&mut self, choice: &Choice) -> Result<()> {
+        self.cut_up(choice.up_cell, choice.up_slots)?;
         if self.down_cell != choice.down_cell || self.down.slots() != choice.down_slots {
             self.down.reshape(&self.board, choice.down_slots)?;
             self.down_cell = choice.down_cell;

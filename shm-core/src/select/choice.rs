@@ -170,8 +170,10 @@ pub(crate) struct BlockChoice {
     pub part: usize,
     /// Bytes of a slice of a block: whole elements.
     pub slice: usize,
-    /// The cells.
-    pub cells: Choice,
+    /// Bytes of an up cell.
+    pub cell: usize,
+    /// Number of up cells.
+    pub slots: usize,
 }
 
 impl Choice {

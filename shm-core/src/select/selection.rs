@@ -162,8 +162,8 @@ impl Selection {
         self.shares(self.ladders[Collective::Allreduce as usize].at(vector.bytes), leaders, vector)
     }
 
-    /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. What broadcasts take decides on lines
-    /// and cells.
+    /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. Lines are for what they
+    /// are for in broadcasts.
     ///
     /// # Errors
     /// `Tuning` when an element is larger than a part of a cell can be: the same on all ranks.
@@ -179,24 +179,18 @@ impl Selection {
         };
         let least = round_up(vector.element.max(1), LINE);
         let lines = vector.fits_lines() && parts * round_up(vector.bytes, 8) <= lines;
-        let band = ladder.at(vector.bytes);
-        let (down_cell, down_slots) = fit(band.down_cell as usize, band.down_cells as usize, 1, self.down_area)?;
+        // One cut for all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are.
+        let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
+        let ladder = &self.ladders[Collective::Allreduce as usize];
+        let band = ladder.bands().iter().rev().find(is_cut).unwrap_or(ladder.at(vector.bytes));
         let cell = (band.up_cell as usize).max(parts * least);
         if !lines && 2 * cell > self.up_area {
             return Err(too_large(vector.element, self.up_area / 2 / parts));
         }
         let part = if parts == 1 { cell } else { cell / parts / LINE * LINE };
         let slice = if lines { vector.bytes.max(1) } else { part / vector.element.max(1) * vector.element.max(1) };
-        let cells = Choice {
-            regime: Regime::Cells,
-            flat: true,
-            leaders: 1,
-            up_cell: cell,
-            up_slots: (band.up_cells as usize).min(self.up_area / cell),
-            down_cell,
-            down_slots: down_slots.min(MOST_DOWN_SLOTS),
-        };
-        Ok(BlockChoice { lines, part, slice, cells })
+        let slots = (band.up_cells as usize).min(self.up_area / cell);
+        Ok(BlockChoice { lines, part, slice, cell, slots })
     }
 
     fn shares(&self, band: &Band, leaders: usize, vector: Vector) -> Result<Choice> {
