@@ -17,13 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum operation { BARRIER, BROADCAST, REDUCE, ALLREDUCE };
+enum operation { BARRIER, BROADCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE_SCATTER, SCAN };
 enum operator { SUM, MAX, MIN, USER };
 enum buffers { WARM, REWRITTEN, COLD };
 enum timing { STREAM, EACH };
 enum element { I32, I64, F32, F64 };
 
-static const char *const operations[] = {"barrier", "broadcast", "reduce", "allreduce", NULL};
+static const char *const operations[] = {"barrier", "broadcast", "reduce", "allreduce", "gather", "scatter",
+                                         "allgather", "alltoall", "reduce-scatter", "scan", NULL};
 static const char *const operators[] = {"sum", "max", "min", "user", NULL};
 static const char *const buffer_modes[] = {"warm", "rewritten", "cold", NULL};
 static const char *const timings[] = {"stream", "each", NULL};
@@ -55,7 +56,7 @@ static long current;
 
 /* The buffers of one case: slots that take turns, a power of two of them. */
 static char *send_memory, *receive_memory, *send_start, *receive_start;
-static size_t length, stride, slots;
+static size_t length, sent, received, stride, slots; /* of a block; of all that is sent, and received */
 static uint64_t calls;
 
 static void give_up(const char *what, const char *detail) {
@@ -69,7 +70,7 @@ static void wrong(const struct measurement *m, const char *when, size_t index, d
             "wrong %ld rank %d of %d, %s of %" PRIu64 " bytes of %s, root %d, %s buffers, %s: "
             "element %zu of %zu is %g and should be %g\n",
             current, rank, ranks, operations[m->operation], m->bytes, elements[m->element], m->root,
-            buffer_modes[m->buffers], when, index, length, is, should);
+            buffer_modes[m->buffers], when, index, received, is, should);
     fflush(sheet);
     give_up("wrong answer:", operations[m->operation]);
 }
@@ -109,7 +110,7 @@ static double get(int element, const void *at, size_t index) {
     }
 }
 
-static void fill_constant(int element, void *at, uint32_t value) {
+static void fill_constant(int element, void *at, size_t length, uint32_t value) {
     size_t i;
     switch (element) {
     case I32: for (i = 0; i < length; i++) ((int32_t *)at)[i] = (int32_t)value; break;
@@ -136,7 +137,10 @@ static char *on_a_line(char *at) { return (char *)(((uintptr_t)at + LINE - 1) & 
 static void make_buffers(const struct measurement *m) {
     size_t bytes = element_bytes(m->element), stride_bytes, wanted;
     length = (size_t)m->bytes / bytes;
-    stride_bytes = (length * bytes + LINE - 1) / LINE * LINE;
+    sent = received = length;
+    if (m->operation == SCATTER || m->operation == ALLTOALL || m->operation == REDUCE_SCATTER) sent *= (size_t)ranks;
+    if (m->operation == GATHER || m->operation == ALLGATHER || m->operation == ALLTOALL) received *= (size_t)ranks;
+    stride_bytes = ((sent > received ? sent : received) * bytes + LINE - 1) / LINE * LINE;
     if (stride_bytes < LINE) stride_bytes = LINE;
     slots = 1;
     if (m->buffers == COLD) {
@@ -160,11 +164,11 @@ static void fill_patterns(const struct measurement *m, int turn) {
     int sends_from_receive = m->operation == BROADCAST && rank == m->root;
     for (uint64_t call = 0; call < slots; call++) {
         void *send = send_slot(call, bytes), *receive = receive_slot(call, bytes);
-        for (i = 0; i < length; i++) put(m->element, send, i, contribution(rank, i, turn));
+        for (i = 0; i < sent; i++) put(m->element, send, i, contribution(rank, i, turn));
         if (sends_from_receive)
             for (i = 0; i < length; i++) put(m->element, receive, i, contribution(rank, i, turn));
         else
-            fill_constant(m->element, receive, 99999);
+            fill_constant(m->element, receive, received, 99999);
     }
 }
 
@@ -211,28 +215,70 @@ static void one_call(const struct measurement *m) {
     case REDUCE:
         MPI_Reduce(send, receive, (int)length, datatype(m->element), operator_handle(), m->root, MPI_COMM_WORLD);
         break;
+    case GATHER:
+        MPI_Gather(send, (int)length, datatype(m->element), receive, (int)length, datatype(m->element), m->root,
+                   MPI_COMM_WORLD);
+        break;
+    case SCATTER:
+        MPI_Scatter(send, (int)length, datatype(m->element), receive, (int)length, datatype(m->element), m->root,
+                    MPI_COMM_WORLD);
+        break;
+    case ALLGATHER:
+        MPI_Allgather(send, (int)length, datatype(m->element), receive, (int)length, datatype(m->element),
+                      MPI_COMM_WORLD);
+        break;
+    case ALLTOALL:
+        MPI_Alltoall(send, (int)length, datatype(m->element), receive, (int)length, datatype(m->element),
+                     MPI_COMM_WORLD);
+        break;
+    case REDUCE_SCATTER:
+        MPI_Reduce_scatter_block(send, receive, (int)length, datatype(m->element), operator_handle(), MPI_COMM_WORLD);
+        break;
+    case SCAN:
+        MPI_Scan(send, receive, (int)length, datatype(m->element), operator_handle(), MPI_COMM_WORLD);
+        break;
     default:
         MPI_Allreduce(send, receive, (int)length, datatype(m->element), operator_handle(), MPI_COMM_WORLD);
         break;
     }
 }
 
+/* What rank `of` has sent at `index`: by the pattern of `turn`, or a constant (turn -1). */
+static double sent_by(int of, size_t index, int turn, uint32_t constant) {
+    return turn < 0 ? constant : contribution(of, index, turn);
+}
+
+/* What ranks 0 to `last` have sent at `index`, combined. */
+static double combined_upto(int last, size_t index, int turn, uint32_t constant) {
+    double value = sent_by(0, index, turn, constant);
+    for (int of = 1; of <= last; of++) value = combined(value, sent_by(of, index, turn, constant));
+    return value;
+}
+
 /* Compares what call `call` left here: with the pattern of `turn`, or with a constant (turn -1). */
 static void compare(const struct measurement *m, uint64_t call, int turn, uint32_t constant, const char *when) {
-    size_t bytes = element_bytes(m->element);
+    size_t bytes = element_bytes(m->element), blocks = length > 0 ? received / length : 1;
     const void *result = receive_slot(call, bytes);
     double expected[PERIOD];
-    int sums = m->operation == REDUCE || m->operation == ALLREDUCE;
-    if (m->operation == BARRIER || (m->operation == REDUCE && rank != m->root)) return;
-    for (size_t i = 0; i < PERIOD; i++) {
-        for (int of = sums ? 0 : m->root, first = of; of < (sums ? ranks : m->root + 1); of++) {
-            double value = turn < 0 ? constant : contribution(of, i, turn);
-            expected[i] = of == first ? value : combined(expected[i], value);
+    if (m->operation == BARRIER || ((m->operation == REDUCE || m->operation == GATHER) && rank != m->root)) return;
+    for (size_t block = 0; block < blocks; block++) {
+        for (size_t i = 0; i < PERIOD; i++) {
+            size_t mine = (size_t)rank * length + i;
+            switch (m->operation) {
+            case BROADCAST: expected[i] = sent_by(m->root, i, turn, constant); break;
+            case GATHER:
+            case ALLGATHER: expected[i] = sent_by((int)block, i, turn, constant); break;
+            case SCATTER: expected[i] = sent_by(m->root, mine, turn, constant); break;
+            case ALLTOALL: expected[i] = sent_by((int)block, mine, turn, constant); break;
+            case REDUCE_SCATTER: expected[i] = combined_upto(ranks - 1, mine, turn, constant); break;
+            case SCAN: expected[i] = combined_upto(rank, i, turn, constant); break;
+            default: expected[i] = combined_upto(ranks - 1, i, turn, constant); break;
+            }
         }
+        for (size_t i = 0; i < length; i++)
+            if (get(m->element, result, block * length + i) != expected[i % PERIOD])
+                wrong(m, when, block * length + i, get(m->element, result, block * length + i), expected[i % PERIOD]);
     }
-    for (size_t i = 0; i < length; i++)
-        if (get(m->element, result, i) != expected[i % PERIOD])
-            wrong(m, when, i, get(m->element, result, i), expected[i % PERIOD]);
 }
 
 static void check(const struct measurement *m) {
@@ -252,9 +298,9 @@ static void rewrite(const struct measurement *m) {
     size_t bytes = element_bytes(m->element);
     if (m->buffers != REWRITTEN || m->operation == BARRIER) return;
     if (m->operation != BROADCAST)
-        fill_constant(m->element, send_slot(calls, bytes), rewritten_value(calls));
+        fill_constant(m->element, send_slot(calls, bytes), sent, rewritten_value(calls));
     else if (rank == m->root)
-        fill_constant(m->element, receive_slot(calls, bytes), rewritten_value(calls));
+        fill_constant(m->element, receive_slot(calls, bytes), received, rewritten_value(calls));
 }
 
 static void delay(void) {

@@ -248,7 +248,10 @@ fn sizes(options: &Collectives, ranks: usize) -> Vec<u64> {
 
 /// The cases of a run with `ranks` ranks. A barrier has no buffers: it is one case, measured as with warm ones.
 fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
-    let asked = |operation: &Operation| options.collectives.is_empty() || options.collectives.contains(operation);
+    let asked = |operation: &Operation| match options.collectives.is_empty() {
+        true => Operation::USUAL.contains(operation),
+        false => options.collectives.contains(operation),
+    };
     let sizes = sizes(options, ranks);
     let mut cases = Vec::new();
     for operation in Operation::ALL.iter().copied().filter(asked) {

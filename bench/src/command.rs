@@ -92,7 +92,8 @@ pub struct Collectives {
     /// Rank counts, for example 2,8 [default: as many as usable cores; with --quick 2,8]
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<usize>,
-    /// Only these collectives: barrier, broadcast, reduce, allreduce
+    /// Only these collectives: barrier, broadcast, reduce, allreduce; and, which are left out where none is named, gather, scatter,
+    /// allgather, alltoall, reduce-scatter, scan. Sizes are those of a block
     #[arg(long, alias = "collective", value_delimiter = ',')]
     pub collectives: Vec<Operation>,
     /// Smallest message

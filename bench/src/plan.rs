@@ -62,10 +62,40 @@ pub enum Operation {
     Reduce,
     /// The sum to all.
     Allreduce,
+    /// A block of everybody to the root.
+    Gather,
+    /// A block for everybody from the root.
+    Scatter,
+    /// A block of everybody to all.
+    Allgather,
+    /// A block of everybody to everybody.
+    Alltoall,
+    /// A block of the sum to everybody.
+    ReduceScatter,
+    /// The sum up to each rank.
+    Scan,
 }
 named!(Operation, "collective", {
     Barrier = "barrier", Broadcast = "broadcast", Reduce = "reduce", Allreduce = "allreduce",
+    Gather = "gather", Scatter = "scatter", Allgather = "allgather", Alltoall = "alltoall",
+    ReduceScatter = "reduce-scatter", Scan = "scan",
 });
+
+impl Operation {
+    /// What is measured where nobody says what.
+    pub const USUAL: [Operation; 4] =
+        [Operation::Barrier, Operation::Broadcast, Operation::Reduce, Operation::Allreduce];
+
+    /// Whether what is sent is a block for each rank (of a scatter, on the root). The bytes of a case are those of one block.
+    pub const fn sends_blocks(self) -> bool {
+        matches!(self, Operation::Scatter | Operation::Alltoall | Operation::ReduceScatter)
+    }
+
+    /// Whether what is received is a block of each rank (of a gather, on the root).
+    pub const fn receives_blocks(self) -> bool {
+        matches!(self, Operation::Gather | Operation::Allgather | Operation::Alltoall)
+    }
+}
 
 /// By what reductions combine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,7 +155,7 @@ impl BufferMode {
 
     /// Whether a collective can be measured so.
     pub const fn serves(self, operation: Operation) -> bool {
-        !matches!((self, operation), (BufferMode::View, Operation::Broadcast | Operation::Reduce))
+        !matches!(self, BufferMode::View) || matches!(operation, Operation::Barrier | Operation::Allreduce)
     }
 
     /// The buffers of an MPI that stand beside ours.
@@ -395,7 +425,7 @@ mod tests {
         for &operation in Operation::ALL {
             assert_eq!(operation.to_string().parse(), Ok(operation));
         }
-        assert!("scatter".parse::<Operation>().unwrap_err().contains("barrier, broadcast, reduce, allreduce"));
+        assert!("scan-up".parse::<Operation>().unwrap_err().contains("barrier, broadcast, reduce, allreduce"));
         assert_eq!("2:75".parse(), Ok(Late { rank: 2, microseconds: 75 }));
         assert!("2".parse::<Late>().is_err());
     }

@@ -7,9 +7,10 @@
 //! as the cores lay on different core complexes, 32 and 55 us when they shared one.
 //!
 //! So each writer decides for itself. At one position in eight, writer and reader time what they do with the slice; the
-//! reader leaves its figure in the line of its `done` words, where the writer looks at its next such position. Most of
-//! them are filled the better way, some the other, to see whether that has become better. Nothing hangs on a figure
-//! but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
+//! reader leaves its figure in the line of its `done` words, where the writer looks at its next such position. Cells are filled in
+//! the way that is the better one so far; now and then the other is tried, for longer than the ring has slots: what a
+//! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Nothing hangs
+//! on a figure but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -42,8 +43,14 @@ const CLASSES: usize = 6;
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
 
-/// One sample in so many is filled the way that seems worse.
-const EXPLORE: u32 = 8;
+/// Slices from one trial of the other way to the next.
+const PERIOD: u32 = 8192;
+
+/// Slices of a trial: two turns of a ring.
+const TRIAL: u32 = 128;
+
+/// Samples after which a trial may end before its time, because the other way is far worse.
+const ENOUGH: u32 = 2;
 
 /// Whether the slice at a position is timed: one in eight, the same for writer and reader, and without a period that
 /// slices of some leader, root or message could keep in step with.
@@ -113,26 +120,94 @@ impl Cost {
 }
 
 /// What is known of slices of one class.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Class {
     ways: [Cost; 2],
-    samples: u32,
+    /// The better way so far.
+    better: Way,
+    /// What that cost when it was found to be the better one; 0 before.
+    decided: u64,
+    /// Slices since then.
+    turn: u32,
+    /// Samples of the trial that is running.
+    tried: u32,
+}
+
+impl Default for Class {
+    /// Ordinary stores; a trial is due at once.
+    fn default() -> Self {
+        Self { ways: Default::default(), better: Way::Cached, decided: 0, turn: PERIOD - TRIAL, tried: 0 }
+    }
 }
 
 impl Class {
-    fn better(&self) -> Way {
-        match [self.ways[0].total(), self.ways[1].total()] {
-            [Some(cached), Some(streamed)] if streamed < cached => Way::Streamed,
-            _ => Way::Cached,
+    /// The way of the next slice.
+    #[inline]
+    fn next(&mut self) -> Way {
+        self.turn += 1;
+        if self.turn <= PERIOD - TRIAL { self.better } else { self.trial() }
+    }
+
+    /// The same in a trial, or right before one: as many slices are filled the way that has been the better one, and both are judged by
+    /// what they cost in these.
+    #[cold]
+    fn trial(&mut self) -> Way {
+        let other = self.better.other();
+        if self.turn == PERIOD - TRIAL + 1 {
+            self.ways[self.better as usize] = Cost::default();
+        }
+        if self.turn <= PERIOD {
+            return self.better;
+        }
+        if self.turn == PERIOD + 1 {
+            (self.ways[other as usize], self.tried) = (Cost::default(), 0);
+        }
+        if self.turn <= PERIOD + TRIAL && !self.is_lost() {
+            return other;
+        }
+        self.decide();
+        self.turn = 0;
+        self.better
+    }
+
+    fn decide(&mut self) {
+        let [Some(cached), Some(streamed)] = self.ways.map(|cost| cost.total()) else { return };
+        // Figures of one way differ as much as this from one trial to the next; and where the caches serve both, what the second
+        // rank finds there is worth more than the sum says.
+        self.better = if streamed + streamed / 2 < cached { Way::Streamed } else { Way::Cached };
+        self.decided = [cached, streamed][self.better as usize];
+    }
+
+    /// Whether the other way has shown to be far worse.
+    fn is_lost(&self) -> bool {
+        let tried = self.ways[self.better.other() as usize].write;
+        self.tried >= ENOUGH && self.ways[self.better as usize].total().is_some_and(|known| tried > 2 * known)
+    }
+
+    /// Takes what it cost to fill a slice.
+    fn learn_write(&mut self, way: Way, figure: u64) {
+        Cost::learn(&mut self.ways[way as usize].write, figure);
+        if way == self.better {
+            self.look_again();
+        } else {
+            self.tried += 1;
         }
     }
 
-    /// The way of the next sample.
-    fn next(&mut self) -> Way {
-        let better = self.better();
-        self.samples = self.samples.wrapping_add(1);
-        let known = self.ways[better.other() as usize].total().is_some();
-        if self.samples.is_multiple_of(if known { EXPLORE } else { 2 }) { better.other() } else { better }
+    /// Takes what it cost to read one.
+    fn learn_read(&mut self, way: Way, figure: u64) {
+        Cost::learn(&mut self.ways[way as usize].read, figure);
+        if way == self.better {
+            self.look_again();
+        }
+    }
+
+    /// Has a trial begin at once if the better way has become a worse one than it was.
+    fn look_again(&mut self) {
+        let total = self.ways[self.better as usize].total();
+        if self.decided != 0 && self.turn <= PERIOD - TRIAL && total.is_some_and(|total| total > 2 * self.decided) {
+            self.turn = PERIOD - TRIAL;
+        }
     }
 }
 
@@ -190,17 +265,17 @@ impl Pace {
             return write(Way::Streamed);
         }
         let class = ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1);
+        let way = self.classes[class].next();
         if !is_sample(position) {
-            return write(self.classes[class].better());
+            return write(way);
         }
         self.collect(board);
-        let way = self.classes[class].next();
         let begun = ticks();
         write(way);
         // Ordinary stores may still stand in line: without a fence a short slice would seem to cost nothing.
         fence(Ordering::SeqCst);
         let figure = cost(ticks().wrapping_sub(begun), bytes);
-        Cost::learn(&mut self.classes[class].ways[way as usize].write, figure);
+        self.classes[class].learn_write(way, figure);
         self.waiting[self.next] = Some(Waiting { position, class, way, reader });
         self.next = (self.next + 1) % WAITING;
     }
@@ -211,7 +286,7 @@ impl Pace {
             let Some(Waiting { position, class, way, reader }) = *waiting else { continue };
             let figure = board.figure(self.ring, reader);
             if figure >> 24 == position {
-                Cost::learn(&mut self.classes[class].ways[way as usize].read, figure & ((1 << 24) - 1));
+                self.classes[class].learn_read(way, figure & ((1 << 24) - 1));
                 *waiting = None;
             }
         }
@@ -235,20 +310,61 @@ mod tests {
     #[test]
     fn the_cheaper_way_is_found_and_found_again_when_it_changes() {
         let mut class = Class::default();
-        for costs in [[100, 300], [900, 250], [120, 250]] {
+        for costs in [[100, 300], [900, 250], [120, 250], [120, 115], [400, 180]] {
             let mut ways = [0; 2];
-            for sample in 0..400 {
-                let way = class.next() as usize;
-                // Now and then a rank loses its core in the middle.
-                let figure = costs[way] * if sample % 29 == 0 { 1000 } else { 1 };
-                Cost::learn(&mut class.ways[way].write, figure);
-                Cost::learn(&mut class.ways[way].read, figure);
-                ways[way] += usize::from(sample >= 200);
+            for slice in 0..40_000 {
+                let way = class.next();
+                ways[way as usize] += u32::from(slice >= 20_000);
+                if is_sample(slice) {
+                    // Now and then a rank loses its core in the middle.
+                    let figure = costs[way as usize] * if slice % 29 == 0 { 1000 } else { 1 };
+                    class.learn_write(way, figure);
+                    class.learn_read(way, figure);
+                }
             }
-            let better = usize::from(costs[1] < costs[0]);
-            assert_eq!(class.better() as usize, better);
-            assert!(ways[better] > 150 && ways[1 - better] > 10, "{ways:?}");
+            // Where there is next to nothing between the two, it is the caches.
+            let better = usize::from(costs[1] * 3 / 2 < costs[0]);
+            assert_eq!(class.better as usize, better, "{costs:?}");
+            assert!(ways[better] > 19_000 && ways[1 - better] > 10, "{costs:?}: {ways:?}");
         }
+    }
+
+    /// Seven slices in eight are not timed: what becomes worse is noticed long before the next trial would be due.
+    #[test]
+    fn a_way_that_has_become_worse_is_left_soon() {
+        let mut class = Class::default();
+        let mut slice = 0u64;
+        let mut run = |class: &mut Class, slices: u32, costs: [u64; 2]| {
+            for _ in 0..slices {
+                let way = class.next();
+                slice += 1;
+                if is_sample(slice) {
+                    class.learn_write(way, costs[way as usize]);
+                    class.learn_read(way, costs[way as usize]);
+                }
+            }
+        };
+        run(&mut class, 10_000, [100, 300]);
+        assert_eq!(class.better, Way::Cached);
+        run(&mut class, PERIOD / 8, [900, 300]);
+        assert_eq!(class.better, Way::Streamed);
+    }
+
+    /// A trial of a way that is far worse ends before its time.
+    #[test]
+    fn a_trial_that_is_lost_ends_early() {
+        let mut class = Class::default();
+        let mut tried = 0;
+        for slice in 0..u64::from(PERIOD) * 4 {
+            let way = class.next();
+            tried += u32::from(way == Way::Streamed);
+            if is_sample(slice) {
+                let figure = [100, 900][way as usize];
+                class.learn_write(way, figure);
+                class.learn_read(way, figure);
+            }
+        }
+        assert!((8..TRIAL * 3).contains(&tried), "{tried}");
     }
 
     #[test]

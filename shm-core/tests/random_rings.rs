@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use shm_core::protocol::delivery::{Delivery, Sources, deliver};
 use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
 use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Parts, Shares, Takers, Work, least_up_slots};
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span};
-use shm_core::protocol::{Board, Edge, Location, Place, Ring, RingName, Stamp, Until, Word};
+use shm_core::protocol::{Board, Edge, Location, Place, Readers, Ring, RingName, Stamp, Until, Word};
 use shm_core::{Links, Result};
 
 /// The most slots of any ring here.
@@ -614,6 +615,100 @@ impl Parts for Handed<'_> {
     }
 }
 
+/// Who publishes for whom in a delivery.
+#[derive(Clone, Copy, PartialEq)]
+enum DeliveryParts {
+    All,
+    From(usize),
+    To(usize),
+    Upwards,
+}
+
+impl Engine {
+    /// Slices from those who publish to those who read; this rank lends what it publishes, or takes no more than the first slice.
+    fn deliver(&mut self, name: RingName, tag: u32, parts: DeliveryParts, slices: u64, (lends, short): (bool, bool)) {
+        let (board, ring) = self.ring(name);
+        let (me, size, first) = (board.rank, board.size, ring.next_position());
+        let (readers, sources) = match parts {
+            DeliveryParts::All => (Some(Readers::All), Sources::Others),
+            DeliveryParts::From(root) if me == root => (Some(Readers::All), Sources::Nobody),
+            DeliveryParts::From(root) => (None, Sources::One(root)),
+            DeliveryParts::To(root) if me == root => (None, Sources::Others),
+            DeliveryParts::To(root) => (Some(Readers::One(root)), Sources::Nobody),
+            DeliveryParts::Upwards => {
+                let above: Vec<usize> = (me + 1..size).collect();
+                ((!above.is_empty()).then(|| Readers::These(above.into())), Sources::Below)
+            }
+        };
+        let lends = lends && name != RingName::Line && readers.is_some();
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
+        let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
+        let told = vec![Location::CELL; size];
+        let mut work = Delivered { board, name, first, location, told, noted: Vec::new(), short, taken: 0 };
+        deliver(board, ring, (readers.as_ref(), sources), slices, tag, &mut work).unwrap();
+        let expected = sources.ranks(me, size).count() as u64 * if short { 1 } else { slices };
+        assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
+        board.rewrite(std::iter::empty());
+    }
+}
+
+/// The payload of a delivery: a known word a slice.
+struct Delivered<'a> {
+    board: &'a HeapBoard,
+    name: RingName,
+    first: u64,
+    location: Location,
+    /// What each rank said.
+    told: Vec<Location>,
+    /// Whose slots hold a word of the slice.
+    noted: Vec<usize>,
+    short: bool,
+    taken: u64,
+}
+
+impl Delivery for Delivered<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.told[rank].whole
+    }
+
+    fn takes(&self, _: u64, _: usize) -> bool {
+        !self.short
+    }
+
+    fn write(&mut self, slice: u64, slot: usize) {
+        self.board.fill(self.name, slot, word_of(self.board.rank, self.first + slice, 5));
+    }
+
+    fn meanwhile(&mut self) {
+        self.board.delay();
+    }
+
+    fn read(&mut self, _: u64, rank: usize, _: usize, location: Location) -> Result<()> {
+        self.told[rank] = location;
+        if !location.is_lent() {
+            self.noted.push(rank);
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
+        if self.short && slice > 0 {
+            return Ok(());
+        }
+        self.noted.extend((0..self.board.size).filter(|&rank| self.told[rank].is_lent()));
+        for rank in self.noted.drain(..) {
+            let found = self.board.read_at(self.name, rank, slot, self.told[rank].place, slice as usize);
+            self.board.expect(found, word_of(rank, self.first + slice, 5), "delivery");
+            self.taken += 1;
+        }
+        Ok(())
+    }
+}
+
 /// The calls that a seed stands for, as one rank makes them.
 fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
     let (size, rank) = (engine.board.size, engine.board.rank);
@@ -627,7 +722,7 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
         // Each rank decides for itself what it lends in this call.
         let mut own = Random::new(seed ^ ((call as u64) << 20) ^ ((rank as u64 + 1) << 40));
         let lends = [(); 3].map(|()| own.below(2) == 0);
-        match plan.index(10) {
+        match plan.index(13) {
             0 => engine.exchange(tag),
             1 => {
                 let most = (engine.line.slots() / 2).max(1);
@@ -646,6 +741,18 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
                 let slots = 1 + plan.index(6);
                 let (board, ring) = engine.ring(name);
                 ring.reshape(board, slots).unwrap();
+            }
+            7..10 => {
+                let parts = match plan.below(4) {
+                    0 => DeliveryParts::All,
+                    1 => DeliveryParts::From(root),
+                    2 => DeliveryParts::To(root),
+                    _ => DeliveryParts::Upwards,
+                };
+                // All for all takes two slots at least.
+                if parts != DeliveryParts::All || engine.ring(name).1.slots() >= 2 {
+                    engine.deliver(name, tag, parts, slices, (lends[0], lends[1]));
+                }
             }
             _ => {
                 let count = 1 + plan.index(size);

@@ -46,8 +46,8 @@ pub struct Buffers<T> {
     /// Elements to skip so that the first slot begins on a cache line.
     send_start: usize,
     receive_start: usize,
-    /// Elements of a message.
-    length: usize,
+    /// Elements of what is sent, and of what is received: of all blocks together.
+    lengths: [usize; 2],
     /// Elements from one slot to the next.
     stride: usize,
     /// A power of two.
@@ -63,7 +63,9 @@ impl<T: Value> Buffers<T> {
     pub fn new(comm: &Communicator, case: &Case, cold_bytes: u64) -> Result<Buffers<T>> {
         let element = size_of::<T>();
         let length = case.bytes as usize / element;
-        let stride_bytes = (length * element).next_multiple_of(LINE).max(LINE);
+        let lengths = [case.operation.sends_blocks(), case.operation.receives_blocks()]
+            .map(|blocks| if blocks { comm.size() * length } else { length });
+        let stride_bytes = (lengths[0].max(lengths[1]) * element).next_multiple_of(LINE).max(LINE);
         let slots = match case.buffers {
             BufferMode::Cold => slot_count(cold_bytes as usize, stride_bytes),
             _ => 1,
@@ -81,7 +83,7 @@ impl<T: Value> Buffers<T> {
         let (send, receive) = (vector(1)?, vector(0)?);
         let start = |buffer: &[T]| buffer.as_ptr().align_offset(LINE);
         let (send_start, receive_start) = (start(&send), start(&receive));
-        Ok(Buffers { send, receive, send_start, receive_start, length, stride, slots })
+        Ok(Buffers { send, receive, send_start, receive_start, lengths, stride, slots })
     }
 
     /// The slot that call `call` uses: an odd multiple modulo a power of two visits all slots,
@@ -95,7 +97,8 @@ impl<T: Value> Buffers<T> {
     pub fn pair(&mut self, call: u64) -> (&mut [T], &mut [T]) {
         let at = self.slot(call) * self.stride;
         let (send, receive) = (self.send_start + at, self.receive_start + at);
-        (&mut self.send[send..send + self.length], &mut self.receive[receive..receive + self.length])
+        let [sent, received] = self.lengths;
+        (&mut self.send[send..send + sent], &mut self.receive[receive..receive + received])
     }
 
     /// Writes the checking pattern of `rank` into every send slot, and into every receive slot

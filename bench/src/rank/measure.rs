@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hier::operator::{Max, Min, Operator, Sum, User};
 use hier::{Communicator, Counters, SharedResult};
 
-use super::answer::Answer;
+use super::answer::{Answer, View};
 use super::buffers::Buffers;
 use super::lateness;
 use super::value::Value;
@@ -116,9 +116,9 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
     /// Checks what the last timed call left.
     fn check_last(&mut self) -> Result<()> {
         let Some(last) = self.calls.checked_sub(1) else { return Ok(()) };
-        let (operation, ranks) = (self.case.operation, self.comm.size());
+        let (operation, view) = (self.case.operation, self.looks());
         let answer = match self.case.buffers {
-            mode if mode.is_rewritten() => Answer::of_constant(self.combine, operation, ranks, rewritten_value(last)),
+            mode if mode.is_rewritten() => Answer::of_constant(self.combine, operation, view, rewritten_value(last)),
             _ => self.answer(0),
         };
         self.compare(last, &answer, "after timing")
@@ -126,7 +126,13 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
 
     /// What a call gives for the patterns of `turn`.
     fn answer(&self, turn: usize) -> Answer {
-        Answer::by(self.combine, self.case.operation, self.comm.size(), self.case.root, turn)
+        Answer::by(self.combine, self.case.operation, self.looks(), turn)
+    }
+
+    /// From where results are looked at.
+    fn looks(&self) -> View {
+        let (comm, case) = (self.comm, self.case);
+        View { rank: comm.rank(), ranks: comm.size(), root: case.root, block: case.bytes as usize / size_of::<T>() }
     }
 
     /// Compares what call `call` left on this rank with `answer`.
@@ -134,8 +140,8 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
         let Case { operation, bytes, root, element, buffers, .. } = *self.case;
         let has_result = match operation {
             Operation::Barrier => false,
-            Operation::Reduce => self.comm.rank() == root,
-            Operation::Broadcast | Operation::Allreduce => true,
+            Operation::Reduce | Operation::Gather => self.comm.rank() == root,
+            _ => true,
         };
         let result = match &self.view {
             Some(view) => view,
@@ -225,6 +231,20 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
                 (0..iterations).try_for_each(|_| process.reduce_into_root(send, receive, operator))
             }
             Operation::Reduce => (0..iterations).try_for_each(|_| process.reduce_into(send, operator)),
+            Operation::Gather if comm.rank() == root => {
+                (0..iterations).try_for_each(|_| process.gather_into_root(send, receive))
+            }
+            Operation::Gather => (0..iterations).try_for_each(|_| process.gather_into(send)),
+            Operation::Scatter if comm.rank() == root => {
+                (0..iterations).try_for_each(|_| process.scatter_into_root(send, receive))
+            }
+            Operation::Scatter => (0..iterations).try_for_each(|_| process.scatter_into(receive)),
+            Operation::Allgather => (0..iterations).try_for_each(|_| comm.all_gather_into(send, receive)),
+            Operation::Alltoall => (0..iterations).try_for_each(|_| comm.all_to_all_into(send, receive)),
+            Operation::ReduceScatter => {
+                (0..iterations).try_for_each(|_| comm.reduce_scatter_block_into(send, receive, operator))
+            }
+            Operation::Scan => (0..iterations).try_for_each(|_| comm.scan_into(send, receive, operator)),
         }?;
         Ok(())
     }
@@ -239,7 +259,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
                 Operation::Barrier => {}
                 Operation::Broadcast if rank == self.case.root => receive.fill(value),
                 Operation::Broadcast => {}
-                Operation::Reduce | Operation::Allreduce => send.fill(value),
+                _ => send.fill(value),
             }
         }
     }
@@ -277,6 +297,14 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
                 comm.process_at_rank(root).reduce_into_root(send, receive, operator)
             }
             Operation::Reduce => comm.process_at_rank(root).reduce_into(send, operator),
+            Operation::Gather if comm.rank() == root => comm.process_at_rank(root).gather_into_root(send, receive),
+            Operation::Gather => comm.process_at_rank(root).gather_into(send),
+            Operation::Scatter if comm.rank() == root => comm.process_at_rank(root).scatter_into_root(send, receive),
+            Operation::Scatter => comm.process_at_rank(root).scatter_into(receive),
+            Operation::Allgather => comm.all_gather_into(send, receive),
+            Operation::Alltoall => comm.all_to_all_into(send, receive),
+            Operation::ReduceScatter => comm.reduce_scatter_block_into(send, receive, operator),
+            Operation::Scan => comm.scan_into(send, receive, operator),
         }?;
         Ok(())
     }

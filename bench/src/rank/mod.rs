@@ -111,21 +111,22 @@ fn settle(comm: &Communicator) -> Result<()> {
 
 fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, measured: &Measured) -> Result<()> {
     sheet.count(index, &measured.count)?;
-    if comm.rank() == 0 {
-        let (what, bytes) = (collective(case.operation), case.bytes as usize);
+    if let (0, Some(what)) = (comm.rank(), collective(case.operation)) {
+        let bytes = case.bytes as usize;
         let choice = if case.buffers.is_shared() { comm.explain_lent(what, bytes) } else { comm.explain(what, bytes) }?;
         sheet.choice(index, choice.critical_lines, &choice.text)?;
     }
     sheet.times(index, measured.iterations, &measured.blocks)
 }
 
-/// Our name for an operation of the plan.
-fn collective(operation: Operation) -> hier::Collective {
+/// Our name for an operation of the plan; nothing for those whose algorithm no table chooses.
+fn collective(operation: Operation) -> Option<hier::Collective> {
     match operation {
-        Operation::Barrier => hier::Collective::Barrier,
-        Operation::Broadcast => hier::Collective::Broadcast,
-        Operation::Reduce => hier::Collective::Reduce,
-        Operation::Allreduce => hier::Collective::Allreduce,
+        Operation::Barrier => Some(hier::Collective::Barrier),
+        Operation::Broadcast => Some(hier::Collective::Broadcast),
+        Operation::Reduce => Some(hier::Collective::Reduce),
+        Operation::Allreduce => Some(hier::Collective::Allreduce),
+        _ => None,
     }
 }
 

@@ -137,6 +137,12 @@ pub trait Slices {
     /// Notes where the contribution of `rank` lies.
     fn note(&mut self, _rank: usize, _location: Location) {}
 
+    /// Positions that the call takes at least, the same on all ranks: those that it has no use for are passed over, and with them
+    /// their slots. So it can be said how soon the memory of a slot comes round again.
+    fn positions(&self) -> u64 {
+        0
+    }
+
     /// Fills the own slot of a slice.
     fn write(&mut self, slice: u64, slot: usize);
 
@@ -165,7 +171,7 @@ pub trait Slices {
 pub const LEAST_SLICE_SLOTS: usize = 2;
 
 /// [`exchange`] of a message of any number of slices, a slot each. Everybody publishes a slice before it reads those of the
-/// slice before. Takes `slices + 1` positions.
+/// slice before. Takes `slices + 1` positions, or more if the work says so.
 ///
 /// Where all ranks lend what they contribute and want the result in memory that all share, each combines a share of the vector for
 /// all, and says so at the last position; otherwise nobody publishes there.
@@ -183,8 +189,8 @@ pub fn exchange_slices<B: Board>(
     work: &mut impl Slices,
 ) -> Result<()> {
     debug_assert!(ring.slots() >= LEAST_SLICE_SLOTS);
-    let first = ring.take(slices + 1);
-    let (last, stored) = (first + slices - 1, first + slices);
+    let first = ring.take(work.positions().max(slices + 1));
+    let (last, stored) = (first + slices - 1, ring.next_position() - 1);
     let me = board.rank();
     let location = work.location();
     for turn in 0..=slices {

@@ -36,7 +36,8 @@ impl Engine {
         sources.resize(board.size(), Source::Cell);
         results.clear();
         results.resize(board.size(), None);
-        let lending = Lending::begin(board, (up, cut.count() + 1), (down, 0));
+        let positions = positions(cut.count(), reduction.bytes, up.slots());
+        let lending = Lending::begin(board, (up, positions), (down, 0));
         let wanted = match place {
             Place::Heap(_) => thresholds.heap_offset(board, reduction.recv, reduction.bytes),
             _ => None,
@@ -48,6 +49,7 @@ impl Engine {
             cut,
             cell,
             first,
+            positions,
             reduction,
             operands,
             sources,
@@ -60,6 +62,19 @@ impl Engine {
     }
 }
 
+/// The cells that a message of one slice goes through, by the most bytes: the shorter it is the fewer, which stay in the caches nearest to
+/// the ranks. Longer ones go through all there are.
+const FEW: [(usize, usize); 2] = [(1024, 4), (4096, 16)];
+
+/// The positions that an exchange takes: so many that calls of one length come to as many cells as is best for them. Where that is all, the
+/// number is odd: calls of a few slices would pass over the same slots in every turn of a ring whose number of slots is a power of two.
+fn positions(slices: u64, bytes: usize, slots: usize) -> u64 {
+    match FEW.iter().find(|(most, _)| bytes <= *most) {
+        Some((_, cells)) if slices == 1 => ((slots / cells) as u64).max(slices + 1),
+        _ => (slices + 1) | 1,
+    }
+}
+
 /// The payload of one call.
 struct Exchanging<'a> {
     board: &'a SharedBoard,
@@ -67,6 +82,7 @@ struct Exchanging<'a> {
     cell: usize,
     /// The first position.
     first: u64,
+    positions: u64,
     reduction: Reduction<'a>,
     operands: &'a mut Operands,
     /// Where each rank's contribution lies.
@@ -104,6 +120,10 @@ impl Slices for Exchanging<'_> {
         if let Err(error) = self.find(rank, location) {
             self.trouble = Some(error);
         }
+    }
+
+    fn positions(&self) -> u64 {
+        self.positions
     }
 
     fn write(&mut self, slice: u64, slot: usize) {
@@ -171,5 +191,32 @@ impl Slices for Exchanging<'_> {
         // SAFETY: everybody has lent its contribution until all have said that theirs is stored, and wants the result where it
         // said, in memory that it does not touch meanwhile; nobody else stores to this share. None of the results is an operand.
         unsafe { operands.fold(board, fold, end - at, Way::Cached) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// The slots that a stream of equal calls writes to.
+    fn slots_of(slices: u64, bytes: usize, slots: usize) -> usize {
+        let taken = positions(slices, bytes, slots);
+        assert!(taken > slices);
+        let written = (0..1000).flat_map(|call| (0..slices).map(move |slice| (call * taken + slice) % slots as u64));
+        written.collect::<HashSet<_>>().len()
+    }
+
+    #[test]
+    fn short_messages_have_few_cells_and_long_ones_all() {
+        for slots in [2, 4, 8, 16, 32, 64] {
+            for (most, cells) in FEW {
+                assert_eq!(slots_of(1, most, slots), (slots / 2).min(cells), "{most} bytes, {slots} slots");
+            }
+            for slices in 1..=8 {
+                assert_eq!(slots_of(slices, 4097, slots), slots, "{slices} slices, {slots} slots");
+            }
+        }
     }
 }

@@ -5,14 +5,18 @@
 //! | `line` | 1: stamp and payload in one cache line | barriers, short messages |
 //! | `exchange` | 1 through cells: everybody folds everybody's contribution | medium allreduces of few ranks |
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
+//! | `delivery`, `folded` | 1 and its form through cells, for blocks that are moved, and for blocks and prefixes that are folded |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
 //! others can reach those (`lend`). `fold` folds into cells; `one` is the short way of cells for messages of one slice.
 
+pub(crate) mod blocks;
 mod cells;
+pub(crate) mod delivery;
 mod exchange;
 mod fold;
+pub(crate) mod folded;
 mod lend;
 #[cfg(test)]
 mod lengths;
@@ -28,7 +32,7 @@ use crate::links::Links;
 use crate::operator::Fold;
 use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
-use crate::protocol::{Board, Place, Ring, RingName};
+use crate::protocol::{Board, Place, Readers, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
@@ -81,12 +85,20 @@ pub(crate) struct Engine {
     pub shared: ResultMemory,
     /// The ranks of the leaders, for the number of leaders that was used last.
     leaders: Vec<usize>,
+    /// All higher ranks, who read this one's part of a scan.
+    above: Option<Readers>,
     trees: Trees,
 }
 
 impl Engine {
     pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
         let size = board.size();
+        let above: Vec<usize> = (board.rank() + 1..size).collect();
+        let above = match above[..] {
+            [] => None,
+            [one] => Some(Readers::One(one)),
+            _ => Some(Readers::These(above.into())),
+        };
         Self {
             board,
             lines: Ring::new(RingName::Line, LINE_SLOTS, size),
@@ -105,6 +117,7 @@ impl Engine {
             thresholds,
             shared: ResultMemory::default(),
             leaders: Vec::new(),
+            above,
             trees: Trees { plan, cache: Vec::new() },
         }
     }
@@ -130,11 +143,21 @@ impl Engine {
         self.cut(choice).inspect_err(|_| self.board.unnote())
     }
 
-    fn cut(&mut self, choice: &Choice) -> Result<()> {
-        if self.up_cell != choice.up_cell || self.up.slots() != choice.up_slots {
-            self.up.reshape(&self.board, choice.up_slots)?;
-            self.up_cell = choice.up_cell;
+    /// Cuts the own up cells into so many, of so many bytes each.
+    fn cut_up_cells(&mut self, cell: usize, slots: usize) -> Result<()> {
+        self.cut_up(cell, slots).inspect_err(|_| self.board.unnote())
+    }
+
+    fn cut_up(&mut self, cell: usize, slots: usize) -> Result<()> {
+        if self.up_cell != cell || self.up.slots() != slots {
+            self.up.reshape(&self.board, slots)?;
+            self.up_cell = cell;
         }
+        Ok(())
+    }
+
+    fn cut(&mut self, choice: &Choice) -> Result<()> {
+        self.cut_up(choice.up_cell, choice.up_slots)?;
         if self.down_cell != choice.down_cell || self.down.slots() != choice.down_slots {
             self.down.reshape(&self.board, choice.down_slots)?;
             self.down_cell = choice.down_cell;
