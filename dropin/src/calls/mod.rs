@@ -12,8 +12,9 @@ pub mod reduction;
 
 use std::ffi::c_int;
 use std::fmt::Display;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use hier::across::Error;
 use hier::{Collective, HierComm};
 use mpi::ffi;
 
@@ -62,6 +63,23 @@ pub fn begun(code: c_int) -> c_int {
     code
 }
 
+/// How long a launcher may take to end a job one rank of which has ended.
+const LAUNCHER: Duration = Duration::from_secs(2);
+
+/// What goes wrong in a call.
+pub trait Fault: Display {
+    /// Whether the end of a rank's process may be behind it.
+    fn may_be_an_end(&self) -> bool;
+}
+
+impl Fault for Error {
+    fn may_be_an_end(&self) -> bool {
+        use hier::Error as Node;
+        let is_local = matches!(self, Self::Node(error) if !matches!(error, Node::RankFailed { .. }));
+        !is_local
+    }
+}
+
 /// A call on its way: to be carried out, or to be handed on.
 pub struct Call {
     pub what: Collective,
@@ -72,7 +90,7 @@ impl Call {
     /// Carries the call out, or hands it on. `plan` looks at the arguments: how the call is carried out and how many bytes it is about; or
     /// why it is handed on. `carry_out` does it.
     #[inline]
-    fn run<P, E: Display>(
+    fn run<P, E: Fault>(
         self,
         plan: impl FnOnce(&Group) -> Result<(P, usize), (Reason, usize)>,
         carry_out: impl FnOnce(&HierComm, P) -> Result<(), E>,
@@ -131,7 +149,11 @@ impl Call {
 
     /// Tells of an error: on standard error, and to the program's error handler, which may end the job.
     #[cold]
-    fn fail(&self, rank: usize, error: &dyn Display) -> c_int {
+    fn fail(&self, rank: usize, error: &dyn Fault) -> c_int {
+        if error.may_be_an_end() {
+            // Its launcher ends the job with that rank's status, as if this rank waited for it in MPI.
+            std::thread::sleep(LAUNCHER);
+        }
         eprintln!("phalanx: rank {rank}: {} failed: {error}", name(self.what));
         // SAFETY: a communicator that the library knows.
         let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };

@@ -63,6 +63,12 @@ impl fmt::Display for Fault {
     }
 }
 
+impl super::Fault for Fault {
+    fn may_be_an_end(&self) -> bool {
+        matches!(self, Self::Ours(error) if super::Fault::may_be_an_end(error))
+    }
+}
+
 impl From<hier::across::Error> for Fault {
     fn from(error: hier::across::Error) -> Self {
         Self::Ours(error)
