@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::join;
 
 /// A word of an argument: an integer, a pointer or a handle, whose upper half may be anything where the type is narrower.
-type Word = usize;
+pub(crate) type Word = usize;
 
 /// Where a name leads; nothing before the first call.
 pub(crate) struct Name {

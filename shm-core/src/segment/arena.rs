@@ -180,7 +180,9 @@ mod tests {
             let kept = || mapping.header().shared.kept.load(Ordering::Relaxed);
             let bytes = |offset: u64, from: usize, to: usize| {
                 // SAFETY: a block that this test has taken.
-                unsafe { std::slice::from_raw_parts_mut(mapping.base().add(offset as usize + from), to - from) }
+                let at = unsafe { mapping.base().add(offset as usize + from) };
+                // SAFETY: the same.
+                unsafe { std::slice::from_raw_parts_mut(at, to - from) }
             };
             let taken = mapping.arena_taken();
             let mut last = None;
