@@ -50,6 +50,7 @@ pub const C: &[Program] = &[
     program("sessions", 0.0),
     Program { words: &["pending"], ..program("ends", 60.0) },
     Program { words: &["late"], ..program("ends", 60.0) },
+    Program { words: &["fork"], ..program("ends", 60.0) },
 ];
 
 /// Those in Fortran.
