@@ -23,8 +23,8 @@
 #![forbid(unsafe_code)]
 
 pub use hier::{
-    Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Process, Reaching, Regime, Result,
-    SharedResult, Zeroable, operator,
+    Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process,
+    Reaching, Regime, Result, SharedResult, Zeroable, operator,
 };
 pub use topo;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use shm_core::job::{Invitation, JobSpec};
 use shm_core::operator::{BitOr, Operator};
 use shm_core::{
-    Buffer, Collective, Counters, Element, Explanation, Plan, Process, Reaching, Result, SharedResult, Zeroable,
+    Buffer, Collective, Counters, Element, Explanation, Partition, PartitionMut, Plan, Process, Reaching, Result,
+    SharedResult, Zeroable,
 };
 use topo::{Machine, binding_of};
 
@@ -166,6 +167,147 @@ impl Communicator {
     /// As there.
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
         self.node.all_reduce_shared(send, operator)
+    }
+
+    /// Gathers everybody's `send` in everybody's `recv`: [`shm_core::Communicator::all_gather_into`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn all_gather_into<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
+        self.node.all_gather_into(send, recv)
+    }
+
+    /// The same with one buffer: [`shm_core::Communicator::all_gather_in_place`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn all_gather_in_place<T: Element>(&self, buffer: &mut [T]) -> Result<()> {
+        self.node.all_gather_in_place(buffer)
+    }
+
+    /// Gathers blocks of different lengths: [`shm_core::Communicator::all_gather_varcount_into`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_gather_varcount_into<T: Element>(&self, send: &[T], recv: &mut PartitionMut<'_, T>) -> Result<()> {
+        self.node.all_gather_varcount_into(send, recv)
+    }
+
+    /// The same with one buffer: [`shm_core::Communicator::all_gather_varcount_in_place`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_gather_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
+        self.node.all_gather_varcount_in_place(buffer)
+    }
+
+    /// Sends a block to each rank: [`shm_core::Communicator::all_to_all_into`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn all_to_all_into<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
+        self.node.all_to_all_into(send, recv)
+    }
+
+    /// The same with one buffer: [`shm_core::Communicator::all_to_all_in_place`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn all_to_all_in_place<T: Element>(&self, buffer: &mut [T]) -> Result<()> {
+        self.node.all_to_all_in_place(buffer)
+    }
+
+    /// Sends each rank a block of its own length: [`shm_core::Communicator::all_to_all_varcount_into`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_to_all_varcount_into<T: Element>(
+        &self,
+        send: &Partition<'_, T>,
+        recv: &mut PartitionMut<'_, T>,
+    ) -> Result<()> {
+        self.node.all_to_all_varcount_into(send, recv)
+    }
+
+    /// The same with one buffer: [`shm_core::Communicator::all_to_all_varcount_in_place`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_to_all_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
+        self.node.all_to_all_varcount_in_place(buffer)
+    }
+
+    /// Combines everybody's `send` and gives each rank its block: [`shm_core::Communicator::reduce_scatter_block_into`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn reduce_scatter_block_into<T: Element, O: Operator<T>>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        operator: O,
+    ) -> Result<()> {
+        self.node.reduce_scatter_block_into(send, recv, operator)
+    }
+
+    /// The same with blocks of different lengths: [`shm_core::Communicator::reduce_scatter_into`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reduce_scatter_into<T: Element, O: Operator<T>>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        operator: O,
+    ) -> Result<()> {
+        self.node.reduce_scatter_into(send, recv, counts, operator)
+    }
+
+    /// Combines the `send`s of ranks 0 to this one: [`shm_core::Communicator::scan_into`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn scan_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
+        self.node.scan_into(send, recv, operator)
+    }
+
+    /// The same with one buffer: [`shm_core::Communicator::scan_in_place`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn scan_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.node.scan_in_place(buffer, operator)
+    }
+
+    /// Combines the `send`s of all ranks below this one: [`shm_core::Communicator::exclusive_scan_into`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn exclusive_scan_into<T: Element, O: Operator<T>>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        operator: O,
+    ) -> Result<()> {
+        self.node.exclusive_scan_into(send, recv, operator)
+    }
+
+    /// The same with one buffer: [`shm_core::Communicator::exclusive_scan_in_place`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn exclusive_scan_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.node.exclusive_scan_in_place(buffer, operator)
     }
 
     /// A rank as the root of rooted collectives: [`Process`].

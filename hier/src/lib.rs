@@ -22,6 +22,6 @@ pub use note::Note;
 pub use plan::TopologyPlan;
 pub use rules::TreeRules;
 pub use shm_core::{
-    Buffer, Collective, Counters, Element, Error, Explanation, Pair, Process, Reaching, Regime, Result, SharedResult,
-    Tuning, Zeroable, job, operator,
+    Buffer, Collective, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process, Reaching,
+    Regime, Result, SharedResult, Tuning, Zeroable, job, operator,
 };

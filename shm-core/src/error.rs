@@ -59,6 +59,23 @@ pub enum Error {
         expected: usize,
     },
 
+    /// Blocks that a buffer does not have, or counts that are not one for each rank.
+    #[error("rank {rank} of {size}: {what}: {found} where {expected} are needed{advice}")]
+    Blocks {
+        /// The rank that was called.
+        rank: usize,
+        /// Ranks in the communicator.
+        size: usize,
+        /// Which buffer or list.
+        what: &'static str,
+        /// What it has.
+        found: usize,
+        /// What it should have, or have at least.
+        expected: usize,
+        /// What to try.
+        advice: &'static str,
+    },
+
     /// A root that is not a rank of the communicator, or a call that belongs to the other side of a root.
     #[error("rank {rank} of {size}: root {root}: {why}")]
     Root {

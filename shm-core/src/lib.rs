@@ -2,7 +2,7 @@
 //!
 //! A *job* has a fixed number of *ranks*: processes that a launcher starts, or threads of one process. They share one
 //! sealed memory file, the *segment* ([`segment`]). Ranks meet in [`Communicator`]s, and call collectives together: barrier,
-//! broadcast, reduce, allreduce.
+//! broadcast, reduce, allreduce; gather, scatter, allgather, alltoall, with equal blocks or not; reduce-scatter, scan.
 //!
 //! The crate is built in layers, each of which knows only those below it:
 //!
@@ -45,7 +45,7 @@ pub use board::IdleHook;
 pub use buffer::Buffer;
 /// What elements of [`Communicator::alloc`] are besides: all zero is a value of them.
 pub use bytemuck::Zeroable;
-pub use collective::Process;
+pub use collective::{Partition, PartitionMut, Process};
 pub use communicator::Communicator;
 pub use counters::Counters;
 pub use element::{Element, Pair};
@@ -53,6 +53,7 @@ pub use error::{Error, Result};
 pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
 pub use reach::Reaching;
+pub use regime::blocks::Blocks;
 pub use regime::shares::{Division, leader_of};
 pub use select::{Collective, Explanation, Regime, Tuning};
 pub use shared_result::SharedResult;

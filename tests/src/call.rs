@@ -43,14 +43,14 @@ pub struct Lying {
 }
 
 /// A buffer with margins.
-struct Buffer<T> {
+pub(crate) struct Buffer<T> {
     all: Values<T>,
     margin: u64,
     flavour: Flavour,
 }
 
 impl<T: Sample> Buffer<T> {
-    fn new(
+    pub(crate) fn new(
         (comm, shared): (&Communicator, bool),
         flavour: Flavour,
         seed: u64,
@@ -66,7 +66,7 @@ impl<T: Sample> Buffer<T> {
         Ok(Self { all, margin, flavour })
     }
 
-    fn middle(&mut self) -> &mut [T] {
+    pub(crate) fn middle(&mut self) -> &mut [T] {
         let all: &mut [T] = match &mut self.all {
             Values::Private(all) => all,
             Values::Shared(all) => all,
@@ -76,7 +76,7 @@ impl<T: Sample> Buffer<T> {
     }
 
     /// What differs from `expected`, if anything does.
-    fn complaint(&self, what: &str, expected: impl Fn(usize) -> T) -> Option<String> {
+    pub(crate) fn complaint(&self, what: &str, expected: impl Fn(usize) -> T) -> Option<String> {
         let all: &[T] = match &self.all {
             Values::Private(all) => all,
             Values::Shared(all) => all,

@@ -8,6 +8,8 @@ use hier::operator::{
 use num_complex::Complex;
 
 use crate::algebra::{affine, each, matrix, permutation, triangle, triangles};
+#[cfg(not(feature = "mpi"))]
+use crate::block_call::{BlockCall, check_folded};
 use crate::call::{Call, check};
 use crate::sample::{Flavour, Sample};
 use crate::{Communicator, Error};
@@ -22,6 +24,8 @@ pub struct Case {
     /// Whether operands must be combined in rank order.
     pub ordered: bool,
     make: fn(&Communicator, &Call, &'static str) -> Result<(), Error>,
+    #[cfg(not(feature = "mpi"))]
+    fold: fn(&Communicator, &BlockCall, &'static str) -> Result<(), Error>,
 }
 
 impl Case {
@@ -31,6 +35,15 @@ impl Case {
     /// That of the collective.
     pub fn make(&self, comm: &Communicator, call: &Call) -> Result<(), Error> {
         (self.make)(comm, call, self.name)
+    }
+
+    /// Makes a reduce-scatter or a scan and checks it: [`check_folded`].
+    ///
+    /// # Errors
+    /// That of the collective.
+    #[cfg(not(feature = "mpi"))]
+    pub fn fold(&self, comm: &Communicator, call: &BlockCall) -> Result<(), Error> {
+        (self.fold)(comm, call, self.name)
     }
 }
 
@@ -87,6 +100,8 @@ macro_rules! case {
             element: size_of::<$type>(),
             ordered: false,
             make: |comm, call, name| check::<$type, _>(comm, call, name, Flavour::$flavour, $operator, $oracle),
+            #[cfg(not(feature = "mpi"))]
+            fold: |comm, call, name| check_folded::<$type, _>(comm, call, name, Flavour::$flavour, $operator, $oracle),
         })
     };
 }
@@ -100,6 +115,11 @@ macro_rules! user {
             make: |comm, call, name| {
                 let operator = User::$kind(|left: &mut [$type], right: &[$type]| each(left, right, $oracle));
                 check::<$type, _>(comm, call, name, Flavour::Sum, operator, $oracle)
+            },
+            #[cfg(not(feature = "mpi"))]
+            fold: |comm, call, name| {
+                let operator = User::$kind(|left: &mut [$type], right: &[$type]| each(left, right, $oracle));
+                check_folded::<$type, _>(comm, call, name, Flavour::Sum, operator, $oracle)
             },
         })
     };

@@ -4,6 +4,10 @@
 
 pub mod algebra;
 pub mod bits;
+#[cfg(not(feature = "mpi"))]
+pub mod block_call;
+#[cfg(not(feature = "mpi"))]
+pub mod block_sweep;
 pub mod call;
 pub mod cases;
 pub mod command;

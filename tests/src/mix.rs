@@ -1,4 +1,4 @@
-//! Random mixes: collectives of all kinds over several communicators that come and go, from one seed.
+//! Random mixes: collectives of all kinds over several communicators that come and go, from one seed. Across nodes, those that there are.
 
 use hier::Collective;
 
@@ -67,6 +67,13 @@ impl Mix {
                         Place::Apart => continue,
                         Place::Member(comm) => comm,
                     };
+                    #[cfg(not(feature = "mpi"))]
+                    if seed.is_multiple_of(3) {
+                        let call = (root % comm.size(), bytes);
+                        crate::block_sweep::mixed_block(comm, &mut Random::new(seed), &mut own, call)?;
+                        taken += 1;
+                        continue;
+                    }
                     let lying = Lying { send: own.once_in(3), recv: own.once_in(3) };
                     let (root, len) = (root % comm.size(), bytes / case.element.max(1));
                     let call = Call { what, root, len, in_place: own.once_in(2), lying, seed };

@@ -62,6 +62,37 @@ impl<'a> Sweep<'a> {
         Self { comm, label: label.into(), plan: Random::new(seed), own, late, buffers: Buffers::Any, calls: 0 }
     }
 
+    /// What a call is drawn from: its seed, whether this rank works in place, where its buffers lie. The rank comes late, if it is to.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn draw(&mut self) -> (&'a Communicator, u64, bool, Lying) {
+        let seed = self.plan.number();
+        let in_place = self.own.once_in(2);
+        let lying = self.buffers.of_call(&mut self.plan, &mut self.own);
+        if self.late {
+            self.own.loiter();
+        }
+        self.calls += 1;
+        (self.comm, seed, in_place, lying)
+    }
+
+    /// A number that all ranks draw alike.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn below(&mut self, most: usize) -> usize {
+        self.plan.below(most)
+    }
+
+    /// Ranks.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn size(&self) -> usize {
+        self.comm.size()
+    }
+
+    /// What the world is like.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
     /// One call.
     ///
     /// # Panics

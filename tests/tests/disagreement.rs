@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hier::job::JobSpec;
 use hier::operator::{Max, Sum};
-use hier::{Communicator, Error, TreeRules};
+use hier::{Communicator, Error, Partition, PartitionMut, TreeRules};
 use phalanx_tests::watchdog::watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ fn outcomes(ranks: usize, rules: &str, odd: usize, part: Part) -> Vec<(Outcome, 
         let begin = Instant::now();
         let own = part(&comm, comm.rank() == odd);
         let mut first = own.clone();
-        if matches!(own, Ok(()) | Err(Error::Length { .. } | Error::Root { .. })) {
+        if matches!(own, Ok(()) | Err(Error::Length { .. } | Error::Root { .. } | Error::Blocks { .. })) {
             first = (0..3).try_for_each(|_| {
                 comm.barrier()?;
                 part(&comm, false)
@@ -94,12 +94,123 @@ const DISAGREEMENTS: [(&str, Part); 17] = [
     }),
 ];
 
+fn gather(comm: &Communicator, root: usize, len: usize) -> Outcome {
+    let process = comm.process_at_rank(root);
+    match comm.rank() == root {
+        true => process.gather_into_root(&vec![1u32; len], &mut vec![0; len * comm.size()]),
+        false => process.gather_into(&vec![1u32; len]),
+    }
+}
+
+fn scatter(comm: &Communicator, root: usize, len: usize) -> Outcome {
+    let process = comm.process_at_rank(root);
+    match comm.rank() == root {
+        true => process.scatter_into_root(&vec![1u32; len * comm.size()], &mut vec![0; len]),
+        false => process.scatter_into(&mut vec![0u32; len]),
+    }
+}
+
+/// Blocks of `len` elements, that of this rank of `own`.
+fn gather_varying(comm: &Communicator, root: usize, len: usize, own: usize) -> Outcome {
+    let process = comm.process_at_rank(root);
+    if comm.rank() != root {
+        return process.gather_varcount_into(&vec![1u32; own]);
+    }
+    let mut counts = vec![len; comm.size()];
+    counts[root] = own;
+    let displs: Vec<usize> = (0..comm.size()).map(|rank| rank * len.max(own)).collect();
+    let mut all = vec![0; comm.size() * len.max(own)];
+    process.gather_varcount_into_root(&vec![1u32; own], &mut PartitionMut::new(&mut all, &counts, &displs))
+}
+
+fn scatter_varying(comm: &Communicator, root: usize, len: usize, own: usize) -> Outcome {
+    let process = comm.process_at_rank(root);
+    if comm.rank() != root {
+        return process.scatter_varcount_into(&mut vec![1u32; own]);
+    }
+    let counts = vec![own; comm.size()];
+    let displs: Vec<usize> = (0..comm.size()).map(|rank| rank * own).collect();
+    let all = vec![1u32; comm.size() * own];
+    // A root that differs has other counts than all others expect.
+    process.scatter_varcount_into_root(&Partition::new(&all, &counts, &displs), &mut vec![0; own])?;
+    assert_eq!(len, own, "the others' lengths are not the root's");
+    Ok(())
+}
+
+fn all_to_all_varying(comm: &Communicator, len: usize, first: usize) -> Outcome {
+    let mut counts = vec![len; comm.size()];
+    counts[(comm.rank() + 1) % comm.size()] = first;
+    let longest = len.max(first);
+    let displs: Vec<usize> = (0..comm.size()).map(|rank| rank * longest).collect();
+    let (send, mut recv) = (vec![1u32; comm.size() * longest], vec![0; comm.size() * longest]);
+    let receives = vec![len; comm.size()];
+    comm.all_to_all_varcount_into(
+        &Partition::new(&send, &counts, &displs),
+        &mut PartitionMut::new(&mut recv, &receives, &displs),
+    )
+}
+
+fn all_gather_varying(comm: &Communicator, counts: &[usize]) -> Outcome {
+    let displs: Vec<usize> = (0..comm.size()).map(|rank| 10 * rank).collect();
+    let mut all = vec![0u32; 10 * comm.size()];
+    let counts: Vec<usize> = (0..comm.size()).map(|rank| counts[rank % counts.len()]).collect();
+    let own = vec![1; counts[comm.rank()]];
+    comm.all_gather_varcount_into(&own, &mut PartitionMut::new(&mut all, &counts, &displs))
+}
+
+fn all_to_all(comm: &Communicator, len: usize) -> Outcome {
+    comm.all_to_all_in_place(&mut vec![1u32; len * comm.size()])
+}
+
+fn reduce_scatter(comm: &Communicator, len: usize) -> Outcome {
+    comm.reduce_scatter_block_into(&vec![1u32; len * comm.size()], &mut vec![0; len], Sum)
+}
+
+/// Ways to disagree about blocks.
+const BLOCK_DISAGREEMENTS: [(&str, Part); 19] = [
+    ("lengths of a gather", |comm, odd| gather(comm, 1, if odd { 7 } else { 8 })),
+    ("long lengths of a gather", |comm, odd| gather(comm, 0, if odd { 3000 } else { 30_000 })),
+    ("roots of a gather", |comm, odd| gather(comm, usize::from(odd), 300)),
+    ("lengths of a scatter", |comm, odd| scatter(comm, 1, if odd { 7 } else { 8 })),
+    ("a short and a long scatter", |comm, odd| scatter(comm, 0, if odd { 30_000 } else { 3 })),
+    ("lengths of an allgather", |comm, odd| {
+        let len = if odd { 126 } else { 127 };
+        comm.all_gather_in_place(&mut vec![1u32; len * comm.size()])
+    }),
+    ("counts of an uneven allgather", |comm, odd| all_gather_varying(comm, if odd { &[4, 7] } else { &[4, 8] })),
+    ("an even and an uneven allgather", |comm, odd| match odd {
+        true => comm.all_gather_in_place(&mut vec![1u32; 4 * comm.size()]),
+        false => all_gather_varying(comm, &[4]),
+    }),
+    ("lengths of an alltoall", |comm, odd| all_to_all(comm, if odd { 3 } else { 4 })),
+    ("long lengths of an alltoall", |comm, odd| all_to_all(comm, if odd { 3000 } else { 20_000 })),
+    ("a count of an uneven gather", |comm, odd| {
+        gather_varying(comm, 0, 30, if odd && comm.rank() > 0 { 31 } else { 30 })
+    }),
+    ("a long count of an uneven gather", |comm, odd| {
+        gather_varying(comm, 0, 30, if odd && comm.rank() > 0 { 60_000 } else { 30 })
+    }),
+    ("a count of an uneven scatter", |comm, odd| scatter_varying(comm, 1, 30, if odd { 20 } else { 30 })),
+    ("a count of an uneven alltoall", |comm, odd| all_to_all_varying(comm, 30, if odd { 29 } else { 30 })),
+    ("lengths of a reduce-scatter", |comm, odd| reduce_scatter(comm, if odd { 3 } else { 5 })),
+    ("a short and a long reduce-scatter", |comm, odd| reduce_scatter(comm, if odd { 9000 } else { 1 })),
+    ("lengths of a scan", |comm, odd| comm.scan_in_place(&mut vec![1u32; if odd { 126 } else { 200 }], Sum)),
+    ("a scan and an exclusive one", |comm, odd| match odd {
+        true => comm.scan_in_place(&mut [1u32; 9], Sum),
+        false => comm.exclusive_scan_in_place(&mut [1u32; 9], Sum),
+    }),
+    ("operators of a long scan", |comm, odd| match odd {
+        true => comm.scan_in_place(&mut vec![1u32; 50_000], Max),
+        false => comm.scan_in_place(&mut vec![1u32; 50_000], Sum),
+    }),
+];
+
 const RULES: [&str; 4] = ["all:auto", "all:line", "all:cells,cell=64,cells=2", "all:shares,share_cell=128"];
 
 #[test]
 fn calls_that_differ_are_refused_by_all() {
     watchdog(LIMIT, || {
-        for (what, part) in DISAGREEMENTS {
+        for (what, part) in DISAGREEMENTS.into_iter().chain(BLOCK_DISAGREEMENTS) {
             for rules in RULES {
                 for (ranks, odd) in [(2, 0), (2, 1), (3, 2), (5, 0), (5, 3)] {
                     for (rank, (_, first)) in outcomes(ranks, rules, odd, part).into_iter().enumerate() {
@@ -115,7 +226,7 @@ fn calls_that_differ_are_refused_by_all() {
 }
 
 /// Wrong arguments: of the odd rank's call, which the others make in order.
-const WRONG: [(&str, Part); 8] =
+const WRONG: [(&str, Part); 16] =
     [
         ("root of a broadcast", |comm, odd| broadcast(comm, if odd { comm.size() } else { 0 }, 10)),
         ("root of a long broadcast", |comm, odd| broadcast(comm, if odd { usize::MAX } else { 1 }, 30_000)),
@@ -145,6 +256,41 @@ const WRONG: [(&str, Part); 8] =
             true => comm.process_at_rank(1).reduce_into_root(&[1u32; 3000], &mut [0; 4], Sum),
             false => reduce(comm, 1, 3000),
         }),
+        ("room of a gather", |comm, odd| match odd {
+            true => comm.process_at_rank(comm.rank()).gather_into_root(&[1u32; 5], &mut vec![0; 5 * comm.size() - 1]),
+            false => gather(comm, 0, 5),
+        }),
+        ("root of a scatter", |comm, odd| match odd {
+            true => comm.process_at_rank(77).scatter_into(&mut [1u32; 5]),
+            false => scatter(comm, 0, 5),
+        }),
+        ("room of an allgather", |comm, odd| match odd {
+            true => comm.all_gather_into(&[1u32; 5], &mut vec![0; 5 * comm.size() + 1]),
+            false => comm.all_gather_in_place(&mut vec![1u32; 5 * comm.size()]),
+        }),
+        ("counts of an uneven allgather", |comm, odd| match odd {
+            true => comm.all_gather_varcount_into(&[1u32], &mut PartitionMut::new(&mut [0; 9], &[1], &[0, 0])),
+            false => all_gather_varying(comm, &[4]),
+        }),
+        ("a block outside", |comm, odd| match odd {
+            true => {
+                let (counts, displs) = (vec![1; comm.size()], vec![usize::MAX; comm.size()]);
+                comm.all_to_all_varcount_in_place(&mut PartitionMut::new(&mut [0u32; 99], &counts, &displs))
+            }
+            false => all_to_all_varying(comm, 4, 4),
+        }),
+        ("lengths of an alltoall", |comm, odd| match odd {
+            true => comm.all_to_all_into(&vec![1u32; comm.size()], &mut vec![0; 2 * comm.size()]),
+            false => all_to_all(comm, 1),
+        }),
+        ("length of a reduce-scatter", |comm, odd| match odd {
+            true => comm.reduce_scatter_into(&[1u32; 5], &mut [0; 2], &vec![2; comm.size()], Sum),
+            false => reduce_scatter(comm, 2),
+        }),
+        ("length of a scan", |comm, odd| match odd {
+            true => comm.scan_into(&[1u32; 5], &mut [0; 4], Sum),
+            false => comm.scan_in_place(&mut [1u32; 5], Sum),
+        }),
     ];
 
 #[test]
@@ -157,7 +303,10 @@ fn wrong_arguments_of_one_rank_are_told_to_all() {
                         let what =
                             format!("{what}, {rules}: rank {rank} of {ranks}, odd {odd}: {own:?}, then {first:?}");
                         if rank == odd {
-                            assert!(matches!(own, Err(Error::Length { .. } | Error::Root { .. })), "{what}");
+                            assert!(
+                                matches!(own, Err(Error::Length { .. } | Error::Root { .. } | Error::Blocks { .. })),
+                                "{what}"
+                            );
                         }
                         assert!(matches!(first, Err(Error::Refused { .. } | Error::Mismatch { .. })), "{what}");
                     }
@@ -179,7 +328,10 @@ fn wrong_arguments_of_all_ranks_do_no_harm() {
                             if what != "side of a reduce" || ranks == 2 {
                                 let result = part(&comm, true);
                                 assert!(
-                                    matches!(result, Err(Error::Length { .. } | Error::Root { .. })),
+                                    matches!(
+                                        result,
+                                        Err(Error::Length { .. } | Error::Root { .. } | Error::Blocks { .. })
+                                    ),
                                     "{what}: {result:?}"
                                 );
                             }

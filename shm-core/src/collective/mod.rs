@@ -1,14 +1,24 @@
 //! The collectives: arguments checked, an algorithm chosen, the regime called.
 
+mod all_gather;
+mod all_to_all;
 mod allreduce;
 mod barrier;
+mod blocks;
 mod broadcast;
+mod bytes;
+mod gather;
 mod group;
 mod leaders;
+mod partition;
 mod process;
 mod reduce;
+mod reduce_scatter;
+mod scan;
+mod scatter;
 mod split;
 
+pub use partition::{Partition, PartitionMut};
 pub use process::Process;
 
 use crate::element::Element;
@@ -28,6 +38,19 @@ pub(crate) const TO_LEADERS: u64 = 5;
 pub(crate) const FROM_LEADERS: u64 = 6;
 /// An allreduce with a shared result.
 pub(crate) const SHARED: u64 = 7;
+
+/// Calls that move blocks; those whose blocks are not equal have a number of their own.
+pub(crate) const ALL_GATHER: [u64; 2] = [8, 9];
+/// To a root.
+pub(crate) const GATHER: [u64; 2] = [10, 11];
+/// From a root.
+pub(crate) const SCATTER: [u64; 2] = [12, 13];
+/// Each to each.
+pub(crate) const ALL_TO_ALL: [u64; 2] = [14, 15];
+/// Blocks that are combined.
+pub(crate) const REDUCE_SCATTER: [u64; 2] = [16, 17];
+/// Prefixes: with the own contribution, and without.
+pub(crate) const SCAN: [u64; 2] = [18, 19];
 
 /// The same for calls that have no entry in the table, by numbers of their own.
 #[inline]

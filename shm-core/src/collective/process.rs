@@ -22,6 +22,10 @@ impl Communicator {
 }
 
 impl Process<'_> {
+    pub(crate) fn comm(&self) -> &Communicator {
+        self.comm
+    }
+
     /// Its rank.
     #[must_use]
     pub fn rank(&self) -> usize {

@@ -10,6 +10,7 @@
 //! | [`location`] | where the payload of a slot lies: in its cell, or in a buffer of its writer |
 //! | [`ring`] | a ring of slots: publish, read, reuse; every other protocol is made of it |
 //! | [`exchange`] | everybody publishes, everybody reads everybody |
+//! | [`delivery`] | slices from those who write to those who read, each by its part in the call |
 //! | [`flat`] | a root to all others, or all others to a root, in one slot |
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
 //! | [`shares`] | the data-partitioned reduction with several leaders |
@@ -17,6 +18,7 @@
 //! `PROTOCOL.md` beside this crate names every synchronisation edge, its proof and its model.
 
 pub mod board;
+pub mod delivery;
 pub mod exchange;
 pub mod flat;
 pub mod location;

@@ -5,14 +5,18 @@
 //! | `line` | 1: stamp and payload in one cache line | barriers, short messages |
 //! | `exchange` | 1 through cells: everybody folds everybody's contribution | medium allreduces of few ranks |
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
+//! | `delivery`, `folded` | 1 and its form through cells, for blocks that are moved, and for blocks and prefixes that are folded |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
 //! others can reach those (`lend`). `fold` folds into cells; `one` is the short way of cells for messages of one slice.
 
+pub(crate) mod blocks;
 mod cells;
+pub(crate) mod delivery;
 mod exchange;
 mod fold;
+pub(crate) mod folded;
 mod lend;
 #[cfg(test)]
 mod lengths;
@@ -28,7 +32,7 @@ use crate::links::Links;
 use crate::operator::Fold;
 use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
-use crate::protocol::{Board, Place, Ring, RingName};
+use crate::protocol::{Board, Place, Readers, Ring, RingName};
 use crate::segment::layout::LINE_SLOTS;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
@@ -81,12 +85,20 @@ pub(crate) struct Engine {
     pub shared: ResultMemory,
     /// The ranks of the leaders, for the number of leaders that was used last.
     leaders: Vec<usize>,
+    /// All higher ranks, who read this one's part of a scan.
+    above: Option<Readers>,
     trees: Trees,
 }
 
 impl Engine {
     pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
         let size = board.size();
+        let above: Vec<usize> = (board.rank() + 1..size).collect();
+        let above = match above[..] {
+            [] => None,
+            [one] => Some(Readers::One(one)),
+            _ => Some(Readers::These(above.into())),
+        };
         Self {
             board,
             lines: Ring::new(RingName::Line, LINE_SLOTS, size),
@@ -105,6 +117,7 @@ impl Engine {
             thresholds,
             shared: ResultMemory::default(),
             leaders: Vec::new(),
+            above,
             trees: Trees { plan, cache: Vec::new() },
         }
     }

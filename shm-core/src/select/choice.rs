@@ -161,6 +161,19 @@ pub struct Choice {
     pub down_slots: usize,
 }
 
+/// How blocks are moved from rank to rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockChoice {
+    /// Whether all that a rank publishes fits one slot of lines.
+    pub lines: bool,
+    /// Bytes of a part of an up cell.
+    pub part: usize,
+    /// Bytes of a slice of a block: whole elements.
+    pub slice: usize,
+    /// The cells.
+    pub cells: Choice,
+}
+
 impl Choice {
     /// Its text, with the names of the trees that it takes (none for those that it does not).
     #[must_use]

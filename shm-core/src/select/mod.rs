@@ -12,6 +12,7 @@ mod rule;
 mod selection;
 pub(crate) mod tuning;
 
+pub(crate) use choice::BlockChoice;
 pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;
 pub use rule::{Band, MOST_BANDS, Rule};

@@ -1,6 +1,6 @@
 //! What of the table counts for one communicator: picked out when it is made, so that a call looks at a few bands only.
 
-use super::choice::{Choice, Collective, Regime, Vector};
+use super::choice::{BlockChoice, Choice, Collective, Regime, Vector};
 use super::rule::{Band, MOST_BANDS};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
@@ -160,6 +160,43 @@ impl Selection {
     /// `Tuning` when an element is larger than a cell can be.
     pub(crate) fn choose_shares(&self, leaders: usize, vector: Vector) -> Result<Choice> {
         self.shares(self.ladders[Collective::Allreduce as usize].at(vector.bytes), leaders, vector)
+    }
+
+    /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. What broadcasts take decides on lines
+    /// and cells.
+    ///
+    /// # Errors
+    /// `Tuning` when an element is larger than a part of a cell can be: the same on all ranks.
+    pub(crate) fn choose_blocks(&self, parts: usize, vector: Vector) -> Result<BlockChoice> {
+        let ladder = &self.ladders[Collective::Broadcast as usize];
+        let lines = match self.forced[Collective::Broadcast as usize] {
+            Some(Regime::Line) => SLOT_PAYLOAD,
+            Some(_) => 0,
+            None => {
+                let other = ladder.bands().iter().find(|band| band.regime() != Some(Regime::Line));
+                other.map_or(SLOT_PAYLOAD, |band| SLOT_PAYLOAD.min((band.from as usize).saturating_sub(1)))
+            }
+        };
+        let least = round_up(vector.element.max(1), LINE);
+        let lines = vector.fits_lines() && parts * round_up(vector.bytes, 8) <= lines;
+        let band = ladder.at(vector.bytes);
+        let (down_cell, down_slots) = fit(band.down_cell as usize, band.down_cells as usize, 1, self.down_area)?;
+        let cell = (band.up_cell as usize).max(parts * least);
+        if !lines && 2 * cell > self.up_area {
+            return Err(too_large(vector.element, self.up_area / 2 / parts));
+        }
+        let part = if parts == 1 { cell } else { cell / parts / LINE * LINE };
+        let slice = if lines { vector.bytes.max(1) } else { part / vector.element.max(1) * vector.element.max(1) };
+        let cells = Choice {
+            regime: Regime::Cells,
+            flat: true,
+            leaders: 1,
+            up_cell: cell,
+            up_slots: (band.up_cells as usize).min(self.up_area / cell),
+            down_cell,
+            down_slots: down_slots.min(MOST_DOWN_SLOTS),
+        };
+        Ok(BlockChoice { lines, part, slice, cells })
     }
 
     fn shares(&self, band: &Band, leaders: usize, vector: Vector) -> Result<Choice> {

@@ -38,6 +38,21 @@ fn main() {
             sweep.roots(&[1, 8, 9, 80, 130, 700]);
             sweep.calls
         }
+        // SETTING: blocks that are combined, of all types; and blocks of all lengths, under a setting that the environment forces.
+        "block-types" => {
+            let edges = SETTINGS[number(2) as usize].edges(size);
+            sweep.block_types(edges[size % edges.len()].min(1200));
+            sweep.calls
+        }
+        "block-lengths" => {
+            sweep.block_lengths(&SETTINGS[number(2) as usize]);
+            sweep.calls
+        }
+        // Blocks with every root.
+        "block-roots" => {
+            sweep.block_roots(&[0, 1, 9, 80, 700]);
+            sweep.calls
+        }
         // CALLS MOST: a random mix of so many calls, of up to so many bytes.
         "mix" => {
             let mix = Mix { seed, calls: number(2) as usize, most: number(3) as usize, late: true };

@@ -1,0 +1,124 @@
+//! Allgather (MPI 4.1, section 6.7).
+
+use super::ALL_GATHER;
+use super::blocks::{Known, Name};
+use super::partition::PartitionMut;
+use crate::communicator::Communicator;
+use crate::element::{Element, type_number};
+use crate::error::Result;
+use crate::protocol::Readers;
+use crate::protocol::delivery::Sources;
+use crate::regime::blocks::{Blocks, Sending};
+use crate::regime::delivery::{Landing, Route};
+
+impl Communicator {
+    /// Gathers everybody's `send` in everybody's `recv`, in rank order (MPI_Allgather; MPI 4.1, section 6.7). `recv` has room for one block of
+    /// every rank.
+    ///
+    /// Collective: all ranks must give the same count and element type. Everybody publishes its block and copies everybody's to its place. What
+    /// lies in shared memory ([`alloc`](Communicator::alloc)) is copied from where it lies.
+    ///
+    /// # Cost
+    /// Blocks of up to 504 bytes go in a line each: one line transfer deep. 2p(p+1)n bytes loaded and stored for blocks of n bytes on p ranks;
+    /// 2p²n where all of them lie in shared memory; 2pn less in place.
+    ///
+    /// # Errors
+    /// [`Blocks`](crate::Error::Blocks): refused, nothing was written. [`RankFailed`](crate::Error::RankFailed),
+    /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be
+    /// used further.
+    ///
+    /// ```
+    /// let all = shm_core::Communicator::threads(3, |comm| {
+    ///     let mut all = [0; 6];
+    ///     comm.all_gather_into(&[comm.rank(); 2], &mut all).unwrap();
+    ///     all
+    /// }).unwrap();
+    /// assert_eq!(all, [[0, 0, 1, 1, 2, 2]; 3]);
+    /// ```
+    pub fn all_gather_into<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
+        self.check_blocks("receive buffer of an allgather", recv.len(), send.len())?;
+        let bytes = size_of_val(send);
+        let send_at = (send.as_ptr().cast(), bytes);
+        let recv = (recv.as_mut_ptr().cast(), Blocks::Even(bytes));
+        self.all_gather_to(name::<T>(), Known::Even(send.len()), send_at, recv)
+    }
+
+    /// [`all_gather_into`](Communicator::all_gather_into) where each rank has its block at its place in `buffer` (MPI_IN_PLACE).
+    ///
+    /// # Errors
+    /// As there; `buffer` must divide evenly among the ranks.
+    pub fn all_gather_in_place<T: Element>(&self, buffer: &mut [T]) -> Result<()> {
+        let count = buffer.len() / self.size();
+        self.check_blocks("buffer of an allgather", buffer.len(), count)?;
+        let recv = (buffer.as_mut_ptr().cast(), Blocks::Even(count * size_of::<T>()));
+        self.all_gather_to(name::<T>(), Known::Even(count), (std::ptr::null(), 0), recv)
+    }
+
+    /// Gathers everybody's `send`, of different lengths, each at its place in everybody's `recv` (MPI_Allgatherv; MPI 4.1, section 6.7).
+    ///
+    /// Collective: all ranks must give the same counts and element type; each sends as much as its count says. Displacements may differ.
+    ///
+    /// # Cost
+    /// As of [`all_gather_into`](Communicator::all_gather_into), with the longest block for n where that decides between lines and cells.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// ```
+    /// use shm_core::{Communicator, PartitionMut};
+    /// let all = Communicator::threads(3, |comm| {
+    ///     let mut all = [9; 7];
+    ///     let mine = vec![comm.rank(); comm.rank() + 1];
+    ///     comm.all_gather_varcount_into(&mine, &mut PartitionMut::new(&mut all, &[1, 2, 3], &[6, 4, 0])).unwrap();
+    ///     all
+    /// }).unwrap();
+    /// assert_eq!(all, [[2, 2, 2, 9, 1, 1, 0]; 3]);
+    /// ```
+    pub fn all_gather_varcount_into<T: Element>(&self, send: &[T], recv: &mut PartitionMut<'_, T>) -> Result<()> {
+        let blocks = self.or_refuse(recv.blocks(self.rank(), self.size()))?;
+        let send = (send.as_ptr().cast(), size_of_val(send));
+        self.all_gather_to(name::<T>(), Known::of(&blocks, self.size()), send, (recv.as_mut_ptr(), blocks))
+    }
+
+    /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into) where each rank has its block at its place already
+    /// (MPI_IN_PLACE).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_gather_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
+        let blocks = self.or_refuse(buffer.blocks(self.rank(), self.size()))?;
+        let known = Known::of(&blocks, self.size());
+        self.all_gather_to(name::<T>(), known, (std::ptr::null(), 0), (buffer.as_mut_ptr(), blocks))
+    }
+
+    /// Everybody's `bytes` bytes at `send` (null where they lie in place) to their places in everybody's `recv`.
+    pub(crate) fn all_gather_to(
+        &self,
+        name: Name,
+        known: Known,
+        (send, bytes): (*const u8, usize),
+        (recv, blocks): (*mut u8, Blocks<'_>),
+    ) -> Result<()> {
+        let own = blocks.of(self.rank());
+        let place = recv.wrapping_add(own.start);
+        if !send.is_null() {
+            self.check_count("send buffer of an allgather", bytes, own.len(), " by the own count (in bytes)")?;
+        }
+        let route = Route {
+            send: Sending::Same(if send.is_null() { place.cast_const() } else { send }, own.len()),
+            readers: Some(Readers::All),
+            sources: Sources::Others,
+            rows: false,
+            recv,
+            blocks: Landing::Each(blocks),
+            own: (!send.is_null()).then_some((send, place, bytes)),
+            lends: true,
+            longest: blocks.longest(self.size()),
+        };
+        self.move_blocks(name, known, 1, None, route)
+    }
+}
+
+fn name<T: Element>() -> Name {
+    Name { numbers: ALL_GATHER, root: 0, kind: type_number::<T>() }
+}

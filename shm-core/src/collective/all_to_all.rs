@@ -1,0 +1,137 @@
+//! Alltoall (MPI 4.1, section 6.8).
+
+use super::ALL_TO_ALL;
+use super::blocks::{Counted, Known, Name};
+use super::partition::{Partition, PartitionMut};
+use crate::communicator::Communicator;
+use crate::element::{Element, type_number};
+use crate::error::Result;
+use crate::protocol::Readers;
+use crate::protocol::delivery::Sources;
+use crate::regime::blocks::{Blocks, Sending};
+use crate::regime::delivery::{Landing, Route};
+
+impl Communicator {
+    /// Sends block `r` of `send` to rank `r`, whose `recv` has it as block of this rank (MPI_Alltoall; MPI 4.1, section 6.8). Both buffers have
+    /// a block for each rank, all of one length.
+    ///
+    /// Collective: all ranks must give the same count and element type. Everybody publishes rows, a part for each other rank, and copies its
+    /// parts out of everybody's. What lies in shared memory ([`alloc`](Communicator::alloc)) is copied from where it lies.
+    ///
+    /// # Cost
+    /// Where the blocks of all other ranks fit in 504 bytes they go in one slot of lines: one line transfer deep. p(4p-2)n bytes loaded and
+    /// stored for blocks of n bytes on p ranks; 2p²n where all `send`s lie in shared memory.
+    ///
+    /// # Errors
+    /// [`Length`](crate::Error::Length), [`Blocks`](crate::Error::Blocks): refused, nothing was written.
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no
+    /// meaning, and the communicator cannot be used further.
+    ///
+    /// ```
+    /// let got = shm_core::Communicator::threads(2, |comm| {
+    ///     let mut got = [0; 2];
+    ///     comm.all_to_all_into(&[10 * comm.rank(), 10 * comm.rank() + 1], &mut got).unwrap();
+    ///     got
+    /// }).unwrap();
+    /// assert_eq!(got, [[0, 10], [1, 11]]);
+    /// ```
+    pub fn all_to_all_into<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
+        self.or_refuse(super::same_length(self.rank(), send, recv))?;
+        let count = send.len() / self.size();
+        self.check_blocks("send buffer of an alltoall", send.len(), count)?;
+        let blocks = Blocks::Even(count * size_of::<T>());
+        let send = Some((send.as_ptr().cast(), blocks));
+        self.all_to_all_by(name::<T>(), Known::Even(count), send, (recv.as_mut_ptr().cast(), blocks))
+    }
+
+    /// [`all_to_all_into`](Communicator::all_to_all_into) with one buffer (MPI_IN_PLACE). It goes through lines or cells wherever it lies.
+    ///
+    /// # Errors
+    /// As there; `buffer` must divide evenly among the ranks.
+    pub fn all_to_all_in_place<T: Element>(&self, buffer: &mut [T]) -> Result<()> {
+        let count = buffer.len() / self.size();
+        self.check_blocks("buffer of an alltoall", buffer.len(), count)?;
+        let recv = (buffer.as_mut_ptr().cast(), Blocks::Even(count * size_of::<T>()));
+        self.all_to_all_by(name::<T>(), Known::Even(count), None, recv)
+    }
+
+    /// Sends each rank its block of `send`, to the place that its `recv` has for this rank (MPI_Alltoallv; MPI 4.1, section 6.8).
+    ///
+    /// Collective: all ranks must give the same element type; what a rank sends to another is as long as what that one expects of it.
+    ///
+    /// # Cost
+    /// That of an alltoall, through lines or cells wherever buffers lie; and, before, an exchange of lines in which the ranks tell how much they
+    /// send to whom. Slices follow the longest block: beside one that is much longer than all others, rows are mostly empty.
+    ///
+    /// # Errors
+    /// As there; [`Mismatch`](crate::Error::Mismatch) with a rank that sends another count than `recv` has for it.
+    ///
+    /// ```
+    /// use shm_core::{Communicator, Partition, PartitionMut};
+    /// let got = Communicator::threads(2, |comm| {
+    ///     // Rank 0 sends one element to itself and two to rank 1, which sends nothing to rank 0 and one element to itself.
+    ///     let (sends, receives) = if comm.rank() == 0 { ([1, 2], [1, 0]) } else { ([0, 1], [2, 1]) };
+    ///     let mut got = [9; 3];
+    ///     comm.all_to_all_varcount_into(
+    ///         &Partition::new(&[1, 2, 3], &sends, &[0, 1]),
+    ///         &mut PartitionMut::new(&mut got, &receives, &[0, 2]),
+    ///     ).unwrap();
+    ///     got
+    /// }).unwrap();
+    /// assert_eq!(got, [[1, 9, 9], [2, 3, 2]]);
+    /// ```
+    pub fn all_to_all_varcount_into<T: Element>(
+        &self,
+        send: &Partition<'_, T>,
+        recv: &mut PartitionMut<'_, T>,
+    ) -> Result<()> {
+        let sends = self.or_refuse(send.blocks(self.rank(), self.size()))?;
+        let receives = self.or_refuse(recv.blocks(self.rank(), self.size()))?;
+        self.all_to_all_by(name::<T>(), Known::Own, Some((send.as_ptr(), sends)), (recv.as_mut_ptr(), receives))
+    }
+
+    /// [`all_to_all_varcount_into`](Communicator::all_to_all_varcount_into) with one buffer (MPI_IN_PLACE): what a rank sends to another is as
+    /// long as what it gets from it. No two blocks may overlap.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all_to_all_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
+        let blocks = self.or_refuse(buffer.blocks(self.rank(), self.size()))?;
+        self.all_to_all_by(name::<T>(), Known::Own, None, (buffer.as_mut_ptr(), blocks))
+    }
+
+    /// Each rank's blocks of `send` (nothing where they lie in `recv`) to the places that their readers have for it.
+    pub(crate) fn all_to_all_by(
+        &self,
+        name: Name,
+        known: Known,
+        send: Option<(*const u8, Blocks<'_>)>,
+        (recv, receives): (*mut u8, Blocks<'_>),
+    ) -> Result<()> {
+        let (me, size) = (self.rank(), self.size());
+        let (buffer, sends) = send.unwrap_or((recv.cast_const(), receives));
+        let (from, to) = (sends.of(me), receives.of(me));
+        self.check_count("what a rank sends to itself", from.len(), to.len(), " (bytes), as it expects of itself")?;
+        let even = matches!(known, Known::Even(_));
+        let tells: Vec<u64> = if even { Vec::new() } else { (0..size).map(|to| sends.len(to) as u64).collect() };
+        let expects = |rank, at| (at == me).then(|| receives.len(rank));
+        let route = Route {
+            send: Sending::Rows(buffer, sends),
+            readers: Some(Readers::All),
+            sources: Sources::Others,
+            rows: true,
+            recv,
+            blocks: Landing::Each(receives),
+            own: send.is_some().then(|| (buffer.wrapping_add(from.start), recv.wrapping_add(to.start), from.len())),
+            // In place the buffer changes while others would read it.
+            lends: send.is_some() && even,
+            longest: sends.longest(size),
+        };
+        let counted = (!even).then_some(Counted { tells: &tells, expects: &expects });
+        self.move_blocks(name, known, size - 1, counted, route)
+    }
+}
+
+fn name<T: Element>() -> Name {
+    Name { numbers: ALL_TO_ALL, root: 0, kind: type_number::<T>() }
+}

@@ -1,0 +1,148 @@
+//! What the calls that move blocks have in common: their tags, their checks, and the counts that only some ranks know.
+
+use crate::communicator::Communicator;
+use crate::error::{Error, Result};
+use crate::regime::Engine;
+use crate::regime::blocks::Blocks;
+use crate::regime::delivery::Route;
+use crate::select::Vector;
+
+use super::tag_of_call;
+
+/// Which call it is, for the check that all ranks make the same: its numbers for equal blocks and for others, its root, what its elements are.
+#[derive(Clone, Copy)]
+pub(crate) struct Name {
+    pub numbers: [u64; 2],
+    pub root: usize,
+    pub kind: u64,
+}
+
+/// What ranks know of each other's blocks.
+#[derive(Clone, Copy)]
+pub(crate) enum Known {
+    /// All have so many elements.
+    Even(usize),
+    /// Everybody knows everybody's length: a number made of all.
+    All(usize),
+    /// Each rank knows the blocks that it sends and gets.
+    Own,
+}
+
+impl Known {
+    /// What all ranks know of blocks that all of them were told.
+    pub fn of(blocks: &Blocks<'_>, size: usize) -> Self {
+        let mix = |known: usize, rank| (known ^ blocks.len(rank)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        Known::All((0..size).fold(size, mix))
+    }
+}
+
+impl Name {
+    pub fn tag(&self, known: Known) -> u32 {
+        self.tag_with(known, 0)
+    }
+
+    /// The tag of a call with an operator of this code.
+    pub fn tag_with(&self, known: Known, code: u8) -> u32 {
+        let (number, count) = match known {
+            Known::Even(count) => (self.numbers[0], count),
+            Known::All(count) => (self.numbers[1], count),
+            Known::Own => (self.numbers[1], 0),
+        };
+        tag_of_call(number, self.root, self.kind, code, count)
+    }
+}
+
+/// Which counts a rank tells the others, and which it expects to hear.
+pub(crate) struct Counted<'a> {
+    /// What this rank tells: equally many counts on all ranks.
+    pub tells: &'a [u64],
+    /// The count that a rank should have told at a place, in bytes; nothing where this rank does not know.
+    pub expects: &'a dyn Fn(usize, usize) -> Option<usize>,
+}
+
+impl Communicator {
+    /// Moves blocks of which `parts` lie in a slot.
+    pub(crate) fn move_blocks(
+        &self,
+        name: Name,
+        known: Known,
+        parts: usize,
+        counted: Option<Counted<'_>>,
+        mut route: Route<'_>,
+    ) -> Result<()> {
+        let choose = |longest| self.selection.choose_blocks(parts.max(1), Vector::of_bytes(longest));
+        let Some(counted) = counted else {
+            let choice = match choose(route.longest) {
+                Ok(choice) => choice,
+                Err(error) => return self.refuse(error),
+            };
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(name.tag(known));
+            return engine.deliver_blocks(&choice, route, tag);
+        };
+        let mut engine = self.enter()?;
+        let tag = engine.board.chained(name.tag(known));
+        engine.board.begin(tag)?;
+        let found = tell(&mut engine, tag, &counted);
+        route.longest = found.inspect_err(|_| engine.board.unnote())?;
+        let choice = choose(route.longest).inspect_err(|_| engine.board.unnote())?;
+        engine.deliver_noted(&choice, route, tag)
+    }
+
+    /// Refuses a root that is no rank.
+    pub(crate) fn check_root(&self, root: usize) -> Result<()> {
+        if root < self.size() {
+            return Ok(());
+        }
+        self.refuse(self.wrong_root(root, "it is no rank of this communicator"))
+    }
+
+    pub(crate) fn wrong_root(&self, root: usize, why: &'static str) -> Error {
+        Error::Root { rank: self.rank(), size: self.size(), root, why }
+    }
+
+    /// Refuses a buffer that has not a block for each rank: of `found` elements, where each block has `each`.
+    pub(crate) fn check_blocks(&self, what: &'static str, found: usize, each: usize) -> Result<()> {
+        self.check_count(
+            what,
+            found,
+            each.saturating_mul(self.size()),
+            "; a block for each rank must have its place there",
+        )
+    }
+
+    /// Refuses a length that is not as it should be.
+    pub(crate) fn check_count(
+        &self,
+        what: &'static str,
+        found: usize,
+        expected: usize,
+        advice: &'static str,
+    ) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        self.refuse(Error::Blocks { rank: self.rank(), size: self.size(), what, found, expected, advice })
+    }
+
+    /// A result, or the refusal of the call by its error.
+    pub(crate) fn or_refuse<T>(&self, result: Result<T>) -> Result<T> {
+        result.or_else(|error| self.refuse(error))
+    }
+}
+
+/// Tells the counts, compares what is heard with what is expected, and returns the largest of all.
+fn tell(engine: &mut Engine, tag: u32, counted: &Counted<'_>) -> Result<usize> {
+    let mut longest = counted.tells.iter().copied().max().unwrap_or(0);
+    let mut differs = None;
+    engine.exchange_counts(tag, counted.tells, |rank, at, count| {
+        longest = longest.max(count);
+        if let Some(expected) = (counted.expects)(rank, at).filter(|&expected| expected as u64 != count) {
+            differs.get_or_insert((rank, count, expected));
+        }
+    })?;
+    match differs {
+        Some((rank, theirs, own)) => Err(engine.board.differs(rank, theirs, own)),
+        None => Ok(longest as usize),
+    }
+}

@@ -1,0 +1,108 @@
+//! Reduce-scatter (MPI 4.1, section 6.10).
+
+use super::REDUCE_SCATTER;
+use super::blocks::{Known, Name};
+use crate::communicator::Communicator;
+use crate::element::Element;
+use crate::error::Result;
+use crate::operator::{Fold, Operator};
+use crate::regime::blocks::{Blocks, Sending};
+use crate::regime::folded::{Folding, Operand};
+
+impl Communicator {
+    /// Combines everybody's `send`, and gives each rank its block of the result in `recv` (MPI_Reduce_scatter_block; MPI 4.1, section 6.10.1).
+    /// `send` has a block for each rank, as long as `recv`.
+    ///
+    /// Collective: all ranks must give the same count, element type and operator. Everybody publishes rows, a part for each other rank, and
+    /// combines its parts of everybody's, in rank order. What lies in shared memory ([`alloc`](Communicator::alloc)) is combined where it lies.
+    ///
+    /// # Cost
+    /// Where the blocks of all other ranks fit in 504 bytes they go in one slot of lines: one line transfer deep. p(3p-1)n bytes loaded and
+    /// stored for blocks of n bytes on p ranks; p(p+1)n where all `send`s lie in shared memory.
+    ///
+    /// # Errors
+    /// [`Blocks`](crate::Error::Blocks), [`Tuning`](crate::Error::Tuning): refused, nothing was written.
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no
+    /// meaning, and the communicator cannot be used further.
+    ///
+    /// ```
+    /// use shm_core::{Communicator, operator::Sum};
+    /// let sums = Communicator::threads(2, |comm| {
+    ///     let mut sum = [0; 2];
+    ///     comm.reduce_scatter_block_into(&[1, 2, 3, 4], &mut sum, Sum).unwrap();
+    ///     sum
+    /// }).unwrap();
+    /// assert_eq!(sums, [[2, 4], [6, 8]]);
+    /// ```
+    pub fn reduce_scatter_block_into<T: Element, O: Operator<T>>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        operator: O,
+    ) -> Result<()> {
+        self.check_blocks("send buffer of a reduce-scatter", send.len(), recv.len())?;
+        let blocks = Blocks::Even(size_of_val(recv));
+        self.reduce_scatter_by(Known::Even(recv.len()), send, recv, blocks, &Fold::new(&operator))
+    }
+
+    /// Combines everybody's `send`, and gives each rank its block of the result in `recv` (MPI_Reduce_scatter; MPI 4.1, section 6.10.2).
+    /// Block `r`, of `counts[r]` elements, follows block `r - 1` in `send`; `recv` is as long as the own one.
+    ///
+    /// Collective: all ranks must give the same counts, element type and operator.
+    ///
+    /// # Cost
+    /// As of [`reduce_scatter_block_into`](Communicator::reduce_scatter_block_into), with the longest block for n where that decides between
+    /// lines and cells.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reduce_scatter_into<T: Element, O: Operator<T>>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        operator: O,
+    ) -> Result<()> {
+        self.check_count("counts of a reduce-scatter", counts.len(), self.size(), "; give one for each rank")?;
+        let mut end = 0_usize;
+        let mut displs = Vec::with_capacity(counts.len());
+        for &count in counts {
+            displs.push(end);
+            end = end.saturating_add(count);
+        }
+        self.check_count("send buffer of a reduce-scatter", send.len(), end, " by the counts")?;
+        self.check_count("receive buffer of a reduce-scatter", recv.len(), counts[self.rank()], " by the own count")?;
+        let blocks = Blocks::Uneven { counts, displs: &displs, unit: size_of::<T>() };
+        self.reduce_scatter_by(Known::of(&blocks, self.size()), send, recv, blocks, &Fold::new(&operator))
+    }
+
+    fn reduce_scatter_by<T: Element>(
+        &self,
+        known: Known,
+        send: &[T],
+        recv: &mut [T],
+        blocks: Blocks<'_>,
+        fold: &Fold<'_>,
+    ) -> Result<()> {
+        let size = self.size();
+        let longest = blocks.longest(size);
+        let choice = self.or_refuse(self.selection.choose_blocks((size - 1).max(1), fold.vector(longest)))?;
+        let send_at: *const u8 = send.as_ptr().cast();
+        let own = blocks.of(self.rank());
+        let call = Folding {
+            what: Operand::Rows,
+            send: Sending::Rows(send_at, blocks),
+            own: send_at.wrapping_add(own.start),
+            recv: recv.as_mut_ptr().cast(),
+            bytes: own.len(),
+            fold: *fold,
+            place: (own.start, size_of_val(send)),
+            in_place: false,
+            longest,
+        };
+        let mut engine = self.enter()?;
+        let name = Name { numbers: REDUCE_SCATTER, root: 0, kind: fold.kind };
+        let tag = engine.board.chained(name.tag_with(known, fold.code));
+        self.stopping_at_panic(|| engine.fold_blocks(&choice, call, tag))
+    }
+}

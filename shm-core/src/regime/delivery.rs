@@ -1,0 +1,219 @@
+//! Gathers, scatters and their all-to-all forms: blocks that are copied, by lines or through up cells.
+//!
+//! What a rank sends it copies once to its slots, and each reader copies its part out, straight to its place: 4n bytes loaded and stored for a
+//! block of n bytes that one rank reads, 2n and 2n a reader for one that several read. Where the sender's buffer lies where others can
+//! reach it, and they know the place of their block in it, it is copied from there: 2n a reader.
+
+use super::Engine;
+use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
+use super::lend::{Lending, Source};
+use crate::board::SharedBoard;
+use crate::counters::add;
+use crate::error::Result;
+use crate::pace::reading;
+use crate::protocol::delivery::{Delivery, Sources, deliver};
+use crate::protocol::{Board, Location, Place, Readers, RingName};
+use crate::select::{BlockChoice, Collective};
+
+/// A rank's part in a call that moves blocks.
+pub(crate) struct Route<'a> {
+    pub send: Sending<'a>,
+    /// Who reads what is sent.
+    pub readers: Option<Readers>,
+    /// Whom this rank reads.
+    pub sources: Sources,
+    /// Whether what they sent is a row.
+    pub rows: bool,
+    /// Where the block of each of them belongs: a place of this buffer.
+    pub recv: *mut u8,
+    pub blocks: Landing<'a>,
+    /// The own block: from where, to where, and its length; nothing where it stays where it is.
+    pub own: Option<(*const u8, *mut u8, usize)>,
+    /// Whether others may read the own buffer where it lies: they know where in it their blocks are.
+    pub lends: bool,
+    /// The length of the longest block of all: the same on all ranks.
+    pub longest: usize,
+}
+
+/// Where a rank puts the blocks that it gets.
+#[derive(Clone, Copy)]
+pub(crate) enum Landing<'a> {
+    /// Each rank's block at its place.
+    Each(Blocks<'a>),
+    /// The only one there is, of so many bytes, at the beginning.
+    Only(usize),
+}
+
+impl Landing<'_> {
+    /// Where the block of `rank` belongs, and its length.
+    #[inline]
+    fn of(&self, rank: usize) -> (usize, usize) {
+        match self {
+            Landing::Each(blocks) => (blocks.of(rank).start, blocks.len(rank)),
+            Landing::Only(bytes) => (0, *bytes),
+        }
+    }
+}
+
+impl Engine {
+    /// Moves blocks. The call is begun here.
+    pub fn deliver_blocks(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32) -> Result<()> {
+        if choice.lines {
+            self.board.may_begin()?;
+            self.board.note(tag);
+            return self.deliver_noted(choice, route, tag);
+        }
+        self.board.begin(tag)?;
+        self.deliver_noted(choice, route, tag)
+    }
+
+    /// The same in a call that has begun.
+    pub fn deliver_noted(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32) -> Result<()> {
+        let cut = BlockCut::new(choice, route.longest);
+        let medium = Medium::new(choice, route.longest);
+        if !choice.lines {
+            self.cut_cells(&choice.cells)?;
+        }
+        let Self { board, lines, up, down, sources, up_pace, thresholds, .. } = self;
+        let board = &*board;
+        let size = board.size();
+        if size == 1 {
+            copy_own(board, route.own);
+            return Ok(());
+        }
+        let ring = if choice.lines { lines } else { &mut *up };
+        let (buffer, bytes) = match route.send {
+            Sending::Nothing => (std::ptr::null(), 0),
+            Sending::Same(buffer, bytes) => (buffer, bytes),
+            Sending::Rows(buffer, blocks) => (buffer, size * blocks.len(0)),
+        };
+        let in_place = matches!(route.send, Sending::Rows(..)) && std::ptr::eq(buffer, route.recv);
+        let place = match route.lends && !choice.lines {
+            true => thresholds.place(board, Collective::Broadcast, buffer, bytes),
+            false => Place::Cell,
+        };
+        sources.clear();
+        sources.resize(if choice.lines { 0 } else { size }, Source::Cell);
+        let reader = match &route.readers {
+            Some(Readers::One(reader)) => *reader,
+            _ => (board.rank() + 1) % size,
+        };
+        let first = ring.next_position();
+        let mut work = Copying {
+            out: Outgoing { board, medium, cut, send: route.send, pace: up_pace, reader, first },
+            location: Location::whole_at(place, bytes),
+            rows: route.rows,
+            in_place,
+            recv: route.recv,
+            landing: route.blocks,
+            own: route.own,
+            sources,
+            size,
+        };
+        let parts = (route.readers.as_ref(), route.sources);
+        if choice.lines {
+            return deliver(board, ring, parts, 1, tag, &mut work);
+        }
+        let lending = Lending::begin(board, (ring, cut.count()), (down, 0));
+        lending.end(deliver(board, ring, parts, cut.count(), tag, &mut work))
+    }
+}
+
+pub(super) fn copy_own(board: &SharedBoard, own: Option<(*const u8, *mut u8, usize)>) {
+    if let Some((from, to, bytes)) = own {
+        // SAFETY: the caller has so many bytes at both places, in buffers that do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        add(&board.tally.loaded, bytes);
+        add(&board.tally.stored, bytes);
+    }
+}
+
+/// The payload of one call.
+struct Copying<'a> {
+    out: Outgoing<'a>,
+    location: Location,
+    rows: bool,
+    /// Whether what comes takes the place of what is sent.
+    in_place: bool,
+    recv: *mut u8,
+    landing: Landing<'a>,
+    own: Option<(*const u8, *mut u8, usize)>,
+    /// Where each source's payload lies; none by lines, which lend nothing.
+    sources: &'a mut [Source],
+    size: usize,
+}
+
+impl Delivery for Copying<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.sources.get(rank).is_some_and(|source| source.is_lent())
+    }
+
+    fn takes(&self, slice: u64, rank: usize) -> bool {
+        self.out.cut.range(self.landing.of(rank).1, slice).1 > 0
+    }
+
+    #[inline]
+    fn write(&mut self, slice: u64, slot: usize) {
+        self.out.write(slice, slot);
+    }
+
+    #[inline]
+    fn meanwhile(&mut self) {
+        copy_own(self.out.board, self.own);
+    }
+
+    #[inline]
+    fn read(&mut self, slice: u64, rank: usize, slot: usize, location: Location) -> Result<()> {
+        let Outgoing { board, medium, cut, first, .. } = self.out;
+        let (start, bytes) = self.landing.of(rank);
+        let me = board.rank();
+        if location != Location::CELL {
+            // In its row of equal blocks this rank's lies behind those of the lower ranks.
+            let (at, all) = if self.rows { (me * bytes, self.size * bytes) } else { (0, bytes) };
+            let source = Source::find(board, rank, location, all, 1)?;
+            self.sources[rank] = source;
+            let to = self.recv.wrapping_add(start);
+            if self.in_place {
+                // Its place still holds what is sent: it is taken slice by slice.
+                return Ok(());
+            }
+            // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the block's place in the
+            // caller's buffer, which is no other rank's.
+            return unsafe { source.input(rank, std::ptr::null(), at).copy(board, to, bytes) };
+        }
+        let (at, len) = cut.range(bytes, slice);
+        if len == 0 {
+            return Ok(());
+        }
+        let part = if self.rows { Medium::part(rank, me) } else { 0 };
+        let to = self.recv.wrapping_add(start + at);
+        // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its place in the caller's
+        // buffer has room for it.
+        let load = || unsafe { medium.load(board, (rank, slot, part), to, len) };
+        match (medium, self.rows) {
+            (Medium::Cells(..), false) => reading(board, RingName::Up, first + slice, len, load),
+            _ => load(),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn complete(&mut self, slice: u64, _: usize) -> Result<()> {
+        if !self.in_place {
+            return Ok(());
+        }
+        let Outgoing { board, cut, .. } = self.out;
+        for (rank, source) in self.sources.iter().enumerate().filter(|(_, source)| source.is_lent()) {
+            let (start, bytes) = self.landing.of(rank);
+            let (at, len) = cut.range(bytes, slice);
+            let input = source.input(rank, std::ptr::null(), board.rank() * bytes + at);
+            // SAFETY: as above; what this rank sends of these bytes it has published.
+            unsafe { input.copy(board, self.recv.wrapping_add(start + at), len) }?;
+        }
+        Ok(())
+    }
+}
