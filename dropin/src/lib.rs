@@ -22,6 +22,7 @@ pub mod pairs;
 pub mod settings;
 pub mod stats;
 pub mod table;
+pub mod what;
 
 #[cfg(feature = "mpi")]
 mod abi;

@@ -80,7 +80,7 @@ pub fn begin() {
         world.say(&format!("{why}. All calls go to the library beneath"));
         return;
     }
-    if agreed.disabled == [true; 4] {
+    if agreed.disabled == [true; crate::what::COUNT] {
         return;
     }
     let keeper = MpiTransport::world().map_err(|error| error.to_string()).and_then(|transport| {

@@ -1,12 +1,12 @@
 //! What the environment asks for: `PHALANX_DISABLE`, `PHALANX_AFTER`, `PHALANX_VERIFY`, `PHALANX_STATS`. What rank 0 sees counts for all ranks.
 
-use hier::Collective;
+use crate::what::{COUNT, NAMES, What};
 
 /// What the environment asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Collectives that are left to the library, by place.
-    pub disabled: [bool; 4],
+    pub disabled: [bool; COUNT],
     /// A communicator is taken over with so manieth of its collective calls.
     pub after: u32,
     /// Every result is compared with that of the library.
@@ -18,12 +18,9 @@ pub struct Settings {
 /// The calls on a new communicator that the library serves, before it is taken over: making one costs about as much as they gain.
 const AFTER: u32 = 32;
 
-/// The names of collectives in `PHALANX_DISABLE`, in the order of [`Collective::ALL`].
-pub const NAMES: [&str; 4] = ["barrier", "bcast", "reduce", "allreduce"];
-
 impl Default for Settings {
     fn default() -> Self {
-        Self { disabled: [false; 4], after: AFTER, verify: false, stats: false }
+        Self { disabled: [false; COUNT], after: AFTER, verify: false, stats: false }
     }
 }
 
@@ -37,7 +34,7 @@ impl Settings {
         for name in lookup("PHALANX_DISABLE").unwrap_or_default().split(',').map(str::trim) {
             match (name, NAMES.iter().position(|known| *known == name || (*known == "bcast" && name == "broadcast"))) {
                 ("", _) => {}
-                ("all", _) => settings.disabled = [true; 4],
+                ("all", _) => settings.disabled = [true; COUNT],
                 (_, Some(place)) => settings.disabled[place] = true,
                 _ => return Err(format!("PHALANX_DISABLE: {name:?} is none of {}, all", NAMES.join(", "))),
             }
@@ -70,7 +67,7 @@ impl Settings {
     /// Whether a collective is left to the library.
     #[inline]
     #[must_use]
-    pub fn is_disabled(&self, what: Collective) -> bool {
+    pub fn is_disabled(&self, what: What) -> bool {
         self.disabled[what as usize]
     }
 }
@@ -90,10 +87,11 @@ mod tests {
         assert_eq!(of(&[]), Ok(Settings::default()));
         let settings =
             of(&[("PHALANX_DISABLE", "bcast, barrier"), ("PHALANX_AFTER", "1"), ("PHALANX_STATS", "a.json")]);
-        let expected = Settings { disabled: [true, true, false, false], after: 1, verify: false, stats: true };
+        let expected =
+            Settings { disabled: std::array::from_fn(|place| place < 2), after: 1, verify: false, stats: true };
         assert_eq!(settings, Ok(expected));
-        assert!(expected.is_disabled(Collective::Broadcast) && !expected.is_disabled(Collective::Reduce));
-        assert_eq!(of(&[("PHALANX_DISABLE", "all"), ("PHALANX_VERIFY", "0")]).unwrap().disabled, [true; 4]);
+        assert!(expected.is_disabled(What::Broadcast) && !expected.is_disabled(What::Reduce));
+        assert_eq!(of(&[("PHALANX_DISABLE", "all"), ("PHALANX_VERIFY", "0")]).unwrap().disabled, [true; COUNT]);
         for (name, value) in [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "0"), ("PHALANX_AFTER", "soon")] {
             let error = of(&[(name, value)]).unwrap_err();
             assert!(error.contains(name) && error.contains(value), "{error}");
@@ -102,7 +100,7 @@ mod tests {
 
     #[test]
     fn words_carry_them() {
-        for bits in 0..16 {
+        for bits in 0..1 << COUNT {
             let disabled = std::array::from_fn(|place| bits >> place & 1 == 1);
             let settings = Settings { disabled, after: 7, verify: bits % 3 == 0, stats: bits % 2 == 0 };
             assert_eq!(Settings::from_words(settings.to_words()), settings);

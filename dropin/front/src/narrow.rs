@@ -12,23 +12,15 @@ use crate::names::Word;
 /// MPI_ERR_COUNT, the same in all ABIs.
 const ERR_COUNT: Word = 2;
 
-static BCAST: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static REDUCE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static ALLREDUCE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static CALL_ERRHANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// What stands for a function that the library does not have: nothing but for counts of eight bytes, which go to the functions with
 /// counts of four.
 pub(crate) fn stand_in(library: &Library, name: &CStr) -> *mut c_void {
-    let (plain, place, own) = match name.to_bytes() {
-        b"MPI_Bcast_c" => (c"MPI_Bcast", &BCAST, bcast as *mut c_void),
-        b"MPI_Reduce_c" => (c"MPI_Reduce", &REDUCE, reduce as *mut c_void),
-        b"MPI_Allreduce_c" => (c"MPI_Allreduce", &ALLREDUCE, allreduce as *mut c_void),
-        _ => return null_mut(),
-    };
+    let Some(form) = FORMS.iter().find(|form| form.wide == name) else { return null_mut() };
     CALL_ERRHANDLER.store(library.function(c"MPI_Comm_call_errhandler"), Ordering::Release);
-    place.store(library.function(plain), Ordering::Release);
-    own
+    form.plain.store(library.function(form.name), Ordering::Release);
+    form.own as *mut c_void
 }
 
 /// Tells the communicator's error handler of a count that is too large.
@@ -43,25 +35,50 @@ fn refuse(comm: Word) -> Word {
     ERR_COUNT
 }
 
+/// A function with counts of eight bytes, and that with counts of four.
+struct Form {
+    wide: &'static CStr,
+    name: &'static CStr,
+    plain: AtomicPtr<c_void>,
+    own: *const (),
+}
+
+// SAFETY: functions may be called by any thread.
+unsafe impl Sync for Form {}
+
 macro_rules! narrow {
-    ($($name:ident = $place:ident($($before:ident)*; $($after:ident)*) of $comm:ident;)*) => {$(
-        extern "C" fn $name($($before: Word,)* count: Word, $($after: Word),*) -> Word {
-            if c_int::try_from(count.cast_signed()).is_err() {
-                return refuse($comm);
+    ($($place:ident $name:ident = $wide:literal $plain:literal ($($argument:ident)*) counts($($count:ident)*);)*) => {
+        enum Place { $($place,)* }
+
+        static FORMS: [Form; [$($plain),*].len()] = [$(
+            Form { wide: $wide, name: $plain, plain: AtomicPtr::new(null_mut()), own: $name as *const () },
+        )*];
+
+        $(
+            extern "C" fn $name($($argument: Word,)* comm: Word) -> Word {
+                if $(c_int::try_from($count.cast_signed()).is_err())||* {
+                    return refuse(comm);
+                }
+                let function = FORMS[Place::$place as usize].plain.load(Ordering::Acquire);
+                // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave this one out.
+                let function = unsafe {
+                    transmute::<*mut c_void, extern "C" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
+                };
+                function($($argument,)* comm) as Word
             }
-            let function = $place.load(Ordering::Acquire);
-            // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave this one out.
-            let function = unsafe {
-                transmute::<*mut c_void, extern "C" fn($(narrow!(@word $before),)* Word, $(narrow!(@word $after)),*) -> c_int>(function)
-            };
-            function($($before,)* count, $($after),*) as Word
-        }
-    )*};
+        )*
+    };
     (@word $argument:ident) => { Word };
 }
 
 narrow! {
-    bcast = BCAST(buffer; datatype root comm) of comm;
-    reduce = REDUCE(send recv; datatype op root comm) of comm;
-    allreduce = ALLREDUCE(send recv; datatype op comm) of comm;
+    Bcast bcast = c"MPI_Bcast_c" c"MPI_Bcast" (buffer count datatype root) counts(count);
+    Reduce reduce = c"MPI_Reduce_c" c"MPI_Reduce" (send recv count datatype op root) counts(count);
+    Allreduce allreduce = c"MPI_Allreduce_c" c"MPI_Allreduce" (send recv count datatype op) counts(count);
+    Scan scan = c"MPI_Scan_c" c"MPI_Scan" (send recv count datatype op) counts(count);
+    Exscan exscan = c"MPI_Exscan_c" c"MPI_Exscan" (send recv count datatype op) counts(count);
+    Allgather allgather = c"MPI_Allgather_c" c"MPI_Allgather" (send sends of recv gets to) counts(sends gets);
+    Alltoall alltoall = c"MPI_Alltoall_c" c"MPI_Alltoall" (send sends of recv gets to) counts(sends gets);
+    Gather gather = c"MPI_Gather_c" c"MPI_Gather" (send sends of recv gets to root) counts(sends gets);
+    Scatter scatter = c"MPI_Scatter_c" c"MPI_Scatter" (send sends of recv gets to root) counts(sends gets);
 }

@@ -4,29 +4,41 @@
 //! then carries the call out. What it looks at agrees on all ranks of a correct program; where an argument is plainly wrong the library gets
 //! the call, and says so through the program's error handler.
 
+mod all_to_all;
+mod allgather;
 mod allreduce;
 mod barrier;
 pub mod bcast;
+mod blocks;
+mod gather;
 mod reduce;
 pub mod reduction;
+mod scan;
+mod scatter;
 
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
+use hier::HierComm;
 use hier::across::Error;
-use hier::{Collective, HierComm};
 use mpi::ffi;
 
 use crate::abi::{self, Word, next};
 use crate::communicators::{self, Group};
 use crate::life;
 use crate::stats::{Key, Reason};
+use crate::what::What;
 
+pub use all_to_all::{alltoall, alltoall_c, alltoallv};
+pub use allgather::{allgather, allgather_c, allgatherv};
 pub use allreduce::{allreduce, allreduce_c};
 pub use barrier::barrier;
 pub use bcast::{bcast, bcast_c};
+pub use gather::{gather, gather_c, gatherv};
 pub use reduce::{reduce, reduce_c};
+pub use scan::{exscan, exscan_c, scan, scan_c};
+pub use scatter::{scatter, scatter_c, scatterv};
 
 /// MPI_Init.
 pub extern "C" fn init(argc: Word, argv: Word) -> c_int {
@@ -82,7 +94,7 @@ impl Fault for Error {
 
 /// A call on its way: to be carried out, or to be handed on.
 pub struct Call {
-    pub what: Collective,
+    pub what: What,
     pub comm: Word,
 }
 
@@ -108,6 +120,9 @@ impl Call {
                 return self.handed_on(group, reason, bytes, hand_on);
             }
         };
+        if self.what.collective().is_none() && comm.single_node().is_none() {
+            return self.handed_on(group, Reason::Nodes, 0, hand_on);
+        }
         let (planned, bytes) = match plan(group) {
             Ok(planned) => planned,
             Err((reason, bytes)) => return self.handed_on(group, reason, bytes, hand_on),
@@ -127,9 +142,14 @@ impl Call {
     fn note(&self, group: &Group, comm: &HierComm, bytes: usize, begin: Instant) {
         let seconds = begin.elapsed().as_secs_f64();
         if let Ok(mut stats) = group.stats.lock() {
-            stats.note(Key::of(self.what, group.ranks, bytes), seconds, || match comm.single_node() {
-                Some(node) => node.explain(self.what, bytes).map(|how| how.to_string()).unwrap_or_default(),
-                None => comm.explain(self.what, bytes),
+            stats.note(Key::of(self.what, group.ranks, bytes), seconds, || {
+                match (self.what.collective(), comm.single_node()) {
+                    (Some(what), Some(node)) => {
+                        node.explain(what, bytes).map(|how| how.to_string()).unwrap_or_default()
+                    }
+                    (Some(what), None) => comm.explain(what, bytes),
+                    (None, _) => "blocks".to_owned(),
+                }
             });
         }
     }
@@ -154,19 +174,9 @@ impl Call {
             // Its launcher ends the job with that rank's status, as if this rank waited for it in MPI.
             std::thread::sleep(LAUNCHER);
         }
-        eprintln!("phalanx: rank {rank}: {} failed: {error}", name(self.what));
+        eprintln!("phalanx: rank {rank}: {} failed: {error}", self.what.function());
         // SAFETY: a communicator that the library knows.
         let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
         abi::ERR_OTHER
-    }
-}
-
-/// MPI's name.
-pub fn name(what: Collective) -> &'static str {
-    match what {
-        Collective::Barrier => "MPI_Barrier",
-        Collective::Broadcast => "MPI_Bcast",
-        Collective::Reduce => "MPI_Reduce",
-        Collective::Allreduce => "MPI_Allreduce",
     }
 }

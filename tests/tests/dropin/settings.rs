@@ -22,7 +22,9 @@ fn collectives_are_left_alone_when_asked() {
 #[test]
 fn answers_are_compared_when_asked() {
     each(|library| {
-        for (name, words) in [("stress", &["5", "300", "20000"][..]), ("operators", &[]), ("derived", &[])] {
+        for (name, words) in
+            [("stress", &["5", "300", "20000"][..]), ("operators", &[]), ("derived", &[]), ("family", &["120", "7"])]
+        {
             let done = Job::new(library, name).words(words).variable("PHALANX_VERIFY", "1").run();
             done.succeeded(name, 2);
             assert!(done.stats().calls() > 0);
