@@ -123,6 +123,14 @@ fn gather_varying(comm: &Communicator, root: usize, len: usize, own: usize) -> O
     process.gather_varcount_into_root(&vec![1u32; own], &mut PartitionMut::new(&mut all, &counts, &displs))
 }
 
+/// The odd one has another count: for itself, or, as the root, for all others.
+fn uneven_gather(comm: &Communicator, count: usize) -> Outcome {
+    match comm.rank() {
+        0 => gather_varying(comm, 0, count, 30),
+        _ => gather_varying(comm, 0, 30, count),
+    }
+}
+
 fn scatter_varying(comm: &Communicator, root: usize, len: usize, own: usize) -> Outcome {
     let process = comm.process_at_rank(root);
     if comm.rank() != root {
@@ -184,12 +192,8 @@ const BLOCK_DISAGREEMENTS: [(&str, Part); 19] = [
     }),
     ("lengths of an alltoall", |comm, odd| all_to_all(comm, if odd { 3 } else { 4 })),
     ("long lengths of an alltoall", |comm, odd| all_to_all(comm, if odd { 3000 } else { 20_000 })),
-    ("a count of an uneven gather", |comm, odd| {
-        gather_varying(comm, 0, 30, if odd && comm.rank() > 0 { 31 } else { 30 })
-    }),
-    ("a long count of an uneven gather", |comm, odd| {
-        gather_varying(comm, 0, 30, if odd && comm.rank() > 0 { 60_000 } else { 30 })
-    }),
+    ("a count of an uneven gather", |comm, odd| uneven_gather(comm, if odd { 31 } else { 30 })),
+    ("a long count of an uneven gather", |comm, odd| uneven_gather(comm, if odd { 60_000 } else { 30 })),
     ("a count of an uneven scatter", |comm, odd| scatter_varying(comm, 1, 30, if odd { 20 } else { 30 })),
     ("a count of an uneven alltoall", |comm, odd| all_to_all_varying(comm, 30, if odd { 29 } else { 30 })),
     ("lengths of a reduce-scatter", |comm, odd| reduce_scatter(comm, if odd { 3 } else { 5 })),

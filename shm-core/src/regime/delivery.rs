@@ -217,3 +217,86 @@ impl Delivery for Copying<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::communicator::Communicator;
+    use crate::job::JobSpec;
+    use crate::operator::Sum;
+    use crate::plan::{FlatPlan, Plan};
+
+    /// Bytes loaded and stored by all ranks, in blocks of `n`: allgather, in place too, gather, scatter, alltoall, reduce-scatter, scan,
+    /// exclusive scan.
+    fn moved(size: usize, n: usize, shared: bool) -> [usize; 8] {
+        let spec = JobSpec::new(size).unwrap();
+        let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
+        let counts = Communicator::threads_of(&spec, &plan, |comm| {
+            let (one, all) = (vec![1_u8; n], vec![1_u8; size * n]);
+            let mut lent = [comm.alloc_copy(&one).unwrap(), comm.alloc_copy(&all).unwrap()];
+            let (mut kept, mut to_one, mut to_all) = ([one.clone(), all.clone()], one, all);
+            let [one, all]: [&mut [u8]; 2] = match (shared, &mut lent, &mut kept) {
+                (true, [one, all], _) => [one, all],
+                (false, _, [one, all]) => [one, all],
+            };
+            let root = comm.process_at_rank(0);
+            let counted = |call: &mut dyn FnMut()| {
+                comm.reset_counters();
+                call();
+                (comm.counters().loaded + comm.counters().stored) as usize
+            };
+            [
+                counted(&mut || comm.all_gather_into(one, &mut to_all).unwrap()),
+                counted(&mut || comm.all_gather_in_place(all).unwrap()),
+                counted(&mut || match comm.rank() {
+                    0 => root.gather_into_root(one, &mut to_all).unwrap(),
+                    _ => root.gather_into(one).unwrap(),
+                }),
+                counted(&mut || match comm.rank() {
+                    0 => root.scatter_into_root(all, &mut to_one).unwrap(),
+                    _ => root.scatter_into(&mut to_one).unwrap(),
+                }),
+                counted(&mut || comm.all_to_all_into(all, &mut to_all).unwrap()),
+                counted(&mut || comm.reduce_scatter_block_into(all, &mut to_one, Sum).unwrap()),
+                counted(&mut || comm.scan_into(one, &mut to_one, Sum).unwrap()),
+                counted(&mut || comm.exclusive_scan_into(one, &mut to_one, Sum).unwrap()),
+            ]
+        });
+        let counts = counts.unwrap();
+        std::array::from_fn(|call| counts.iter().map(|count| count[call]).sum())
+    }
+
+    #[test]
+    fn bytes_are_those_that_the_calls_promise() {
+        for p in 2..=5 {
+            // In lines, in one slice, in several.
+            for n in [48, 5000, 40_000] {
+                let chain = p > 2 && n > 32 * 1024;
+                let scan = if chain { 4 * p - 1 } else { p * (p + 1) / 2 + 3 * p - 2 };
+                let exclusive = match chain {
+                    true => 2 + 5 * (p - 2) + 2,
+                    false => p * (p - 1) / 2 + 3 * (p - 1),
+                };
+                let private = [
+                    2 * p * (p + 1),
+                    2 * p * p,
+                    4 * p - 2,
+                    4 * p - 2,
+                    p * (4 * p - 2),
+                    p * (3 * p - 1),
+                    scan,
+                    exclusive,
+                ];
+                let found = moved(p, n, false);
+                // What is short is in lines, wherever it lies.
+                assert_eq!(found, private.map(|blocks| blocks * n), "{n} bytes on {p}");
+                if n > 504 {
+                    let found = moved(p, n, true);
+                    let lent = [2 * p * p, 2 * p * (p - 1), 2 * p, 2 * p, 2 * p * p, p * (p + 1)];
+                    assert_eq!(found[..6], lent.map(|blocks| blocks * n), "{n} bytes on {p}, in shared memory");
+                }
+            }
+        }
+    }
+}

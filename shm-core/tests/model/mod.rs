@@ -10,6 +10,7 @@
 //! | `tree` | the trees of models, and what a rank knows of them |
 //! | `calls` | what a rank calls: exchanges, steps over trees, pipelines, with payload whose every value is known |
 //! | `shares` | what it calls besides: reductions through shares, and their two halves |
+//! | `deliveries` | calls in which some ranks publish and some read |
 //! | `loans` | calls in which ranks lend buffers of their own |
 //! | `check` | running a model, and asserting that it holds or that it is rejected, and how |
 //!
@@ -21,6 +22,7 @@
 pub mod bell;
 pub mod calls;
 pub mod check;
+pub mod deliveries;
 pub mod loans;
 pub mod mutant;
 pub mod rank;
