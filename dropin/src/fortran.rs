@@ -220,7 +220,6 @@ mod open_mpi {
         tell(calls::bcast(buffer(data), number(count), datatype(kind), number(root), comm(group)), code);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "MPI has so many")]
     extern "C" fn reduce(
         send: Word,
         recv: Word,
@@ -244,7 +243,6 @@ mod open_mpi {
     /// Each argument by what it is; arrays of integers are C's.
     macro_rules! procedures {
         ($($name:ident($($argument:ident: $kind:ident),*);)*) => {$(
-            #[expect(clippy::too_many_arguments, reason = "MPI has so many")]
             extern "C" fn $name($($argument: Word,)* code: Word) {
                 tell(calls::$name($($kind($argument)),*), code);
             }

@@ -11,6 +11,7 @@ use hier::transport::mpi::MpiTransport;
 use mpi::ffi;
 
 use crate::abi::{self, Word};
+use crate::gains::Beneath;
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::{communicators, making, memory, types};
@@ -71,6 +72,7 @@ pub fn begin() {
     world.await_all();
     let text = |name: &str| std::env::var(name).ok();
     let own = Settings::from(text);
+    let own = own.map(|own| Settings { beneath: beneath(), ..own });
     let words = own.as_ref().map_or_else(|_| Settings::default().to_words(), |own| own.to_words());
     let agreed = Settings::from_words(world.word_of_first(words));
     SETTINGS.get_or_init(|| agreed);
@@ -107,6 +109,15 @@ pub fn begin() {
         // What went wrong shows in the statistics.
         let _ = group.make(abi::world());
     }
+}
+
+/// The library that is beneath.
+fn beneath() -> Beneath {
+    // MPI_MAX_LIBRARY_VERSION_STRING is 256 (Open MPI) or 8192 (MPICH).
+    let (mut text, mut length) = (vec![0_u8; 16_384], 0);
+    // SAFETY: there is room for any version's text.
+    let _ = unsafe { ffi::PMPI_Get_library_version(text.as_mut_ptr().cast(), &mut length) };
+    Beneath::of(&String::from_utf8_lossy(&text))
 }
 
 /// What this rank needs besides memory; what is wrong, if something is.

@@ -70,16 +70,18 @@ pub fn reduction<E>(
         for at in (0..plan.count).step_by(PIECE) {
             let count = PIECE.min(plan.count - at) as c_int;
             let (send, recv) = (input.wrapping_add(at * extent), output.wrapping_add(at * extent));
-            // SAFETY: so many elements are there, or may be written.
-            let _ = unsafe {
-                match arguments.goal {
-                    Goal::All => ffi::PMPI_Allreduce(send.cast(), recv.cast(), count, datatype, op, abi::comm(comm)),
-                    Goal::Root(root) => {
-                        ffi::PMPI_Reduce(send.cast(), recv.cast(), count, datatype, op, root as c_int, abi::comm(comm))
-                    }
-                    Goal::Scan => ffi::PMPI_Scan(send.cast(), recv.cast(), count, datatype, op, abi::comm(comm)),
-                    Goal::Exscan => ffi::PMPI_Exscan(send.cast(), recv.cast(), count, datatype, op, abi::comm(comm)),
-                }
+            let (send, recv) = (send.cast(), recv.cast());
+            let _ = match arguments.goal {
+                // SAFETY: so many elements are there, or may be written.
+                Goal::All => unsafe { ffi::PMPI_Allreduce(send, recv, count, datatype, op, abi::comm(comm)) },
+                // SAFETY: the same.
+                Goal::Root(root) => unsafe {
+                    ffi::PMPI_Reduce(send, recv, count, datatype, op, root as c_int, abi::comm(comm))
+                },
+                // SAFETY: the same.
+                Goal::Scan => unsafe { ffi::PMPI_Scan(send, recv, count, datatype, op, abi::comm(comm)) },
+                // SAFETY: the same.
+                Goal::Exscan => unsafe { ffi::PMPI_Exscan(send, recv, count, datatype, op, abi::comm(comm)) },
             };
         }
     };

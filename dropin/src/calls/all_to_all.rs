@@ -25,7 +25,6 @@ pub extern "C" fn alltoall_c(send: Word, sends: Word, of: Word, recv: Word, gets
 }
 
 /// MPI_Alltoallv.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn alltoallv(
     send: Word,
     sends: Word,

@@ -33,7 +33,6 @@ pub extern "C" fn allgather_c(
 }
 
 /// MPI_Allgatherv.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn allgatherv(
     send: Word,
     sends: Word,

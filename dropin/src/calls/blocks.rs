@@ -113,7 +113,8 @@ impl Many {
                     return Err(WRONG);
                 }
                 // SAFETY: by MPI's contract there is an integer for each rank.
-                let read = |array: Word, rank: usize| unsafe { (array as *const c_int).add(rank).read_unaligned() };
+                let read =
+                    |array: Word, rank: usize| unsafe { (array as *const c_int).wrapping_add(rank).read_unaligned() };
                 let numbers = (0..ranks).map(|rank| usize::try_from(read(counts, rank)).map_err(|_| WRONG));
                 let counts = numbers.collect::<Result<_, _>>()?;
                 Layout::Uneven { counts, displs: (0..ranks).map(|rank| read(displs, rank) as isize).collect() }

@@ -7,7 +7,6 @@ use crate::abi::{self, Word, next};
 use crate::what::What;
 
 /// MPI_Gather.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn gather(
     send: Word,
     sends: Word,
@@ -27,7 +26,6 @@ pub extern "C" fn gather(
 }
 
 /// MPI_Gather_c.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn gather_c(
     send: Word,
     sends: Word,
@@ -47,7 +45,6 @@ pub extern "C" fn gather_c(
 }
 
 /// MPI_Gatherv.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn gatherv(
     send: Word,
     sends: Word,

@@ -7,7 +7,6 @@ use crate::abi::{self, Word, next};
 use crate::what::What;
 
 /// MPI_Scatter.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn scatter(
     send: Word,
     sends: Word,
@@ -27,7 +26,6 @@ pub extern "C" fn scatter(
 }
 
 /// MPI_Scatter_c.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn scatter_c(
     send: Word,
     sends: Word,
@@ -47,7 +45,6 @@ pub extern "C" fn scatter_c(
 }
 
 /// MPI_Scatterv.
-#[expect(clippy::too_many_arguments, reason = "MPI has so many")]
 pub extern "C" fn scatterv(
     send: Word,
     sends: Word,
