@@ -2,6 +2,8 @@
  *
  * usage: side_by_side [SECONDS [LONGEST [COLLECTIVE]]]     for each size of each collective (0.4; 4194304; all)
  *
+ * `all` are barrier, bcast, reduce and allreduce, `family` the others, whose sizes are those of a rank's block
+ *
  * For every collective and size: a block of calls by one name, a block by the other, and so on. Input is written anew before
  * each call, the library's barrier stands before each call, and a call's time is that of its slowest rank. Answers are checked
  * after each block. Rank 0 writes values parted by commas:
@@ -17,12 +19,14 @@
 #include <string.h>
 #include <time.h>
 
-enum collective { BARRIER, BCAST, REDUCE, ALLREDUCE, COLLECTIVES };
+enum collective { BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, GATHER, GATHERV, SCATTER, SCATTERV, SCAN, EXSCAN, COLLECTIVES };
 enum { MOST_BLOCKS = 400, MOST_CALLS = 2000 };
-static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce"};
+static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "allgather", "allgatherv", "alltoall", "alltoallv",
+                                    "gather", "gatherv", "scatter", "scatterv", "scan", "exscan"};
 
 static int rank, ranks;
 static double *in, *out;
+static int *counts, *displs;
 static double samples[2][MOST_BLOCKS * 64], blocks[2][MOST_BLOCKS];
 
 static void fail(const char *what, const char *name, size_t bytes) {
@@ -48,15 +52,25 @@ static void call(enum collective which, int ours, int count) {
         ours ? MPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD)
              : PMPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
         break;
-    default:
-        ours ? MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)
-             : PMPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+#define BOTH(name, ...) ours ? MPI_##name(__VA_ARGS__, MPI_COMM_WORLD) : PMPI_##name(__VA_ARGS__, MPI_COMM_WORLD)
+    case ALLREDUCE: BOTH(Allreduce, in, out, count, MPI_DOUBLE, MPI_SUM); break;
+    case ALLGATHER: BOTH(Allgather, in, count, MPI_DOUBLE, out, count, MPI_DOUBLE); break;
+    case ALLGATHERV: BOTH(Allgatherv, in, count, MPI_DOUBLE, out, counts, displs, MPI_DOUBLE); break;
+    case ALLTOALL: BOTH(Alltoall, in, count, MPI_DOUBLE, out, count, MPI_DOUBLE); break;
+    case ALLTOALLV: BOTH(Alltoallv, in, counts, displs, MPI_DOUBLE, out, counts, displs, MPI_DOUBLE); break;
+    case GATHER: BOTH(Gather, in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, 0); break;
+    case GATHERV: BOTH(Gatherv, in, count, MPI_DOUBLE, out, counts, displs, MPI_DOUBLE, 0); break;
+    case SCATTER: BOTH(Scatter, in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, 0); break;
+    case SCATTERV: BOTH(Scatterv, in, counts, displs, MPI_DOUBLE, out, count, MPI_DOUBLE, 0); break;
+    case SCAN: BOTH(Scan, in, out, count, MPI_DOUBLE, MPI_SUM); break;
+    default: BOTH(Exscan, in, out, count, MPI_DOUBLE, MPI_SUM);
     }
 }
 
 /* What the program computes before it calls. */
 static void write_anew(enum collective which, int count, double value) {
     double *at = which == BCAST ? out : in;
+    if (which >= ALLTOALL && which <= SCATTERV && which != GATHER && which != GATHERV) count *= ranks;
     if (which != BCAST || rank == 0)
         for (int i = 0; i < count; i++) at[i] = value + rank + i % 7;
 }
@@ -64,9 +78,17 @@ static void write_anew(enum collective which, int count, double value) {
 static void check(enum collective which, int count, double value, size_t bytes) {
     if (which == BARRIER || (which == REDUCE && rank != 0)) return;
     int step = count > 1000 ? count / 500 : 1;
+    int is_gathered = which == ALLGATHER || which == ALLGATHERV || which == ALLTOALL || which == ALLTOALLV || which == GATHER || which == GATHERV;
+    if (rank != 0 && (which == GATHER || which == GATHERV)) return;
     for (int i = 0; i < count; i += step) {
         double one = value + i % 7, should = which == BCAST ? one : ranks * one + ranks * (ranks - 1) / 2.0;
-        if (out[i] != should) fail("wrong answer", names[which], bytes);
+        if (which == SCAN) should = (rank + 1) * one + rank * (rank + 1) / 2.0;
+        if (which == EXSCAN) should = rank == 0 ? out[i] : rank * one + rank * (rank - 1) / 2.0;
+        if (which == SCATTER || which == SCATTERV) should = value + (rank * count + i) % 7;
+        int from = which == ALLTOALL || which == ALLTOALLV ? rank * count + i : i;
+        for (int r = 0; is_gathered && r < ranks; r++)
+            if (out[r * count + i] != value + r + from % 7) fail("wrong answer", names[which], bytes);
+        if (!is_gathered && out[i] != should) fail("wrong answer", names[which], bytes);
     }
 }
 
@@ -117,6 +139,7 @@ static void row(enum collective which, size_t bytes, const char *timing, int pai
 
 static void measure(enum collective which, size_t bytes, double seconds) {
     int count = (int)(bytes / sizeof(double)), calls = 64, pairs = 0;
+    for (int r = 0; r < ranks; r++) counts[r] = count, displs[r] = r * count;
     static double times[MOST_CALLS], sorted[MOST_CALLS];
     for (int ours = 0; ours < 2; ours++) each(which, ours, count, calls / 4, times, bytes);
     /* Blocks of a millisecond or so: the machine changes between neighbours as little as can be. */
@@ -161,19 +184,23 @@ int main(int argc, char **argv) {
     double seconds = argc > 1 ? atof(argv[1]) : 0.4;
     size_t longest = argc > 2 ? strtoull(argv[2], NULL, 10) : 4 << 20;
     const char *only = argc > 3 ? argv[3] : "all";
-    in = aligned_alloc(4096, longest + 4096), out = aligned_alloc(4096, longest + 4096);
-    if (!in || !out) fail("no memory", "buffers", longest);
-    memset(in, 0, longest), memset(out, 0, longest);
+    size_t room = longest * (size_t)ranks;
+    in = aligned_alloc(4096, room + 4096), out = aligned_alloc(4096, room + 4096);
+    counts = calloc((size_t)ranks, sizeof *counts), displs = calloc((size_t)ranks, sizeof *displs);
+    if (!in || !out || !counts || !displs) fail("no memory", "buffers", room);
+    memset(in, 0, room), memset(out, 0, room);
     /* A communicator may be taken over after some calls. */
     for (int c = 0; c < 200; c++) MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) printf("collective,ranks,bytes,timing,ours_us,theirs_us,ratio,least,most,blocks\n");
     for (enum collective which = 0; which < COLLECTIVES; which++) {
-        if (strcmp(only, "all") != 0 && strcmp(only, names[which]) != 0) continue;
+        int is_family = strcmp(only, "family") == 0 && which > ALLREDUCE;
+        if (strcmp(only, "all") != 0 && strcmp(only, names[which]) != 0 && !is_family) continue;
         if (which == BARRIER || which == ALLREDUCE) measure_stream(which, seconds);
         if (which == BARRIER) measure(which, 0, seconds);
+        if (which >= ALLGATHER && strcmp(only, "all") == 0) continue;
         for (size_t bytes = 8; which != BARRIER && bytes <= longest; bytes *= bytes < 64 ? 8 : 4) measure(which, bytes, seconds);
     }
-    free(in), free(out);
+    free(in), free(out), free(counts), free(displs);
     MPI_Finalize();
     return 0;
 }

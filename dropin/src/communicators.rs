@@ -8,11 +8,12 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use hier::{Collective, HierComm};
+use hier::HierComm;
 use mpi::ffi;
 
 use crate::abi::{self, Word};
 use crate::stats::{Reason, Stats};
+use crate::what::What;
 use crate::{life, making};
 
 /// A communicator of MPI, as far as Phalanx has to do with it.
@@ -21,6 +22,8 @@ use crate::{life, making};
 /// decided by the number of a call is decided alike on all ranks, and cells will do.
 pub struct Group {
     pub ranks: usize,
+    /// This rank.
+    pub rank: usize,
     /// Collectives that were called, while that counts.
     calls: Cell<u32>,
     state: Cell<State>,
@@ -187,7 +190,7 @@ pub fn end() -> Stats {
 impl Group {
     /// A communicator that is seen for the first time.
     fn new(comm: Word) -> Option<Self> {
-        let (mut is_inter, mut ranks) = (0, 0);
+        let (mut is_inter, mut ranks, mut rank) = (0, 0, 0);
         // SAFETY: a communicator that the library has just accepted.
         let code = unsafe { ffi::PMPI_Comm_test_inter(abi::comm(comm), &mut is_inter) };
         if code != abi::SUCCESS {
@@ -198,6 +201,11 @@ impl Group {
         if code != abi::SUCCESS {
             return None;
         }
+        // SAFETY: the same.
+        let code = unsafe { ffi::PMPI_Comm_rank(abi::comm(comm), &mut rank) };
+        if code != abi::SUCCESS {
+            return None;
+        }
         let state = match ranks {
             _ if is_inter != 0 => State::HandedOn(Reason::Intercommunicator),
             1 => State::HandedOn(Reason::Alone),
@@ -205,7 +213,14 @@ impl Group {
             _ => State::Counting,
         };
         let stats = Mutex::default();
-        Some(Self { ranks: ranks as usize, calls: Cell::new(0), state: Cell::new(state), comm: OnceLock::new(), stats })
+        Some(Self {
+            ranks: ranks as usize,
+            rank: rank as usize,
+            calls: Cell::new(0),
+            state: Cell::new(state),
+            comm: OnceLock::new(),
+            stats,
+        })
     }
 
     /// Begins a call of a collective: the communicator that carries it out, or why the library does.
@@ -213,7 +228,7 @@ impl Group {
     /// # Errors
     /// The reason.
     #[inline]
-    pub fn enter(&self, comm: Word, what: Collective) -> Result<&HierComm, Reason> {
+    pub fn enter(&self, comm: Word, what: What) -> Result<&HierComm, Reason> {
         match self.state.get() {
             State::Ours => {}
             State::HandedOn(reason) => return Err(reason),

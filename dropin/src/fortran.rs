@@ -96,6 +96,16 @@ mod open_mpi {
             "bcast" => bcast as *const (),
             "reduce" => reduce as *const (),
             "allreduce" => allreduce as *const (),
+            "allgather" => allgather as *const (),
+            "allgatherv" => allgatherv as *const (),
+            "alltoall" => alltoall as *const (),
+            "alltoallv" => alltoallv as *const (),
+            "gather" => gather as *const (),
+            "gatherv" => gatherv as *const (),
+            "scatter" => scatter as *const (),
+            "scatterv" => scatterv as *const (),
+            "scan" => scan as *const (),
+            "exscan" => exscan as *const (),
             _ => return None,
         })
     }
@@ -210,7 +220,6 @@ mod open_mpi {
         tell(calls::bcast(buffer(data), number(count), datatype(kind), number(root), comm(group)), code);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "MPI has so many")]
     extern "C" fn reduce(
         send: Word,
         recv: Word,
@@ -229,5 +238,34 @@ mod open_mpi {
     extern "C" fn allreduce(send: Word, recv: Word, count: Word, kind: Word, operator: Word, group: Word, code: Word) {
         let (send, recv) = (buffer(send), buffer(recv));
         tell(calls::allreduce(send, recv, number(count), datatype(kind), op(operator), comm(group)), code);
+    }
+
+    /// Each argument by what it is; arrays of integers are C's.
+    macro_rules! procedures {
+        ($($name:ident($($argument:ident: $kind:ident),*);)*) => {$(
+            extern "C" fn $name($($argument: Word,)* code: Word) {
+                tell(calls::$name($($kind($argument)),*), code);
+            }
+        )*};
+    }
+
+    fn array(at: Word) -> Word {
+        at
+    }
+
+    procedures! {
+        allgather(send: buffer, sends: number, of: datatype, recv: buffer, gets: number, to: datatype, group: comm);
+        allgatherv(send: buffer, sends: number, of: datatype, recv: buffer, gets: array, displs: array, to: datatype, group: comm);
+        alltoall(send: buffer, sends: number, of: datatype, recv: buffer, gets: number, to: datatype, group: comm);
+        alltoallv(send: buffer, sends: array, places: array, of: datatype, recv: buffer, gets: array, displs: array, to: datatype,
+            group: comm);
+        gather(send: buffer, sends: number, of: datatype, recv: buffer, gets: number, to: datatype, root: number, group: comm);
+        gatherv(send: buffer, sends: number, of: datatype, recv: buffer, gets: array, displs: array, to: datatype, root: number,
+            group: comm);
+        scatter(send: buffer, sends: number, of: datatype, recv: buffer, gets: number, to: datatype, root: number, group: comm);
+        scatterv(send: buffer, sends: array, displs: array, of: datatype, recv: buffer, gets: number, to: datatype, root: number,
+            group: comm);
+        scan(send: buffer, recv: buffer, count: number, kind: datatype, operator: op, group: comm);
+        exscan(send: buffer, recv: buffer, count: number, kind: datatype, operator: op, group: comm);
     }
 }

@@ -8,6 +8,7 @@
 //! | `settings` | what the environment asks for |
 //! | `stats` | what was called, how often, for how long |
 //! | `abi` | handles, constants and functions of the library |
+//! | `what`, `gains` | the collectives that are looked at; where the library beneath is faster |
 //! | `types`, `operators`, `pairs`, `local` | what datatypes and operators are, and how they are folded |
 //! | `life` | MPI begins and ends |
 //! | `communicators`, `making` | which communicator a handle stands for; when it is taken over |
@@ -17,11 +18,13 @@
 //! | `verify` | results compared with the library's |
 //! | `entry` | the front is answered |
 
+pub mod gains;
 pub mod operators;
 pub mod pairs;
 pub mod settings;
 pub mod stats;
 pub mod table;
+pub mod what;
 
 #[cfg(feature = "mpi")]
 mod abi;

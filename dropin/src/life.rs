@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 use hier::HierComm;
 use hier::across::ClusterSettings;
@@ -10,9 +11,15 @@ use hier::transport::mpi::MpiTransport;
 use mpi::ffi;
 
 use crate::abi::{self, Word};
+use crate::gains::Beneath;
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::{communicators, making, memory, types};
+
+/// Ranks that come within this time are waited for awake.
+const AT_ONCE: Duration = Duration::from_micros(200);
+/// After this time something may be wrong.
+const LATE: Duration = Duration::from_secs(10);
 
 /// Nothing was tried.
 const UNTOUCHED: u8 = 0;
@@ -62,8 +69,10 @@ pub fn begin() {
         world.say("this job was spawned by another MPI job. All calls go to the library beneath");
         return;
     }
+    world.await_all();
     let text = |name: &str| std::env::var(name).ok();
     let own = Settings::from(text);
+    let own = own.map(|own| Settings { beneath: beneath(), ..own });
     let words = own.as_ref().map_or_else(|_| Settings::default().to_words(), |own| own.to_words());
     let agreed = Settings::from_words(world.word_of_first(words));
     SETTINGS.get_or_init(|| agreed);
@@ -73,7 +82,7 @@ pub fn begin() {
         world.say(&format!("{why}. All calls go to the library beneath"));
         return;
     }
-    if agreed.disabled == [true; 4] {
+    if agreed.disabled == [true; crate::what::COUNT] {
         return;
     }
     let keeper = MpiTransport::world().map_err(|error| error.to_string()).and_then(|transport| {
@@ -100,6 +109,15 @@ pub fn begin() {
         // What went wrong shows in the statistics.
         let _ = group.make(abi::world());
     }
+}
+
+/// The library that is beneath.
+fn beneath() -> Beneath {
+    // MPI_MAX_LIBRARY_VERSION_STRING is 256 (Open MPI) or 8192 (MPICH).
+    let (mut text, mut length) = (vec![0_u8; 16_384], 0);
+    // SAFETY: there is room for any version's text.
+    let _ = unsafe { ffi::PMPI_Get_library_version(text.as_mut_ptr().cast(), &mut length) };
+    Beneath::of(&String::from_utf8_lossy(&text))
 }
 
 /// What this rank needs besides memory; what is wrong, if something is.
@@ -212,6 +230,36 @@ impl World {
     fn say(&self, text: &str) {
         if self.rank == 0 {
             eprintln!("phalanx: {text}");
+        }
+    }
+
+    /// Waits for all ranks, in a way that meets no call of a rank that knows nothing of this: a job in which some load the library and
+    /// others do not waits here, and is told why.
+    fn await_all(&self) {
+        // SAFETY: a constant that is filled before main.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: MPI is running.
+        let code = unsafe { ffi::PMPI_Ibarrier(abi::comm(abi::world()), &mut request) };
+        let (begin, mut is_over, mut is_told) = (Instant::now(), code != abi::SUCCESS, false);
+        while !is_over {
+            let mut flag = 0;
+            // SAFETY: the request is the one above; nobody wants its status.
+            let code = unsafe { ffi::PMPI_Test(&mut request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+            is_over = flag != 0 || code != abi::SUCCESS;
+            let waited = begin.elapsed();
+            if waited > AT_ONCE && !is_over {
+                std::thread::sleep(AT_ONCE);
+            }
+            // Of two programs in one job, one has the first rank, the other the last.
+            if waited > LATE && !is_told && (self.rank == 0 || self.rank + 1 == self.size) {
+                is_told = true;
+                eprintln!(
+                    "phalanx: rank {} has waited for other ranks for {} s in MPI_Init: if this is not a slow start, some ranks of the \
+                     job do not load libphalanx_mpi.so; have all load it, or none",
+                    self.rank,
+                    LATE.as_secs()
+                );
+            }
         }
     }
 

@@ -1,29 +1,38 @@
-//! What the environment asks for: `PHALANX_DISABLE`, `PHALANX_AFTER`, `PHALANX_VERIFY`, `PHALANX_STATS`. What rank 0 sees counts for all ranks.
+//! What the environment asks for: `PHALANX_DISABLE`, `PHALANX_AFTER`, `PHALANX_VERIFY`, `PHALANX_STATS`, `PHALANX_TAKE`. What rank 0 sees counts for all ranks.
 
-use hier::Collective;
+use crate::gains::{self, Beneath};
+use crate::what::{COUNT, NAMES, What};
 
 /// What the environment asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Collectives that are left to the library, by place.
-    pub disabled: [bool; 4],
+    pub disabled: [bool; COUNT],
     /// A communicator is taken over with so manieth of its collective calls.
     pub after: u32,
     /// Every result is compared with that of the library.
     pub verify: bool,
     /// Calls are counted and timed.
     pub stats: bool,
+    /// Calls that gain nothing are carried out, too.
+    pub take_all: bool,
+    /// Whose speed the calls are compared with.
+    pub beneath: Beneath,
 }
 
 /// The calls on a new communicator that the library serves, before it is taken over: making one costs about as much as they gain.
 const AFTER: u32 = 32;
 
-/// The names of collectives in `PHALANX_DISABLE`, in the order of [`Collective::ALL`].
-pub const NAMES: [&str; 4] = ["barrier", "bcast", "reduce", "allreduce"];
-
 impl Default for Settings {
     fn default() -> Self {
-        Self { disabled: [false; 4], after: AFTER, verify: false, stats: false }
+        Self {
+            disabled: [false; COUNT],
+            after: AFTER,
+            verify: false,
+            stats: false,
+            take_all: false,
+            beneath: Beneath::default(),
+        }
     }
 }
 
@@ -37,7 +46,7 @@ impl Settings {
         for name in lookup("PHALANX_DISABLE").unwrap_or_default().split(',').map(str::trim) {
             match (name, NAMES.iter().position(|known| *known == name || (*known == "bcast" && name == "broadcast"))) {
                 ("", _) => {}
-                ("all", _) => settings.disabled = [true; 4],
+                ("all", _) => settings.disabled = [true; COUNT],
                 (_, Some(place)) => settings.disabled[place] = true,
                 _ => return Err(format!("PHALANX_DISABLE: {name:?} is none of {}, all", NAMES.join(", "))),
             }
@@ -50,27 +59,47 @@ impl Settings {
         }
         let is_on = |name| lookup(name).is_some_and(|value| !matches!(value.trim(), "" | "0"));
         (settings.verify, settings.stats) = (is_on("PHALANX_VERIFY"), is_on("PHALANX_STATS"));
+        settings.take_all = match lookup("PHALANX_TAKE").unwrap_or_default().trim() {
+            "" | "gains" => false,
+            "all" => true,
+            other => return Err(format!("PHALANX_TAKE: {other:?} is neither gains nor all")),
+        };
         Ok(settings)
     }
 
     /// As words that rank 0 sends to the others.
     #[must_use]
-    pub fn to_words(self) -> [u64; 4] {
+    pub fn to_words(self) -> [u64; 6] {
         let disabled = self.disabled.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
-        [disabled, u64::from(self.after), u64::from(self.verify), u64::from(self.stats)]
+        let flags = [self.verify, self.stats, self.take_all].map(u64::from);
+        [disabled, u64::from(self.after), flags[0], flags[1], flags[2], self.beneath.to_word()]
     }
 
     /// Back from words.
     #[must_use]
-    pub fn from_words([disabled, after, verify, stats]: [u64; 4]) -> Self {
+    pub fn from_words([disabled, after, verify, stats, take_all, beneath]: [u64; 6]) -> Self {
         let disabled = std::array::from_fn(|place| disabled >> place & 1 == 1);
-        Self { disabled, after: after as u32, verify: verify != 0, stats: stats != 0 }
+        Self {
+            disabled,
+            after: after as u32,
+            verify: verify != 0,
+            stats: stats != 0,
+            take_all: take_all != 0,
+            beneath: Beneath::from_word(beneath),
+        }
+    }
+
+    /// Whether a call is carried out, by what all ranks know of it: of `ranks` ranks, on so many bytes.
+    #[inline]
+    #[must_use]
+    pub fn takes(&self, what: What, ranks: usize, bytes: usize) -> bool {
+        self.take_all || gains::gains(self.beneath, what, ranks, bytes)
     }
 
     /// Whether a collective is left to the library.
     #[inline]
     #[must_use]
-    pub fn is_disabled(&self, what: Collective) -> bool {
+    pub fn is_disabled(&self, what: What) -> bool {
         self.disabled[what as usize]
     }
 }
@@ -90,11 +119,14 @@ mod tests {
         assert_eq!(of(&[]), Ok(Settings::default()));
         let settings =
             of(&[("PHALANX_DISABLE", "bcast, barrier"), ("PHALANX_AFTER", "1"), ("PHALANX_STATS", "a.json")]);
-        let expected = Settings { disabled: [true, true, false, false], after: 1, verify: false, stats: true };
+        let expected =
+            Settings { disabled: std::array::from_fn(|place| place < 2), after: 1, stats: true, ..Settings::default() };
         assert_eq!(settings, Ok(expected));
-        assert!(expected.is_disabled(Collective::Broadcast) && !expected.is_disabled(Collective::Reduce));
-        assert_eq!(of(&[("PHALANX_DISABLE", "all"), ("PHALANX_VERIFY", "0")]).unwrap().disabled, [true; 4]);
-        for (name, value) in [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "0"), ("PHALANX_AFTER", "soon")] {
+        assert!(expected.is_disabled(What::Broadcast) && !expected.is_disabled(What::Reduce));
+        assert_eq!(of(&[("PHALANX_DISABLE", "all"), ("PHALANX_VERIFY", "0")]).unwrap().disabled, [true; COUNT]);
+        for (name, value) in
+            [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "0"), ("PHALANX_AFTER", "soon"), ("PHALANX_TAKE", "some")]
+        {
             let error = of(&[(name, value)]).unwrap_err();
             assert!(error.contains(name) && error.contains(value), "{error}");
         }
@@ -102,9 +134,11 @@ mod tests {
 
     #[test]
     fn words_carry_them() {
-        for bits in 0..16 {
+        for bits in 0..1 << COUNT {
             let disabled = std::array::from_fn(|place| bits >> place & 1 == 1);
-            let settings = Settings { disabled, after: 7, verify: bits % 3 == 0, stats: bits % 2 == 0 };
+            let beneath = Beneath::from_word(bits as u64 % 3);
+            let (verify, stats, take_all) = (bits % 3 == 0, bits % 2 == 0, bits % 5 == 0);
+            let settings = Settings { disabled, after: 7, verify, stats, take_all, beneath };
             assert_eq!(Settings::from_words(settings.to_words()), settings);
         }
     }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hier::Collective;
 use serde::{Deserialize, Serialize};
 
-use crate::settings::NAMES;
+use crate::what::{NAMES, What};
 
 /// Why a call went to the library beneath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,6 +23,10 @@ pub enum Reason {
     Foreign,
     /// There was no room for it in shared memory.
     NoRoom,
+    /// It has ranks on several nodes, and the collective is carried out on one alone.
+    Nodes,
+    /// The library beneath is faster.
+    Slower,
     /// It has no bytes.
     Empty,
     /// The datatype is none of those that are reduced here.
@@ -45,6 +48,8 @@ impl Reason {
             Self::Alone => "one rank",
             Self::Foreign => "ranks of another world",
             Self::NoRoom => "no room",
+            Self::Nodes => "several nodes",
+            Self::Slower => "slower here",
             Self::Empty => "no bytes",
             Self::Datatype => "datatype",
             Self::Operator => "operator",
@@ -67,7 +72,7 @@ pub struct Key {
 impl Key {
     /// That of a call.
     #[must_use]
-    pub fn of(what: Collective, ranks: usize, bytes: usize) -> Self {
+    pub fn of(what: What, ranks: usize, bytes: usize) -> Self {
         let class = if bytes <= 1 { 0 } else { (bytes - 1).ilog2() + 1 };
         Self { what: what as usize, ranks, class }
     }
@@ -246,16 +251,16 @@ mod tests {
 
     fn example() -> Stats {
         let mut stats = Stats::default();
-        stats.note(Key::of(Collective::Allreduce, 4, 1000), 2e-6, || "line".to_owned());
-        stats.note(Key::of(Collective::Allreduce, 4, 1024), 4e-6, || unreachable!());
-        stats.note_handed(Key::of(Collective::Broadcast, 2, 3 << 20), 1e-3, Reason::Young);
-        stats.note_handed(Key::of(Collective::Barrier, 2, 0), 1e-6, Reason::Disabled);
+        stats.note(Key::of(What::Allreduce, 4, 1000), 2e-6, || "line".to_owned());
+        stats.note(Key::of(What::Allreduce, 4, 1024), 4e-6, || unreachable!());
+        stats.note_handed(Key::of(What::Broadcast, 2, 3 << 20), 1e-3, Reason::Young);
+        stats.note_handed(Key::of(What::Barrier, 2, 0), 1e-6, Reason::Disabled);
         stats
     }
 
     #[test]
     fn sizes_have_classes() {
-        let class = |bytes| Key::of(Collective::Reduce, 2, bytes).class;
+        let class = |bytes| Key::of(What::Reduce, 2, bytes).class;
         assert_eq!([0, 1, 2, 3, 4, 5, 1024, 1025].map(class), [0, 0, 1, 2, 2, 3, 10, 11]);
     }
 
@@ -263,10 +268,10 @@ mod tests {
     fn ranks_are_added() {
         let mut sum = example();
         sum.add(&Stats::from_json(&example().to_json()));
-        let row = &sum.rows[&Key::of(Collective::Allreduce, 4, 1024)];
+        let row = &sum.rows[&Key::of(What::Allreduce, 4, 1024)];
         assert_eq!((row.calls, row.algorithm.as_str()), (4, "line"));
         assert!((row.seconds - 12e-6).abs() < 1e-12);
-        let row = &sum.rows[&Key::of(Collective::Broadcast, 2, 4 << 20)];
+        let row = &sum.rows[&Key::of(What::Broadcast, 2, 4 << 20)];
         assert_eq!((row.calls, &row.handed), (0, &BTreeMap::from([(Reason::Young, 2)])));
         assert_eq!(Stats::from_json("no json"), Stats::default());
     }

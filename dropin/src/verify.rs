@@ -11,9 +11,10 @@ use mpi::ffi;
 
 use crate::abi::{self, Word};
 use crate::calls::bcast::{Message, pack};
-use crate::calls::reduction::{Arguments, Plan};
+use crate::calls::reduction::{Arguments, Goal, Plan};
 use crate::operators::{Kind, Op};
 use crate::types;
+use crate::what::What;
 
 /// Elements of a call of the library's, whose counts are integers of C.
 const PIECE: usize = 1 << 24;
@@ -53,8 +54,9 @@ pub fn reduction<E>(
     rank: usize,
     carry_out: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
-    let gets = arguments.root.is_none_or(|root| root == rank);
-    let in_place = abi::is_in_place(arguments.send) || gets && arguments.send == arguments.recv;
+    let gets = arguments.goal.gets(rank);
+    let has_place = arguments.goal.has_place(rank);
+    let in_place = abi::is_in_place(arguments.send) || has_place && arguments.send == arguments.recv;
     let from = if in_place { arguments.recv } else { arguments.send };
     let extent = plan.of.extent as usize;
     // Words, so that elements are aligned.
@@ -68,14 +70,18 @@ pub fn reduction<E>(
         for at in (0..plan.count).step_by(PIECE) {
             let count = PIECE.min(plan.count - at) as c_int;
             let (send, recv) = (input.wrapping_add(at * extent), output.wrapping_add(at * extent));
-            // SAFETY: so many elements are there, or may be written.
-            let _ = unsafe {
-                match arguments.root {
-                    None => ffi::PMPI_Allreduce(send.cast(), recv.cast(), count, datatype, op, abi::comm(comm)),
-                    Some(root) => {
-                        ffi::PMPI_Reduce(send.cast(), recv.cast(), count, datatype, op, root as c_int, abi::comm(comm))
-                    }
-                }
+            let (send, recv) = (send.cast(), recv.cast());
+            let _ = match arguments.goal {
+                // SAFETY: so many elements are there, or may be written.
+                Goal::All => unsafe { ffi::PMPI_Allreduce(send, recv, count, datatype, op, abi::comm(comm)) },
+                // SAFETY: the same.
+                Goal::Root(root) => unsafe {
+                    ffi::PMPI_Reduce(send, recv, count, datatype, op, root as c_int, abi::comm(comm))
+                },
+                // SAFETY: the same.
+                Goal::Scan => unsafe { ffi::PMPI_Scan(send, recv, count, datatype, op, abi::comm(comm)) },
+                // SAFETY: the same.
+                Goal::Exscan => unsafe { ffi::PMPI_Exscan(send, recv, count, datatype, op, abi::comm(comm)) },
             };
         }
     };
@@ -99,9 +105,11 @@ pub fn reduction<E>(
     let (own, theirs) = (packed(arguments.recv as *const c_void), packed(output.as_ptr().cast()));
     let ranks = ranks(comm) as f64;
     let what = || {
-        let (name, root) = match arguments.root {
-            None => ("MPI_Allreduce", String::new()),
-            Some(root) => ("MPI_Reduce", format!(" at rank {root}")),
+        let (name, root) = match arguments.goal {
+            Goal::All => ("MPI_Allreduce", String::new()),
+            Goal::Root(root) => ("MPI_Reduce", format!(" at rank {root}")),
+            Goal::Scan => ("MPI_Scan", String::new()),
+            Goal::Exscan => ("MPI_Exscan", String::new()),
         };
         format!("{name}{root} of {} elements, {kind:?} of {} bytes, {operator:?}", plan.count, plan.of.size)
     };
@@ -138,6 +146,39 @@ pub fn reduction<E>(
             }
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// A call that moves blocks, by both. `written` is the memory that this rank's result lies in, if that is one piece: only then is it compared;
+/// `theirs` makes the library's call, with its result so many bytes further on.
+pub fn blocks<E>(
+    what: What,
+    written: Option<(Word, usize)>,
+    comm: Word,
+    rank: usize,
+    theirs: impl Fn(isize) -> c_int,
+    carry_out: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
+    let Some((at, bytes)) = written else {
+        carry_out()?;
+        theirs(0);
+        return Ok(());
+    };
+    // SAFETY: by MPI's contract so many bytes may be written there, and so they may be read.
+    let read = || unsafe { std::slice::from_raw_parts(at as *const u8, bytes) };
+    // Blocks in place are read from there. Words, so that elements are aligned as they are there.
+    let mut scratch = vec![0_u128; bytes.div_ceil(16) + 2];
+    let place = scratch.as_mut_ptr().cast::<u8>().wrapping_add(at % 16);
+    // SAFETY: there is room, and the two do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(read().as_ptr(), place, bytes) };
+    carry_out()?;
+    theirs((place as isize).wrapping_sub(at as isize));
+    // SAFETY: initialised above, or written by the library.
+    let theirs = unsafe { std::slice::from_raw_parts(place.cast_const(), bytes) };
+    if let Some(at) = read().iter().zip(theirs).position(|(own, their)| own != their) {
+        let text = format!("byte {at} of {bytes} is {}, with the library {}", read()[at], theirs[at]);
+        differ(&what.function(), rank, comm, &text);
     }
     Ok(())
 }

@@ -21,7 +21,9 @@ pub use communicator::Communicator;
 pub use note::Note;
 pub use plan::TopologyPlan;
 pub use rules::TreeRules;
+/// The communicator of one node ([`HierComm::single_node`]).
+pub use shm_core::Communicator as NodeCommunicator;
 pub use shm_core::{
-    Buffer, Collective, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process, Reaching,
-    Regime, Result, SharedResult, Tuning, Zeroable, job, operator,
+    Blocks, Buffer, Collective, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process,
+    Reaching, Regime, Result, SharedResult, Tuning, Zeroable, job, operator,
 };

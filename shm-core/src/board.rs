@@ -65,7 +65,7 @@ const SHORTEST: Duration = Duration::from_micros(5);
 /// Invariants:
 /// * B1: `base` points to `layout.total()` reserved bytes of the mapping that `seat` keeps alive; they are given back
 ///   only when every rank of the communicator has dropped its board.
-/// * B2: the block was all zero before its first use, and its header and members were written before any other member
+/// * B2: the block was all zero but for its cells before its first use, and its header and members were written before any other member
 ///   learned of it.
 pub(crate) struct SharedBoard {
     base: *mut u8,

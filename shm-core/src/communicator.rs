@@ -331,6 +331,9 @@ fn kind_of(place: Place) -> usize {
 impl Drop for Communicator {
     fn drop(&mut self) {
         let engine = self.engine.get_mut();
+        if !self.seat.is_of_this_process() {
+            return;
+        }
         engine.shared.shrink(&self.seat, 0);
         // B3: everything this rank did with the block comes before the last one gives it back.
         if engine.board.header().users.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -24,8 +24,9 @@ pub enum Error {
 
     /// Two ranks made different calls where the same one was due.
     #[error(
-        "rank {rank} of this communicator made another call than rank {own}: {own_call}; \
-         all ranks must name the same collective, root, operator, element type and count, in the same order"
+        "rank {rank} of this communicator made another call than {}: {own_call}; \
+         all ranks must name the same collective, root, operator, element type and count, in the same order",
+        if rank == own { "the others".to_owned() } else { format!("rank {own}") }
     )]
     Mismatch {
         /// The rank that differs, in this communicator.

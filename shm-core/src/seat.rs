@@ -21,6 +21,8 @@ pub(crate) const NAP: Duration = Duration::from_millis(200);
 pub(crate) struct Seat {
     mapping: Arc<Mapping>,
     rank: usize,
+    /// The process that has taken it: a child that it forks has a copy, which is nobody's.
+    process: u32,
     /// The own words within the mapping, found once: every publication looks at them.
     own: *const RankWords,
     /// J1's word within the mapping: every call looks at it.
@@ -46,7 +48,17 @@ impl Seat {
         let fault = std::ptr::from_ref(&mapping.header().shared.fault);
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
         let reach = Reach::new(Arc::clone(&mapping), rank);
-        Ok(Self { mapping, rank, own, fault, heap, reach, patience, system: System { fences } })
+        Ok(Self {
+            mapping,
+            rank,
+            process: std::process::id(),
+            own,
+            fault,
+            heap,
+            reach,
+            patience,
+            system: System { fences },
+        })
     }
 
     #[inline]
@@ -58,6 +70,11 @@ impl Seat {
     /// The rank in the job's world.
     pub fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// Whether this is not the copy that a forked child has.
+    pub fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
     }
 
     pub fn mapping(&self) -> &Arc<Mapping> {
@@ -125,6 +142,9 @@ unsafe impl Sync for Seat {}
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        if !self.is_of_this_process() {
+            return;
+        }
         end(&self.mapping, self.rank, std::thread::panicking());
     }
 }

@@ -6,8 +6,11 @@
  *        ends exit       the last rank exits with status 5 without MPI_Finalize, while the others are in a collective
  *        ends kill       the last rank is killed while the others are in a collective
  *        ends fatal      a wrong root under MPI_ERRORS_ARE_FATAL
+ *        ends fork       children of ranks that end, in several ways, while their parents go on
  *        ends plain      collectives, then exit without MPI_Finalize on all ranks: status 4 */
 #include "suite.h"
+
+#include <sys/wait.h>
 
 static void warm(void) {
     for (int turn = 0; turn < 4; turn++) exercise(MPI_COMM_WORLD, turn, "before the end");
@@ -35,6 +38,20 @@ int main(int argc, char **argv) {
         if (last) sleep(1);
         CALL(MPI_Finalize());
         return 0;
+    }
+    if (strcmp(how, "fork") == 0) {
+        for (int way = 0; way < 4; way++) {
+            fflush(NULL);
+            pid_t child = way == 3 ? -1 : fork();
+            if (way == 3) CHECK(system("true") == 0, "no shell");
+            if (child == 0) {
+                if (way == 2) raise(SIGKILL);
+                way ? _exit(0) : exit(0);
+            }
+            if (child > 0) waitpid(child, NULL, 0);
+            for (int turn = 0; turn < 3; turn++) exercise(MPI_COMM_WORLD, turn, "after the end of a child");
+        }
+        return finish();
     }
     if (strcmp(how, "fatal") == 0) {
         CALL(MPI_Bcast(&mine, 1, MPI_LONG, ranks + 3, MPI_COMM_WORLD));

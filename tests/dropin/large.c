@@ -1,7 +1,10 @@
 /* The large-count forms, which take an MPI_Count, where the library has them; and vectors of more than 2 GiB when asked for.
  *
  * usage: large [long] */
+#define _GNU_SOURCE
 #include "suite.h"
+
+#include <dlfcn.h>
 
 #if MPI_VERSION >= 4
 static void forms(MPI_Count count, int turn) {
@@ -76,6 +79,43 @@ static void counted_operator(void) {
 }
 #endif
 
+#if MPI_VERSION < 4
+/* A library without these forms may yet find their names in the process, if something stands in front of it: then they work, and
+ * refuse what the library cannot do. Programs that look names up while they run ask so. */
+static void looked_up(void) {
+    int (*sum_of)(const void *, void *, long long, MPI_Datatype, MPI_Op, MPI_Comm) = dlsym(RTLD_DEFAULT, "MPI_Allreduce_c");
+    int (*send)(void *, long long, MPI_Datatype, int, MPI_Comm) = dlsym(RTLD_DEFAULT, "MPI_Bcast_c");
+    int (*sum_at)(const void *, void *, long long, MPI_Datatype, MPI_Op, int, MPI_Comm) = dlsym(RTLD_DEFAULT, "MPI_Reduce_c");
+    if (!sum_of && !send && !sum_at) return;
+    CHECK(sum_of && send && sum_at, "some names with large counts are there, others not");
+    MPI_Comm other;
+    CALL(MPI_Comm_dup(MPI_COMM_WORLD, &other));
+    CALL(MPI_Comm_set_errhandler(other, MPI_ERRORS_RETURN));
+    for (int turn = 0; turn < 3; turn++) {
+        MPI_Comm comm = turn == 1 ? MPI_COMM_SELF : other;
+        long mine[3] = {rank + 1, 2, 3}, sum[3] = {-1, -1, -1};
+        long should = turn == 1 ? rank + 1 : (long)ranks * (ranks + 1) / 2;
+        CALL(sum_of(mine, sum, turn == 2 ? 3 : 1, MPI_LONG, MPI_SUM, comm));
+        CHECK(sum[0] == should, "allreduce that was looked up: %ld, not %ld", sum[0], should);
+        sum[0] = -1;
+        CALL(sum_at(mine, sum, 1, MPI_LONG, MPI_SUM, 0, comm));
+        CHECK(sum[0] == (rank == 0 || turn == 1 ? should : -1), "reduce that was looked up: %ld, not %ld", sum[0], should);
+        CALL(send(mine, 1, MPI_LONG, 0, comm));
+        CHECK(mine[0] == (turn == 1 ? rank + 1 : 1), "broadcast that was looked up: %ld", mine[0]);
+    }
+    long word = 0, result = 0;
+    int class = 0;
+    MPI_Comm alone;
+    CALL(MPI_Comm_dup(MPI_COMM_SELF, &alone));
+    CALL(MPI_Comm_set_errhandler(alone, MPI_ERRORS_RETURN));
+    int code = sum_of(&word, &result, (long long)1 << 40, MPI_LONG, MPI_BOR, alone);
+    if (code != MPI_SUCCESS) CALL(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_COUNT, "2^40 numbers: class %d", class);
+    CALL(MPI_Comm_free(&alone));
+    CALL(MPI_Comm_free(&other));
+}
+#endif
+
 /* More octets than an int counts. */
 static void beyond_an_int(void) {
     size_t count = ((size_t)1 << 31) / sizeof(double) + 1000;
@@ -99,6 +139,9 @@ int main(int argc, char **argv) {
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) forms(counts[c], (int)c);
     both_forms();
     counted_operator();
+#endif
+#if MPI_VERSION < 4
+    looked_up();
 #endif
     if (argc > 1 && strcmp(argv[1], "long") == 0) beyond_an_int();
     return finish();

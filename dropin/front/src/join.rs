@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::library::{Library, file_of};
 use crate::names::NAMES;
+use crate::narrow;
 use crate::remark::remark;
 
 /// A name, as the core is told of it and answers.
@@ -27,10 +28,10 @@ pub(crate) fn join() {
         let Some(library) = Library::find() else { return };
         let mut entries: Vec<Entry> = NAMES
             .iter()
-            .map(|name| Entry {
-                name: name.name.as_ptr(),
-                next: library.function(name.name),
-                own: std::ptr::null_mut(),
+            .map(|name| {
+                let next = library.function(name.name);
+                let next = if next.is_null() { narrow::stand_in(&library, name.name) } else { next };
+                Entry { name: name.name.as_ptr(), next, own: std::ptr::null_mut() }
             })
             .collect();
         if let Err(why) = attach(&library, &mut entries) {

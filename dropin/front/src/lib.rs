@@ -11,4 +11,5 @@
 mod join;
 mod library;
 mod names;
+mod narrow;
 mod remark;

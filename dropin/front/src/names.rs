@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::join;
 
 /// A word of an argument: an integer, a pointer or a handle, whose upper half may be anything where the type is narrower.
-type Word = usize;
+pub(crate) type Word = usize;
 
 /// Where a name leads; nothing before the first call.
 pub(crate) struct Name {
@@ -79,6 +79,22 @@ names! {
     MPI_Reduce_c(a b c d e f g);
     MPI_Allreduce(a b c d e f);
     MPI_Allreduce_c(a b c d e f);
+    MPI_Allgather(a b c d e f g);
+    MPI_Allgather_c(a b c d e f g);
+    MPI_Allgatherv(a b c d e f g h);
+    MPI_Alltoall(a b c d e f g);
+    MPI_Alltoall_c(a b c d e f g);
+    MPI_Alltoallv(a b c d e f g h i);
+    MPI_Gather(a b c d e f g h);
+    MPI_Gather_c(a b c d e f g h);
+    MPI_Gatherv(a b c d e f g h i);
+    MPI_Scatter(a b c d e f g h);
+    MPI_Scatter_c(a b c d e f g h);
+    MPI_Scatterv(a b c d e f g h i);
+    MPI_Scan(a b c d e f);
+    MPI_Scan_c(a b c d e f);
+    MPI_Exscan(a b c d e f);
+    MPI_Exscan_c(a b c d e f);
 
     mpi_init_(a); mpi_init__(a); mpi_init(a); MPI_INIT(a); ompi_init_f(a);
     mpi_init_thread_(a b c); mpi_init_thread__(a b c); mpi_init_thread(a b c); MPI_INIT_THREAD(a b c); ompi_init_thread_f(a b c);
@@ -94,6 +110,27 @@ names! {
     ompi_reduce_f(a b c d e f g h);
     mpi_allreduce_(a b c d e f g); mpi_allreduce__(a b c d e f g); mpi_allreduce(a b c d e f g); MPI_ALLREDUCE(a b c d e f g);
     ompi_allreduce_f(a b c d e f g);
+
+    mpi_allgather_(a b c d e f g h); mpi_allgather__(a b c d e f g h); mpi_allgather(a b c d e f g h); MPI_ALLGATHER(a b c d e f g h);
+    ompi_allgather_f(a b c d e f g h);
+    mpi_allgatherv_(a b c d e f g h i); mpi_allgatherv__(a b c d e f g h i); mpi_allgatherv(a b c d e f g h i); MPI_ALLGATHERV(a b c d e f g h i);
+    ompi_allgatherv_f(a b c d e f g h i);
+    mpi_alltoall_(a b c d e f g h); mpi_alltoall__(a b c d e f g h); mpi_alltoall(a b c d e f g h); MPI_ALLTOALL(a b c d e f g h);
+    ompi_alltoall_f(a b c d e f g h);
+    mpi_alltoallv_(a b c d e f g h i j); mpi_alltoallv__(a b c d e f g h i j); mpi_alltoallv(a b c d e f g h i j); MPI_ALLTOALLV(a b c d e f g h i j);
+    ompi_alltoallv_f(a b c d e f g h i j);
+    mpi_gather_(a b c d e f g h i); mpi_gather__(a b c d e f g h i); mpi_gather(a b c d e f g h i); MPI_GATHER(a b c d e f g h i);
+    ompi_gather_f(a b c d e f g h i);
+    mpi_gatherv_(a b c d e f g h i j); mpi_gatherv__(a b c d e f g h i j); mpi_gatherv(a b c d e f g h i j); MPI_GATHERV(a b c d e f g h i j);
+    ompi_gatherv_f(a b c d e f g h i j);
+    mpi_scatter_(a b c d e f g h i); mpi_scatter__(a b c d e f g h i); mpi_scatter(a b c d e f g h i); MPI_SCATTER(a b c d e f g h i);
+    ompi_scatter_f(a b c d e f g h i);
+    mpi_scatterv_(a b c d e f g h i j); mpi_scatterv__(a b c d e f g h i j); mpi_scatterv(a b c d e f g h i j); MPI_SCATTERV(a b c d e f g h i j);
+    ompi_scatterv_f(a b c d e f g h i j);
+    mpi_scan_(a b c d e f g); mpi_scan__(a b c d e f g); mpi_scan(a b c d e f g); MPI_SCAN(a b c d e f g);
+    ompi_scan_f(a b c d e f g);
+    mpi_exscan_(a b c d e f g); mpi_exscan__(a b c d e f g); mpi_exscan(a b c d e f g); MPI_EXSCAN(a b c d e f g);
+    ompi_exscan_f(a b c d e f g);
 
     mpi_init_f08_(a);
     mpi_init_thread_f08_(a b c);

@@ -53,6 +53,7 @@ macro_rules! next {
 
         $(
             $(#[$doc])*
+            #[allow(clippy::too_many_arguments, reason = "MPI has so many")]
             pub fn $rust($($argument: Word),*) -> c_int {
                 let function = NEXT[Place::$rust as usize].function.load(Ordering::Acquire);
                 if function.is_null() {
@@ -94,6 +95,38 @@ next! {
     reduce_c = MPI_Reduce_c(send, recv, count, datatype, op, root, comm);
     /// MPI_Allreduce with a count of eight bytes.
     allreduce_c = MPI_Allreduce_c(send, recv, count, datatype, op, comm);
+    /// MPI_Allgather.
+    allgather = MPI_Allgather(send, sends, of, recv, gets, to, comm);
+    /// MPI_Allgather with counts of eight bytes.
+    allgather_c = MPI_Allgather_c(send, sends, of, recv, gets, to, comm);
+    /// MPI_Allgatherv.
+    allgatherv = MPI_Allgatherv(send, sends, of, recv, gets, displs, to, comm);
+    /// MPI_Alltoall.
+    alltoall = MPI_Alltoall(send, sends, of, recv, gets, to, comm);
+    /// MPI_Alltoall with counts of eight bytes.
+    alltoall_c = MPI_Alltoall_c(send, sends, of, recv, gets, to, comm);
+    /// MPI_Alltoallv.
+    alltoallv = MPI_Alltoallv(send, sends, places, of, recv, gets, displs, to, comm);
+    /// MPI_Gather.
+    gather = MPI_Gather(send, sends, of, recv, gets, to, root, comm);
+    /// MPI_Gather with counts of eight bytes.
+    gather_c = MPI_Gather_c(send, sends, of, recv, gets, to, root, comm);
+    /// MPI_Gatherv.
+    gatherv = MPI_Gatherv(send, sends, of, recv, gets, displs, to, root, comm);
+    /// MPI_Scatter.
+    scatter = MPI_Scatter(send, sends, of, recv, gets, to, root, comm);
+    /// MPI_Scatter with counts of eight bytes.
+    scatter_c = MPI_Scatter_c(send, sends, of, recv, gets, to, root, comm);
+    /// MPI_Scatterv.
+    scatterv = MPI_Scatterv(send, sends, displs, of, recv, gets, to, root, comm);
+    /// MPI_Scan.
+    scan = MPI_Scan(send, recv, count, datatype, op, comm);
+    /// MPI_Scan with a count of eight bytes.
+    scan_c = MPI_Scan_c(send, recv, count, datatype, op, comm);
+    /// MPI_Exscan.
+    exscan = MPI_Exscan(send, recv, count, datatype, op, comm);
+    /// MPI_Exscan with a count of eight bytes.
+    exscan_c = MPI_Exscan_c(send, recv, count, datatype, op, comm);
     /// MPI_INIT of Fortran.
     fortran_init = mpi_init_(code);
     /// MPI_INIT_THREAD of Fortran.

@@ -2,15 +2,15 @@
 
 use std::ffi::c_int;
 
-use hier::Collective;
 use hier::across::Error;
 
 use super::Call;
 use crate::abi::{Word, next};
+use crate::what::What;
 
 /// MPI_Barrier.
 pub extern "C" fn barrier(comm: Word) -> c_int {
-    let call = Call { what: Collective::Barrier, comm };
+    let call = Call { what: What::Barrier, comm };
     call.run(
         |_| Ok(((), 0)),
         |comm, ()| match comm.single_node() {

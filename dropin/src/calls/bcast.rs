@@ -5,14 +5,15 @@
 
 use std::ffi::{c_int, c_void};
 
+use hier::HierComm;
 use hier::across::Error;
-use hier::{Collective, HierComm};
 use mpi::ffi;
 
 use super::Call;
 use crate::abi::{self, Word, next};
 use crate::communicators::Group;
 use crate::stats::Reason;
+use crate::what::What;
 use crate::{life, types, verify};
 
 /// MPI_Bcast.
@@ -29,7 +30,7 @@ pub extern "C" fn bcast_c(buffer: Word, count: Word, datatype: Word, root: Word,
 
 #[inline]
 fn broadcast(message: &Message, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
-    let call = Call { what: Collective::Broadcast, comm };
+    let call = Call { what: What::Broadcast, comm };
     call.run(
         |group| message.plan(group),
         |ours, (bytes, is_plain)| {

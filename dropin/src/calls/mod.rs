@@ -4,28 +4,41 @@
 //! then carries the call out. What it looks at agrees on all ranks of a correct program; where an argument is plainly wrong the library gets
 //! the call, and says so through the program's error handler.
 
+mod all_to_all;
+mod allgather;
 mod allreduce;
 mod barrier;
 pub mod bcast;
+mod blocks;
+mod gather;
 mod reduce;
 pub mod reduction;
+mod scan;
+mod scatter;
 
 use std::ffi::c_int;
 use std::fmt::Display;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use hier::{Collective, HierComm};
+use hier::HierComm;
+use hier::across::Error;
 use mpi::ffi;
 
 use crate::abi::{self, Word, next};
 use crate::communicators::{self, Group};
 use crate::life;
 use crate::stats::{Key, Reason};
+use crate::what::What;
 
+pub use all_to_all::{alltoall, alltoall_c, alltoallv};
+pub use allgather::{allgather, allgather_c, allgatherv};
 pub use allreduce::{allreduce, allreduce_c};
 pub use barrier::barrier;
 pub use bcast::{bcast, bcast_c};
+pub use gather::{gather, gather_c, gatherv};
 pub use reduce::{reduce, reduce_c};
+pub use scan::{exscan, exscan_c, scan, scan_c};
+pub use scatter::{scatter, scatter_c, scatterv};
 
 /// MPI_Init.
 pub extern "C" fn init(argc: Word, argv: Word) -> c_int {
@@ -62,9 +75,26 @@ pub fn begun(code: c_int) -> c_int {
     code
 }
 
+/// How long a launcher may take to end a job one rank of which has ended.
+const LAUNCHER: Duration = Duration::from_secs(2);
+
+/// What goes wrong in a call.
+pub trait Fault: Display {
+    /// Whether the end of a rank's process may be behind it.
+    fn may_be_an_end(&self) -> bool;
+}
+
+impl Fault for Error {
+    fn may_be_an_end(&self) -> bool {
+        use hier::Error as Node;
+        let is_local = matches!(self, Self::Node(error) if !matches!(error, Node::RankFailed { .. }));
+        !is_local
+    }
+}
+
 /// A call on its way: to be carried out, or to be handed on.
 pub struct Call {
-    pub what: Collective,
+    pub what: What,
     pub comm: Word,
 }
 
@@ -72,7 +102,7 @@ impl Call {
     /// Carries the call out, or hands it on. `plan` looks at the arguments: how the call is carried out and how many bytes it is about; or
     /// why it is handed on. `carry_out` does it.
     #[inline]
-    fn run<P, E: Display>(
+    fn run<P, E: Fault>(
         self,
         plan: impl FnOnce(&Group) -> Result<(P, usize), (Reason, usize)>,
         carry_out: impl FnOnce(&HierComm, P) -> Result<(), E>,
@@ -90,10 +120,16 @@ impl Call {
                 return self.handed_on(group, reason, bytes, hand_on);
             }
         };
+        if self.what.collective().is_none() && comm.single_node().is_none() {
+            return self.handed_on(group, Reason::Nodes, 0, hand_on);
+        }
         let (planned, bytes) = match plan(group) {
             Ok(planned) => planned,
             Err((reason, bytes)) => return self.handed_on(group, reason, bytes, hand_on),
         };
+        if self.what.collective().is_none() && !life::settings().takes(self.what, group.ranks, bytes) {
+            return self.handed_on(group, Reason::Slower, bytes, hand_on);
+        }
         let begin = counts.then(Instant::now);
         let outcome = carry_out(comm, planned);
         if let Some(begin) = begin {
@@ -109,9 +145,14 @@ impl Call {
     fn note(&self, group: &Group, comm: &HierComm, bytes: usize, begin: Instant) {
         let seconds = begin.elapsed().as_secs_f64();
         if let Ok(mut stats) = group.stats.lock() {
-            stats.note(Key::of(self.what, group.ranks, bytes), seconds, || match comm.single_node() {
-                Some(node) => node.explain(self.what, bytes).map(|how| how.to_string()).unwrap_or_default(),
-                None => comm.explain(self.what, bytes),
+            stats.note(Key::of(self.what, group.ranks, bytes), seconds, || {
+                match (self.what.collective(), comm.single_node()) {
+                    (Some(what), Some(node)) => {
+                        node.explain(what, bytes).map(|how| how.to_string()).unwrap_or_default()
+                    }
+                    (Some(what), None) => comm.explain(what, bytes),
+                    (None, _) => "blocks".to_owned(),
+                }
             });
         }
     }
@@ -131,20 +172,14 @@ impl Call {
 
     /// Tells of an error: on standard error, and to the program's error handler, which may end the job.
     #[cold]
-    fn fail(&self, rank: usize, error: &dyn Display) -> c_int {
-        eprintln!("phalanx: rank {rank}: {} failed: {error}", name(self.what));
+    fn fail(&self, rank: usize, error: &dyn Fault) -> c_int {
+        if error.may_be_an_end() {
+            // Its launcher ends the job with that rank's status, as if this rank waited for it in MPI.
+            std::thread::sleep(LAUNCHER);
+        }
+        eprintln!("phalanx: rank {rank}: {} failed: {error}", self.what.function());
         // SAFETY: a communicator that the library knows.
         let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
         abi::ERR_OTHER
-    }
-}
-
-/// MPI's name.
-pub fn name(what: Collective) -> &'static str {
-    match what {
-        Collective::Barrier => "MPI_Barrier",
-        Collective::Broadcast => "MPI_Bcast",
-        Collective::Reduce => "MPI_Reduce",
-        Collective::Allreduce => "MPI_Allreduce",
     }
 }

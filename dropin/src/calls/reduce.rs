@@ -2,13 +2,13 @@
 
 use std::ffi::c_int;
 
-use hier::Collective;
 use mpi::ffi;
 
 use super::Call;
-use super::reduction::{Arguments, refuses_one_buffer};
+use super::reduction::{Arguments, Goal, refuses_one_buffer};
 use crate::abi::{self, Word, next};
 use crate::stats::Reason;
+use crate::what::What;
 use crate::{life, verify};
 
 /// MPI_Reduce.
@@ -22,7 +22,7 @@ pub extern "C" fn reduce(
     comm: Word,
 ) -> c_int {
     let at = usize::try_from(abi::int(root)).unwrap_or(usize::MAX);
-    let arguments = Arguments { send, recv, count: abi::int(count) as isize, datatype, op, root: Some(at) };
+    let arguments = Arguments { send, recv, count: abi::int(count) as isize, datatype, op, goal: Goal::Root(at) };
     reduce_to(&arguments, at, comm, || next::reduce(send, recv, count, datatype, op, root, comm))
 }
 
@@ -37,13 +37,13 @@ pub extern "C" fn reduce_c(
     comm: Word,
 ) -> c_int {
     let at = usize::try_from(abi::int(root)).unwrap_or(usize::MAX);
-    let arguments = Arguments { send, recv, count: count.cast_signed(), datatype, op, root: Some(at) };
+    let arguments = Arguments { send, recv, count: count.cast_signed(), datatype, op, goal: Goal::Root(at) };
     reduce_to(&arguments, at, comm, || next::reduce_c(send, recv, count, datatype, op, root, comm))
 }
 
 #[inline]
 fn reduce_to(arguments: &Arguments, root: usize, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
-    let call = Call { what: Collective::Reduce, comm };
+    let call = Call { what: What::Reduce, comm };
     call.run(
         |group| {
             let planned = arguments.plan()?;

@@ -24,8 +24,36 @@ pub struct Arguments {
     pub count: isize,
     pub datatype: Word,
     pub op: Word,
-    /// The root; nothing where all ranks get the result.
-    pub root: Option<usize>,
+    pub goal: Goal,
+}
+
+/// Who gets what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// All ranks, everybody's.
+    All,
+    /// A root, everybody's.
+    Root(usize),
+    /// Each rank, that of the ranks up to it.
+    Scan,
+    /// Each rank but the first, that of the ranks before it.
+    Exscan,
+}
+
+impl Goal {
+    /// Whether a rank gets a result.
+    pub fn gets(self, rank: usize) -> bool {
+        match self {
+            Self::All | Self::Scan => true,
+            Self::Root(root) => root == rank,
+            Self::Exscan => rank > 0,
+        }
+    }
+
+    /// Whether it contributes what lies in the place of the result, if that is said.
+    pub fn has_place(self, rank: usize) -> bool {
+        self == Self::Exscan || self.gets(rank)
+    }
 }
 
 /// How a reduction is carried out.
@@ -60,6 +88,12 @@ impl fmt::Display for Fault {
             Self::Ours(error) => error.fmt(f),
             Self::Operator(code) => write!(f, "MPI_Reduce_local, which applies the operator, returned {code}"),
         }
+    }
+}
+
+impl super::Fault for Fault {
+    fn may_be_an_end(&self) -> bool {
+        matches!(self, Self::Ours(error) if super::Fault::may_be_an_end(error))
     }
 }
 
@@ -143,10 +177,10 @@ impl Arguments {
     /// The contribution and the result, as vectors of their elements, where they lie.
     #[inline]
     fn by_kernel<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: Kernel) -> Result<(), Fault> {
-        let gets = self.root.is_none_or(|root| root == comm.rank());
+        let gets = self.goal.has_place(comm.rank());
         let is_aligned = |word: Word| (word as *const T).is_aligned();
         let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
-        if !(in_place || is_aligned(self.send)) || gets && !is_aligned(self.recv) {
+        if !(in_place || is_aligned(self.send)) || gets && (self.recv == 0 || !is_aligned(self.recv)) {
             return self.aside::<T>(comm, plan, &kernel);
         }
         // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile; they are aligned.
@@ -155,13 +189,13 @@ impl Arguments {
         let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut T, plan.count) };
         let send = if in_place { None } else { Some(send()) };
         let recv = if gets { Some(recv()) } else { None };
-        reduce(comm, self.root, send, recv, &kernel)
+        reduce(comm, self.goal, send, recv, &kernel)
     }
 
-    /// The same with copies, for vectors that are not aligned as their elements should be.
+    /// The same with copies, for vectors that are not aligned as their elements should be, or have no place for a result.
     #[cold]
     fn aside<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: &Kernel) -> Result<(), Fault> {
-        let gets = self.root.is_none_or(|root| root == comm.rank());
+        let gets = self.goal.has_place(comm.rank());
         let from = if abi::is_in_place(self.send) { self.recv } else { self.send };
         let mut copy: Vec<T> = Vec::with_capacity(plan.count);
         // SAFETY: by MPI's contract so many elements are there, and there is room for them.
@@ -175,9 +209,12 @@ impl Arguments {
         // SAFETY: they were just written; any bytes that come from such elements are some.
         unsafe { copy.set_len(plan.count) };
         if !gets {
-            return reduce(comm, self.root, Some(&copy), None, kernel);
+            return reduce(comm, self.goal, Some(&copy), None, kernel);
         }
-        reduce(comm, self.root, None, Some(&mut copy), kernel)?;
+        reduce(comm, self.goal, None, Some(&mut copy), kernel)?;
+        if !self.goal.gets(comm.rank()) {
+            return Ok(());
+        }
         // SAFETY: by MPI's contract so many elements may be written there.
         unsafe {
             std::ptr::copy_nonoverlapping(
@@ -194,17 +231,17 @@ impl Arguments {
     where
         [u8; N]: Element,
     {
-        let gets = self.root.is_none_or(|root| root == comm.rank());
+        let gets = self.goal.has_place(comm.rank());
         let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
         let (extent, count) = (plan.of.extent as usize, plan.count);
-        if extent == N && plan.of.size == N {
+        if extent == N && plan.of.size == N && (self.recv != 0 || !gets) {
             // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile.
             let send = || unsafe { std::slice::from_raw_parts(self.send as *const [u8; N], count) };
             // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
             let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut [u8; N], count) };
             let send = if in_place { None } else { Some(send()) };
             let recv = if gets { Some(recv()) } else { None };
-            return reduce(comm, self.root, send, recv, local);
+            return reduce(comm, self.goal, send, recv, local);
         }
         // Elements with gaps, or of an odd size: in blocks, and back by the datatype, so that gaps are left alone.
         let from = if in_place { self.recv } else { self.send };
@@ -217,9 +254,12 @@ impl Arguments {
             unsafe { std::ptr::copy_nonoverlapping(element, block.as_mut_ptr(), bytes) };
         }
         if !gets {
-            return reduce(comm, self.root, Some(&blocks), None, local);
+            return reduce(comm, self.goal, Some(&blocks), None, local);
         }
-        reduce(comm, self.root, None, Some(&mut blocks), local)?;
+        reduce(comm, self.goal, None, Some(&mut blocks), local)?;
+        if !self.goal.gets(comm.rank()) {
+            return Ok(());
+        }
         let elements: Vec<u8> = blocks.iter().flat_map(|block| &block[..extent]).copied().collect();
         let data = pack(elements.as_ptr().cast(), count, self.datatype, count * plan.of.size);
         unpack(&data, self.recv as *mut _, count, self.datatype);
@@ -246,35 +286,40 @@ fn commutes(op: Word) -> Option<bool> {
 #[inline]
 fn reduce<T: Element, O: Operator<T>>(
     comm: &HierComm,
-    root: Option<usize>,
+    goal: Goal,
     send: Option<&[T]>,
     recv: Option<&mut [T]>,
     operator: &O,
 ) -> Result<(), Fault> {
-    match (comm.single_node(), root, send, recv) {
-        (Some(node), None, Some(send), Some(recv)) => node.all_reduce_into(send, recv, operator)?,
-        (Some(node), None, _, Some(recv)) => node.all_reduce_in_place(recv, operator)?,
-        (Some(node), Some(root), Some(send), Some(recv)) => {
+    match (comm.single_node(), goal, send, recv) {
+        (Some(node), Goal::All, Some(send), Some(recv)) => node.all_reduce_into(send, recv, operator)?,
+        (Some(node), Goal::All, None, Some(recv)) => node.all_reduce_in_place(recv, operator)?,
+        (Some(node), Goal::Root(root), Some(send), Some(recv)) => {
             node.process_at_rank(root).reduce_into_root(send, recv, operator)?;
         }
-        (Some(node), Some(root), None, Some(recv)) => {
+        (Some(node), Goal::Root(root), None, Some(recv)) => {
             node.process_at_rank(root).reduce_into_root_in_place(recv, operator)?;
         }
-        (Some(node), Some(root), send, None) => {
+        (Some(node), Goal::Root(root), send, None) => {
             node.process_at_rank(root).reduce_into(send.unwrap_or_default(), operator)?;
         }
-        (None, None, Some(send), Some(recv)) => comm.all_reduce_into(send, recv, operator)?,
-        (None, None, _, Some(recv)) => comm.all_reduce_in_place(recv, operator)?,
-        (None, Some(root), Some(send), Some(recv)) => {
+        (Some(node), Goal::Scan, Some(send), Some(recv)) => node.scan_into(send, recv, operator)?,
+        (Some(node), Goal::Scan, None, Some(recv)) => node.scan_in_place(recv, operator)?,
+        (Some(node), Goal::Exscan, Some(send), Some(recv)) => node.exclusive_scan_into(send, recv, operator)?,
+        (Some(node), Goal::Exscan, None, Some(recv)) => node.exclusive_scan_in_place(recv, operator)?,
+        (None, Goal::All, Some(send), Some(recv)) => comm.all_reduce_into(send, recv, operator)?,
+        (None, Goal::All, None, Some(recv)) => comm.all_reduce_in_place(recv, operator)?,
+        (None, Goal::Root(root), Some(send), Some(recv)) => {
             comm.process_at_rank(root).reduce_into_root(send, recv, operator)?;
         }
-        (None, Some(root), None, Some(recv)) => {
+        (None, Goal::Root(root), None, Some(recv)) => {
             comm.process_at_rank(root).reduce_into_root_in_place(recv, operator)?;
         }
-        (None, Some(root), send, None) => {
+        (None, Goal::Root(root), send, None) => {
             comm.process_at_rank(root).reduce_into(send.unwrap_or_default(), operator)?;
         }
-        (_, None, _, None) => unreachable!("everybody gets the result of an allreduce"),
+        (None, Goal::Scan | Goal::Exscan, _, _) => unreachable!("scans are carried out on one node"),
+        (_, Goal::All | Goal::Scan | Goal::Exscan, _, None) => unreachable!("everybody has a place for the result"),
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! who still need them hear of it. One that ends otherwise stops the job.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use nix::fcntl::OFlag;
@@ -105,6 +106,9 @@ fn has_ended(job: &Job, rank: usize) -> bool {
 /// The ranks of this process that are to leave when it exits. Watches keep the jobs alive, not this list.
 static AT_EXIT: Mutex<Vec<(Weak<Job>, usize)>> = Mutex::new(Vec::new());
 
+/// The process whose ranks they are. A child that it forks inherits the list, and leaves nothing.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
 fn leave_at_exit(job: &Arc<Job>, own: usize) -> Result<()> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     // SAFETY: the function lives as long as the program, and may be called at any time.
@@ -115,10 +119,14 @@ fn leave_at_exit(job: &Arc<Job>, own: usize) -> Result<()> {
     let mut list = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
     list.retain(|(job, _)| job.strong_count() > 0);
     list.push((Arc::downgrade(job), own));
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
     Ok(())
 }
 
 extern "C" fn leave() {
+    if PROCESS.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
     // Held by another thread at this moment: its rank has not taken its place yet.
     let Ok(list) = AT_EXIT.try_lock() else { return };
     for (job, own) in list.iter().filter_map(|(job, own)| Some((job.upgrade()?, *own))) {

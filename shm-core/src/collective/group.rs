@@ -20,7 +20,7 @@ impl Communicator {
         }
         let mapping = self.seat().mapping();
         let layout = mapping.header().select(size).block_layout();
-        let offset = mapping.take_block(self.seat().rank(), layout.total())?;
+        let offset = mapping.take_block(self.seat().rank(), &layout)?;
         // SAFETY: the block was just taken with this layout.
         unsafe { Self::open_block(mapping, offset, &layout, size) };
         Ok(offset)

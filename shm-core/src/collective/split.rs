@@ -92,7 +92,7 @@ impl Communicator {
     fn take_block_for(&self, size: usize) -> Grant {
         let layout = self.seat().mapping().header().select(size).block_layout();
         let mapping = self.seat().mapping();
-        match mapping.take_block(self.seat().rank(), layout.total()) {
+        match mapping.take_block(self.seat().rank(), &layout) {
             Ok(offset) => {
                 // G1: before the grant is published.
                 // SAFETY: the block was just taken with this layout.

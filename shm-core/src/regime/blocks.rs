@@ -9,7 +9,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Pace, Way};
-use crate::payload::{copy_in, load_line, store_line};
+use crate::payload::{copy_in, copy_part_in, end_parts, load_line, store_line};
 use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange_pieces};
 use crate::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD, round_up};
@@ -217,15 +217,29 @@ impl Outgoing<'_> {
             }
             Sending::Rows(send, blocks) => {
                 let me = board.rank();
-                for to in (0..board.size()).filter(|&to| to != me) {
+                let parts = (0..board.size()).filter(|&to| to != me).filter_map(|to| {
                     let block = blocks.of(to);
                     let (at, len) = cut.range(block.len(), slice);
-                    if len > 0 {
-                        let from = send.wrapping_add(block.start + at);
+                    (len > 0).then(|| (Medium::part(me, to), send.wrapping_add(block.start + at), len))
+                });
+                if let Medium::Lines(_) = medium {
+                    for (part, from, len) in parts {
                         // SAFETY: they are bytes of a block in the caller's buffer; the slot is claimed, and a slice fits a part.
-                        unsafe { medium.store(board, (slot, Medium::part(me, to)), from, len) };
+                        unsafe { medium.store(board, (slot, part), from, len) };
                     }
+                    return;
                 }
+                let bytes = parts.clone().map(|(.., len)| len).sum();
+                self.pace.writing(board, self.first + slice, self.reader, bytes, |way| {
+                    for (part, from, len) in parts {
+                        let to = medium.place(board, me, slot, part).cast_mut();
+                        // SAFETY: the same.
+                        unsafe { copy_part_in(from, to, len, way) };
+                    }
+                    end_parts(way);
+                });
+                add(&board.tally.loaded, bytes);
+                add(&board.tally.stored, bytes);
             }
         }
     }

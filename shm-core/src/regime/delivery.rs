@@ -194,9 +194,9 @@ impl Delivery for Copying<'_> {
         // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its place in the caller's
         // buffer has room for it.
         let load = || unsafe { medium.load(board, (rank, slot, part), to, len) };
-        match (medium, self.rows) {
-            (Medium::Cells(..), false) => reading(board, RingName::Up, first + slice, len, load),
-            _ => load(),
+        match medium {
+            Medium::Cells(..) => reading(board, RingName::Up, first + slice, len, load),
+            Medium::Lines(_) => load(),
         }
         Ok(())
     }

@@ -39,6 +39,8 @@ pub(crate) struct SharedWords {
     pub fault: AtomicU64,
     /// A1: 0, or one plus the rank that works on the map of the arena or of the heap.
     pub map_lock: AtomicU32,
+    /// Chunks of the arena that nobody has and whose memory was kept. Guarded by the lock.
+    pub kept: AtomicU64,
     /// R1: how many ranks have been found to reach the next one's memory; or why that does not work ([`crate::reach`]).
     pub reach: AtomicU64,
     /// The offset of the world's block.
@@ -133,6 +135,7 @@ impl Header {
             shared: SharedWords {
                 fault: AtomicU64::new(0),
                 map_lock: AtomicU32::new(0),
+                kept: AtomicU64::new(0),
                 reach: AtomicU64::new(value.reach),
                 world: AtomicU64::new(0),
             },

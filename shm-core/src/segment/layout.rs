@@ -162,6 +162,15 @@ impl BlockLayout {
         AreaLayout { done, calls, up_stamps, down_stamps, up, down, total }
     }
 
+    /// Where the words and lines lie, as ranges of offsets: all but the cells.
+    pub fn words(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (ranks, stride, area) = (self.ranks, self.stride, self.area().up);
+        std::iter::once((0, ranks)).chain((0..self.size).map(move |rank| {
+            let at = ranks + rank * stride;
+            (at, at + area)
+        }))
+    }
+
     /// Where a rank's line slot lies.
     #[inline]
     #[must_use]
@@ -196,6 +205,9 @@ mod tests {
             prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.up);
             prop_assert!(area.up + up <= area.down);
             prop_assert!(area.down + down <= area.total);
+            // Words and cells are all there is.
+            let words: usize = block.words().map(|(from, to)| to - from).sum();
+            prop_assert_eq!(words + size * (area.total - area.up), block.total());
             for offset in [block.lines, area.up_stamps, area.down_stamps, area.up, area.down, block.stride, block.ranks] {
                 prop_assert_eq!(offset % LINE, 0);
             }

@@ -18,8 +18,10 @@ fn abort_gives_its_status() {
 fn a_rank_that_exits_or_dies_ends_the_job() {
     each(|library| {
         for how in ["exit", "kill"] {
+            let alone = Job::new(library, "ends").native().ranks(3).words(&[how]).run();
             let done = Job::new(library, "ends").ranks(3).words(&[how]).run();
             assert!(!done.ended.status.success(), "{}", done.text());
+            assert_eq!(done.ended.status, alone.ended.status, "{}", done.text());
             assert!(!done.text().contains("came out of a collective"), "{}", done.text());
             assert!(!done.text().contains("has not ended in time"), "{}", done.text());
         }

@@ -36,7 +36,7 @@ pub struct Done {
 }
 
 impl Job {
-    /// A program of the suite on two ranks, every communicator taken over with its first call.
+    /// A program of the suite on two ranks, every communicator taken over with its first call, and all calls that can be.
     pub fn new(library: Library, program: &str) -> Self {
         Self {
             library,
@@ -44,7 +44,9 @@ impl Job {
             words: Vec::new(),
             ranks: 2,
             preloads: vec![programs::preloaded().to_owned()],
-            variables: vec![("PHALANX_AFTER".to_owned(), "1".to_owned())],
+            variables: [("PHALANX_AFTER", "1"), ("PHALANX_TAKE", "all")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
         }
     }
 

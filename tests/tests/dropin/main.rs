@@ -83,7 +83,7 @@ macro_rules! tests {
 mod answers {
     tests! {
         basics types communicators churn operators derived errors intercommunicators interleaved nonblocking onesided isolation
-        threads allocated attributes large others profiled sessions ends
+        threads allocated attributes large others family profiled sessions ends
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Program {
 
 const ALL: &[&str] = &["barrier", "bcast", "reduce", "allreduce"];
 
+const FAMILY: &[&str] =
+    &["allgather", "allgatherv", "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv", "scan", "exscan"];
+
 const fn program(name: &'static str, share: f64) -> Program {
     Program { name, words: &[], least: 1, taken: ALL, share }
 }
@@ -46,10 +49,12 @@ pub const C: &[Program] = &[
     program("attributes", 60.0),
     Program { taken: &["bcast", "reduce", "allreduce"], ..program("large", 0.0) },
     program("others", 40.0),
+    Program { words: &["360"], taken: FAMILY, ..program("family", 40.0) },
     Program { taken: &["barrier", "bcast", "reduce"], ..program("profiled", 60.0) },
     program("sessions", 0.0),
     Program { words: &["pending"], ..program("ends", 60.0) },
     Program { words: &["late"], ..program("ends", 60.0) },
+    Program { words: &["fork"], ..program("ends", 60.0) },
 ];
 
 /// Those in Fortran.

@@ -18,11 +18,28 @@ fn collectives_are_left_alone_when_asked() {
     });
 }
 
+/// What gains nothing is the library's business: some calls are, some are not, and answers stay right.
+#[test]
+fn calls_that_gain_nothing_are_handed_on() {
+    each(|library| {
+        let done = Job::new(library, "family").words(&["120", "3"]).variable("PHALANX_TAKE", "gains").run();
+        done.succeeded("family", 2);
+        let stats = done.stats();
+        if library.family == phalanx_tests::library::Family::OpenMpi {
+            assert_eq!(stats.of("alltoallv").calls, 0, "{stats:?}");
+            assert!(stats.of("alltoallv").handed > 0, "{stats:?}");
+        }
+        assert!(stats.of("allgather").calls + stats.of("scan").calls > 0, "{library:?}: {stats:?}");
+    });
+}
+
 /// Every answer beside the library's own.
 #[test]
 fn answers_are_compared_when_asked() {
     each(|library| {
-        for (name, words) in [("stress", &["5", "300", "20000"][..]), ("operators", &[]), ("derived", &[])] {
+        for (name, words) in
+            [("stress", &["5", "300", "20000"][..]), ("operators", &[]), ("derived", &[]), ("family", &["120", "7"])]
+        {
             let done = Job::new(library, name).words(words).variable("PHALANX_VERIFY", "1").run();
             done.succeeded(name, 2);
             assert!(done.stats().calls() > 0);

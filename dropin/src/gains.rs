@@ -1,0 +1,86 @@
+//! Where the library beneath is faster: a table, from what was measured side by side.
+
+use crate::what::What;
+
+/// The library beneath, as far as its speed goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beneath {
+    /// Open MPI.
+    #[default]
+    OpenMpi,
+    /// MPICH, or one made from it.
+    Mpich,
+    /// Intel MPI.
+    Intel,
+}
+
+impl Beneath {
+    /// The library that says this of itself.
+    #[must_use]
+    pub fn of(version: &str) -> Self {
+        match version {
+            text if text.contains("Intel(R) MPI") => Self::Intel,
+            text if text.contains("Open MPI") => Self::OpenMpi,
+            _ => Self::Mpich,
+        }
+    }
+
+    /// As a word that rank 0 sends to the others.
+    #[must_use]
+    pub fn to_word(self) -> u64 {
+        self as u64
+    }
+
+    /// Back from a word.
+    #[must_use]
+    pub fn from_word(word: u64) -> Self {
+        [Self::OpenMpi, Self::Mpich].get(word as usize).copied().unwrap_or(Self::Intel)
+    }
+}
+
+/// Whether a call is worth carrying out here, by what all ranks know: the bytes of a block, or of all blocks together where their lengths
+/// differ. In a gatherv, scatterv and alltoallv no rank knows them all, and `bytes` does not count.
+#[must_use]
+pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
+    use Beneath::{Intel, Mpich, OpenMpi};
+    const K: usize = 1 << 10;
+    let each = bytes / ranks.max(1);
+    match (what, beneath) {
+        (What::Barrier | What::Broadcast | What::Reduce | What::Allreduce, _) => true,
+        (What::Scan | What::Exscan, OpenMpi) => ranks > 2 || bytes >= 2 * K,
+        (What::Allgather | What::Alltoall | What::Gather | What::Scatter, OpenMpi) => bytes >= 2 * K,
+        (What::Allgatherv, OpenMpi) => each >= 2 * K,
+        (What::Alltoallv | What::Gatherv | What::Scatterv, OpenMpi) => false,
+        (What::Allgather, Intel) => bytes <= 16 * K,
+        (What::Allgatherv, Intel) => each <= 64 * K,
+        (What::Alltoall, Intel) => bytes <= K,
+        (What::Scatter | What::Scatterv | What::Alltoallv, Intel) => false,
+        (_, Mpich | Intel) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_told_by_what_they_say() {
+        assert_eq!(Beneath::of("Open MPI v4.1.4, package: Debian OpenMPI"), Beneath::OpenMpi);
+        assert_eq!(Beneath::of("Intel(R) MPI Library 2021.18 for Linux* OS"), Beneath::Intel);
+        assert_eq!(Beneath::of("MPICH Version:\t4.0.2"), Beneath::Mpich);
+        for beneath in [Beneath::OpenMpi, Beneath::Mpich, Beneath::Intel] {
+            assert_eq!(Beneath::from_word(beneath.to_word()), beneath);
+        }
+    }
+
+    /// Ranks that know different numbers of bytes must decide alike.
+    #[test]
+    fn calls_whose_lengths_nobody_knows_depend_on_no_length() {
+        for beneath in [Beneath::OpenMpi, Beneath::Mpich, Beneath::Intel] {
+            for what in [What::Alltoallv, What::Gatherv, What::Scatterv] {
+                let at = |bytes| gains(beneath, what, 4, bytes);
+                assert!([0, 1, 100, 5000, 1 << 20].iter().all(|&bytes| at(bytes) == at(7)), "{beneath:?}, {what:?}");
+            }
+        }
+    }
+}
