@@ -447,7 +447,6 @@ impl HierComm {
             nodes: self.placement.nodes(),
             ranks: self.size(),
             fewest: self.placement.fewest(),
-            most: self.placement.most(),
             block: self.placement.is_block(),
             commutative,
             network: self.model.get(),

@@ -30,6 +30,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 const AWAY: Duration = Duration::from_micros(10);
 /// So long after messages last moved, a rank begins to sleep between two looks: a nap is then a small part of the wait.
 const EAGER: Duration = Duration::from_millis(1);
+/// So many looks that find nothing follow each other before a rank gives the core away between two: a library that sleeps while
+/// nothing comes does so after a few, and is woken by what it waits for; a rank that has yielded is not.
+const PATIENT_LOOKS: u32 = 8;
 /// Looks between two questions whether waiting has a point.
 const HEALTH_ROUND: u32 = 64;
 
@@ -140,7 +143,7 @@ impl Network {
 
     /// Waits until a run has ended. `healthy` is asked now and then whether waiting has a point.
     pub fn finish(&mut self, ticket: &Ticket, healthy: impl Fn() -> Result<()>) -> Result<()> {
-        let mut looks: u32 = 0;
+        let (mut looks, mut idle): (u32, u32) = (0, 0);
         let mut now = Instant::now();
         let (mut moved, mut moved_at) = (0, now);
         loop {
@@ -164,11 +167,18 @@ impl Network {
             let begin = std::mem::replace(&mut now, Instant::now());
             let rounds = self.entries.iter().map(|entry| entry.run.rounds_ended()).sum();
             if std::mem::replace(&mut moved, rounds) != rounds {
-                moved_at = now;
+                (moved_at, idle) = (now, 0);
+            } else if now.duration_since(begin) >= AWAY {
+                idle = 0;
             } else if now.duration_since(moved_at) > EAGER {
                 std::thread::sleep(nap.min(BUSY_NAP));
-            } else if now.duration_since(begin) < AWAY {
-                std::thread::yield_now();
+                now = Instant::now();
+            } else {
+                idle += 1;
+                if idle > PATIENT_LOOKS {
+                    std::thread::yield_now();
+                    now = Instant::now();
+                }
             }
         }
     }
