@@ -33,6 +33,8 @@ const EAGER: Duration = Duration::from_millis(1);
 /// So many looks that find nothing follow each other before a rank gives the core away between two: a library that sleeps while
 /// nothing comes does so after a few, and is woken by what it waits for; a rank that has yielded is not.
 const PATIENT_LOOKS: u32 = 8;
+/// Looks between two at the alarm, while messages are under way.
+const ALARM_ROUND: u32 = 8;
 /// Looks between two questions whether waiting has a point.
 const HEALTH_ROUND: u32 = 64;
 
@@ -54,6 +56,8 @@ pub(super) struct Network {
     alarm: Alarm,
     entries: Vec<Entry>,
     next: u64,
+    /// How often messages were looked after.
+    looks: u32,
     /// The library has told, while this rank had nothing of its own under way, that a rank is lost.
     has_loss: bool,
     /// When a rank that waits for its node looks again.
@@ -62,7 +66,7 @@ pub(super) struct Network {
 
 impl Network {
     pub fn new(transport: Box<dyn Transport>, alarm: Alarm) -> Self {
-        Self { transport, alarm, entries: Vec::new(), next: 0, has_loss: false, due: None }
+        Self { transport, alarm, entries: Vec::new(), next: 0, looks: 0, has_loss: false, due: None }
     }
 
     /// Takes a run, which begins with the next step.
@@ -86,7 +90,10 @@ impl Network {
             stepped = true;
             busy |= entry.outcome.is_none();
         }
-        self.alarm.look(self.transport.as_ref());
+        self.looks = self.looks.wrapping_add(1);
+        if !stepped || self.looks.is_multiple_of(ALARM_ROUND) {
+            self.alarm.look(self.transport.as_ref());
+        }
         if stepped {
             return if busy { BUSY_NAP } else { QUIET_NAP };
         }

@@ -269,14 +269,7 @@ mod tests {
     use super::*;
 
     fn cluster() -> Setting {
-        Setting {
-            nodes: 8,
-            ranks: 32,
-            fewest: 4,
-            block: true,
-            commutative: true,
-            network: NetworkModel::default(),
-        }
+        Setting { nodes: 8, ranks: 32, fewest: 4, block: true, commutative: true, network: NetworkModel::default() }
     }
 
     #[test]
@@ -297,14 +290,8 @@ mod tests {
                 for bytes in [0, 1, 2048, 2049, 100_000, 1 << 20, 1 << 30] {
                     for nodes in 1..40 {
                         for (block, commutative) in [(true, true), (true, false), (false, true), (false, false)] {
-                            let setting = Setting {
-                                nodes,
-                                ranks: 3 * nodes,
-                                fewest: 2,
-                                block,
-                                commutative,
-                                ..cluster()
-                            };
+                            let setting =
+                                Setting { nodes, ranks: 3 * nodes, fewest: 2, block, commutative, ..cluster() };
                             let choice = rules.choose(what, bytes, setting, Rule::default());
                             let ranks = if choice.flat { 3 * nodes } else { nodes };
                             choice.algorithm.pattern(goal_of(what), ranks as u32).unwrap();
