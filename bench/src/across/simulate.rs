@@ -263,7 +263,7 @@ fn panel(text: &str, hosts: usize, rows: &[Row]) -> Panel {
 fn picture(options: &Simulate, panels: Vec<Panel>) -> String {
     let legend = SCHEDULES.iter().zip(STYLES).map(|(algorithm, style)| (algorithm.name().to_owned(), style)).collect();
     let title = format!(
-        "SIMULATED allreduce between one leader a host: links {}, {} us a message, taper {}",
+        "SIMULATED allreduce: links {}, {} us a message, taper {}",
         options.rate, options.latency, options.taper
     );
     let mut rows: Vec<Vec<Panel>> = Vec::new();
