@@ -50,6 +50,7 @@ mod machine;
 mod picture;
 mod place;
 mod svg;
+mod text;
 mod tree;
 mod usable;
 
@@ -57,5 +58,6 @@ pub use cluster::Cluster;
 pub use error::Error;
 pub use machine::{Location, Machine, Pu};
 pub use place::BindPolicy;
+pub use text::read_text;
 pub use tree::{Kind, Leaders, Level, Skew, SocketMap, Tree, TreeSpec, theory_depth};
 pub use usable::{Usable, binding_of};

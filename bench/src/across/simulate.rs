@@ -14,6 +14,8 @@ use topo::cluster::End;
 
 use super::bound::{Rate, multiple};
 use crate::error::{Error, Result};
+use crate::plot::axis::Scale;
+use crate::plot::svg::{Curve, Figure, Panel, Style};
 use crate::sizes::{parse_size, show_size};
 use crate::statistics::Summary;
 use crate::table::{Table, three_digits};
@@ -58,6 +60,9 @@ pub struct Simulate {
     /// The results.json of a record of `bench across` with one rank a host: simulates it, and shows simulated / measured
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
+    /// Draws the times over the bound, a panel a cluster
+    #[arg(long, value_name = "FILE", conflicts_with = "against")]
+    pub svg: Option<PathBuf>,
 }
 
 /// Links and routes of a cluster, for a simulation.
@@ -158,14 +163,20 @@ pub fn run(options: &Simulate) -> Result<()> {
         "SIMULATED, not measured: links {}, {} us a message, {} ns to combine a byte, taper {}; microseconds\n",
         options.rate, options.latency, options.reduction, options.taper
     );
+    let mut panels = Vec::new();
     for text in &options.clusters {
         let mut machine = Machine::new(text, host, options.taper, None)?;
         (machine.latency, machine.reduction) = (options.latency * 1e-6, options.reduction * 1e-9);
-        print!("{}\n{}\n", title(text, &machine, options.ranks), winners(options, &machine, host));
+        let rows = simulated(options, &machine, host);
+        print!("{}\n{}\n", title(text, &machine, options.ranks), winners(&rows));
+        panels.push(panel(text, machine.hosts(), &rows));
     }
     println!(
         "  leaders: one rank a host; all: every rank, by blocks; ~: by its formula; -: more messages than --most-messages"
     );
+    if let Some(path) = &options.svg {
+        fs::write(path, picture(options, panels)).map_err(Error::file("cannot write", path))?;
+    }
     Ok(())
 }
 
@@ -173,34 +184,96 @@ fn title(text: &str, machine: &Machine, ranks: usize) -> String {
     format!("simulated allreduce on {text}: {} hosts x {ranks} ranks", machine.hosts())
 }
 
+/// What was simulated at one size: seconds.
+struct Row {
+    bytes: u64,
+    bound: f64,
+    /// By schedule, as in [`SCHEDULES`]; whether by its formula.
+    times: Vec<(Option<f64>, bool)>,
+    /// Of `halving-nearest` between all ranks.
+    all: Option<f64>,
+}
+
+/// The time of every schedule at every size.
+fn simulated(options: &Simulate, machine: &Machine, host: f64) -> Vec<Row> {
+    let hosts = machine.hosts();
+    let row = |&bytes: &u64| {
+        let time = |algorithm: Algorithm| match machine.seconds(algorithm, 1, bytes, options.most_messages) {
+            None if algorithm == Algorithm::Ring => {
+                (Some(ring_formula(hosts, bytes, host, machine.latency, machine.reduction)), true)
+            }
+            simulated => (simulated, false),
+        };
+        let near = Algorithm::HalvingDoubling { order: Order::Nearest };
+        Row {
+            bytes,
+            bound: multiple(hosts) * bytes as f64 / host,
+            times: SCHEDULES.into_iter().map(time).collect(),
+            all: machine.seconds(near, options.ranks, bytes, options.most_messages),
+        }
+    };
+    options.sizes.iter().map(row).collect()
+}
+
 /// One row a size: the time of every schedule, and which is the least.
-fn winners(options: &Simulate, machine: &Machine, host: f64) -> String {
+fn winners(rows: &[Row]) -> String {
     let names = SCHEDULES.map(Algorithm::name);
     let mut heads: Vec<String> = vec!["bytes".into(), "bound".into()];
     heads.extend(names.map(String::from));
     heads.extend(["all: near".into(), "fastest<".into()]);
     let mut table = Table::new(&heads);
-    for &bytes in &options.sizes {
-        let hosts = machine.hosts();
-        let mut cells = vec![show_size(bytes), three_digits(1e6 * multiple(hosts) * bytes as f64 / host)];
-        let mut found: Vec<(f64, &str)> = Vec::new();
-        for (algorithm, name) in SCHEDULES.into_iter().zip(names) {
-            let simulated = machine.seconds(algorithm, 1, bytes, options.most_messages);
-            let ring = || ring_formula(hosts, bytes, host, machine.latency, machine.reduction);
-            let (seconds, sign) = match (simulated, algorithm) {
-                (None, Algorithm::Ring) => (Some(ring()), "~"),
-                (simulated, _) => (simulated, ""),
-            };
-            cells.push(seconds.map_or_else(|| "-".into(), |seconds| sign.to_owned() + &three_digits(1e6 * seconds)));
-            found.extend(seconds.map(|seconds| (seconds, name)));
-        }
-        let near = Algorithm::HalvingDoubling { order: Order::Nearest };
-        let all = machine.seconds(near, options.ranks, bytes, options.most_messages);
-        cells.push(all.map_or_else(|| "-".into(), |seconds| three_digits(1e6 * seconds)));
+    for row in rows {
+        let cell = |seconds: Option<f64>| seconds.map_or_else(|| "-".into(), |seconds| three_digits(1e6 * seconds));
+        let mut cells = vec![show_size(row.bytes), three_digits(1e6 * row.bound)];
+        cells.extend(row.times.iter().map(|&(time, formula)| if formula { "~" } else { "" }.to_owned() + &cell(time)));
+        cells.push(cell(row.all));
+        let found: Vec<(f64, &str)> =
+            row.times.iter().zip(names).filter_map(|(&(time, _), name)| Some((time?, name))).collect();
         cells.push(fastest(&found));
         table.row(cells);
     }
     table.render()
+}
+
+/// Colours of the schedules; the two halvings differ in strokes too, since they may lie upon each other.
+const STYLES: [Style; SCHEDULES.len()] = [
+    Style { colour: "#1f5fa8", dashes: "" },
+    Style { colour: "#d9722b", dashes: "" },
+    Style { colour: "#4c9a5b", dashes: "7 3" },
+    Style { colour: "#8e4fa8", dashes: "2 3" },
+    Style { colour: "#7a6a52", dashes: "" },
+    Style { colour: "#c23b4a", dashes: "" },
+];
+
+/// The times over the bound, a curve a schedule.
+fn panel(text: &str, hosts: usize, rows: &[Row]) -> Panel {
+    let curve = |(place, &style): (usize, &Style)| {
+        let point = |row: &Row| Some((row.bytes as f64, row.times[place].0? / row.bound));
+        Curve { points: rows.iter().filter_map(point).collect(), style }
+    };
+    let curves = STYLES.iter().enumerate().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+    Panel {
+        title: format!("{hosts} hosts ({text}): time / bound"),
+        scale: Scale::Logarithmic,
+        line_at: Some(1.0),
+        curves,
+    }
+}
+
+fn picture(options: &Simulate, panels: Vec<Panel>) -> String {
+    let legend = SCHEDULES.iter().zip(STYLES).map(|(algorithm, style)| (algorithm.name().to_owned(), style)).collect();
+    let title = format!(
+        "SIMULATED allreduce: links {}, {} us a message, taper {}",
+        options.rate, options.latency, options.taper
+    );
+    let mut rows: Vec<Vec<Panel>> = Vec::new();
+    for panel in panels {
+        match rows.last_mut() {
+            Some(row) if row.len() < 2 => row.push(panel),
+            _ => rows.push(vec![panel]),
+        }
+    }
+    Figure { title, legend, panels: rows }.render()
 }
 
 /// The names of those that take no longer than the fastest, or a hundredth more.
@@ -261,6 +334,8 @@ fn ratios(machine: &Machine, cases: &[Value]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
 
     #[test]
@@ -290,6 +365,21 @@ mod tests {
             let formula = ring_formula(hosts, 1 << 20, 1e9, 2e-6, 1e-10);
             assert!((found / formula - 1.0).abs() < 1e-6, "{text}: {found} and {formula}");
         }
+    }
+
+    #[test]
+    fn a_picture_has_a_panel_a_cluster_and_a_curve_a_schedule() {
+        let usual = Simulate::augment_args(clap::Command::new("simulate"));
+        let matches = usual.get_matches_from(["simulate", "--sizes", "1K,1M"]);
+        let options = Simulate::from_arg_matches(&matches).unwrap();
+        let machine = Machine::new("flat:8", 1e9, 1.0, None).unwrap();
+        let rows = simulated(&options, &machine, 1e9);
+        let text = picture(&options, vec![panel("flat:8", 8, &rows), panel("flat:8", 8, &rows)]);
+        assert!(text.contains("SIMULATED"), "{text}");
+        assert_eq!(text.matches("8 hosts (flat:8): time / bound").count(), 2);
+        // Twice in the panels, once in the legend.
+        assert_eq!(text.matches(&format!("fill=\"none\" stroke=\"{}\"", STYLES[0].colour)).count(), 3);
+        assert!(winners(&rows).contains("recursive-doubling"));
     }
 
     #[test]

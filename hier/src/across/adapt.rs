@@ -1,7 +1,7 @@
 //! Slices that find their size while the program runs (Bayatpour et al., SALaR, CLUSTER 2018): small at first, twice as large
 //! from call to call until a call takes longer, then half of that, and so from there on. What differs: of sizes that are as
 //! fast as each other the largest stays, since it takes the fewest messages, and so the least processor time; and
-//! before all that, whole messages are timed: slices that are slower than none are given up.
+//! before all that, whole messages are timed: slices that are no faster than none are given up.
 //!
 //! Each size class of messages (a power of two of bytes) has a size of its own. What a call took is the longest time of any
 //! rank, on which all agree before the next: so all choose alike.
@@ -12,7 +12,7 @@ const SMALLEST: usize = 64 << 10;
 const SMALLEST_EACH: usize = 8 << 10;
 /// Calls that are timed at each size; the shortest counts, so that one late rank does not end the search.
 const CALLS: u32 = 2;
-/// A size is slower when it takes this part of the time more.
+/// A size is slower when it takes this part of the time more; slices are faster than whole messages by as much.
 const LOSS: f64 = 0.02;
 /// No slices.
 const WHOLE: usize = usize::MAX;
@@ -76,7 +76,7 @@ impl Search {
     }
 
     fn end(&mut self, slice: usize) {
-        self.slice = if self.best < self.whole { slice } else { WHOLE };
+        self.slice = if self.best * (1.0 + LOSS) < self.whole { slice } else { WHOLE };
         self.frozen = true;
     }
 }

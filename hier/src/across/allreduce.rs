@@ -115,10 +115,14 @@ impl HierComm {
         let ordered = !self.may_reorder(operator);
         let segments = choice.algorithm.pattern(Goal::Allreduce, self.placement.nodes() as u32)?.segments();
         let cut = Cut::new(recv.len(), segments as usize, slice / size_of::<T>().max(1), leaders == 1);
+        if let Some(send) = send.filter(|_| self.is_alone()) {
+            recv.copy_from_slice(send);
+        }
         let vector = Vector::of(recv);
         let mut flight = Flight::new(self);
         for i in 0..cut.slices() {
-            for piece in cut.pieces(i) {
+            let pieces = if self.is_alone() { Vec::new() } else { cut.pieces(i) };
+            for piece in pieces {
                 // SAFETY: this slice is on no network yet, and pieces do not overlap.
                 let to = unsafe { vector.part(piece.clone()) };
                 self.on_node(match send {
@@ -138,6 +142,11 @@ impl HierComm {
             self.hand_out(&mut flight, leaders, &cut, &vector)?;
         }
         Ok(())
+    }
+
+    /// Whether this rank is the only one of its node, which then has nothing to combine and nobody to give to.
+    fn is_alone(&self) -> bool {
+        self.node.size() == 1
     }
 
     /// The run of this rank's share of a slice, if it leads one.
@@ -179,7 +188,8 @@ impl HierComm {
         vector: &Vector<'_, T>,
     ) -> Result<()> {
         let Some(i) = flight.finish()? else { return Ok(()) };
-        for piece in cut.pieces(i) {
+        let pieces = if self.is_alone() { Vec::new() } else { cut.pieces(i) };
+        for piece in pieces {
             // SAFETY: this slice is no longer on the network, and pieces do not overlap.
             let piece = unsafe { vector.part(piece) };
             self.on_node(if leaders == 1 {

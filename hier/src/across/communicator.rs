@@ -177,8 +177,16 @@ impl HierComm {
         let placement = Arc::new(joined.placement);
         // Only trees that know sockets need to know the machine.
         let machine = if agreed.trees.are_aware() { topo::Machine::discover().ok() } else { None };
-        let places = exchange_places(&joined.node, own_place(machine.as_ref()))?;
-        joined.node.set_plan(Arc::new(TopologyPlan::new(agreed.trees.clone(), places)))?;
+        let here = placement.node_of(transport.rank());
+        let on_node = |error: shm_core::Error| match error {
+            shm_core::Error::RankFailed { rank } if rank < placement.members(here).len() => {
+                let rank = placement.members(here)[rank];
+                Error::RankFailed { rank, host: joined.hosts.get(rank).cloned().unwrap_or_default() }
+            }
+            other => of_node(other, &placement, here),
+        };
+        let places = exchange_places(&joined.node, own_place(machine.as_ref())).map_err(on_node)?;
+        joined.node.set_plan(Arc::new(TopologyPlan::new(agreed.trees.clone(), places))).map_err(on_node)?;
         if transport.rank() == 0 {
             joined.remarks.iter().for_each(|remark| eprintln!("phalanx: {remark}"));
         }
@@ -447,7 +455,6 @@ impl HierComm {
             nodes: self.placement.nodes(),
             ranks: self.size(),
             fewest: self.placement.fewest(),
-            most: self.placement.most(),
             block: self.placement.is_block(),
             commutative,
             network: self.model.get(),

@@ -30,6 +30,11 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 const AWAY: Duration = Duration::from_micros(10);
 /// So long after messages last moved, a rank begins to sleep between two looks: a nap is then a small part of the wait.
 const EAGER: Duration = Duration::from_millis(1);
+/// So many looks that find nothing follow each other before a rank gives the core away between two: a library that sleeps while
+/// nothing comes does so after a few, and is woken by what it waits for; a rank that has yielded is not.
+const PATIENT_LOOKS: u32 = 8;
+/// Looks between two at the alarm, while messages are under way.
+const ALARM_ROUND: u32 = 8;
 /// Looks between two questions whether waiting has a point.
 const HEALTH_ROUND: u32 = 64;
 
@@ -51,6 +56,8 @@ pub(super) struct Network {
     alarm: Alarm,
     entries: Vec<Entry>,
     next: u64,
+    /// How often messages were looked after.
+    looks: u32,
     /// The library has told, while this rank had nothing of its own under way, that a rank is lost.
     has_loss: bool,
     /// When a rank that waits for its node looks again.
@@ -59,7 +66,7 @@ pub(super) struct Network {
 
 impl Network {
     pub fn new(transport: Box<dyn Transport>, alarm: Alarm) -> Self {
-        Self { transport, alarm, entries: Vec::new(), next: 0, has_loss: false, due: None }
+        Self { transport, alarm, entries: Vec::new(), next: 0, looks: 0, has_loss: false, due: None }
     }
 
     /// Takes a run, which begins with the next step.
@@ -83,7 +90,10 @@ impl Network {
             stepped = true;
             busy |= entry.outcome.is_none();
         }
-        self.alarm.look(self.transport.as_ref());
+        self.looks = self.looks.wrapping_add(1);
+        if !stepped || self.looks.is_multiple_of(ALARM_ROUND) {
+            self.alarm.look(self.transport.as_ref());
+        }
         if stepped {
             return if busy { BUSY_NAP } else { QUIET_NAP };
         }
@@ -140,7 +150,7 @@ impl Network {
 
     /// Waits until a run has ended. `healthy` is asked now and then whether waiting has a point.
     pub fn finish(&mut self, ticket: &Ticket, healthy: impl Fn() -> Result<()>) -> Result<()> {
-        let mut looks: u32 = 0;
+        let (mut looks, mut idle): (u32, u32) = (0, 0);
         let mut now = Instant::now();
         let (mut moved, mut moved_at) = (0, now);
         loop {
@@ -164,11 +174,18 @@ impl Network {
             let begin = std::mem::replace(&mut now, Instant::now());
             let rounds = self.entries.iter().map(|entry| entry.run.rounds_ended()).sum();
             if std::mem::replace(&mut moved, rounds) != rounds {
-                moved_at = now;
+                (moved_at, idle) = (now, 0);
+            } else if now.duration_since(begin) >= AWAY {
+                idle = 0;
             } else if now.duration_since(moved_at) > EAGER {
                 std::thread::sleep(nap.min(BUSY_NAP));
-            } else if now.duration_since(begin) < AWAY {
-                std::thread::yield_now();
+                now = Instant::now();
+            } else {
+                idle += 1;
+                if idle > PATIENT_LOOKS {
+                    std::thread::yield_now();
+                    now = Instant::now();
+                }
             }
         }
     }

@@ -112,8 +112,6 @@ pub struct Setting {
     pub ranks: usize,
     /// Ranks on the node that has the fewest.
     pub fewest: usize,
-    /// Ranks on the node that has the most.
-    pub most: usize,
     /// Whether the ranks of each node follow one another.
     pub block: bool,
     /// Whether the order of operands is free.
@@ -129,8 +127,10 @@ const FLIGHT: usize = 2;
 /// Allreduces from here on are shared among several leaders, so many by default.
 const SHARED_FROM: usize = 512 << 10;
 const LEADERS: usize = 4;
-/// Messages from here on are cut.
+/// Broadcasts and reductions from here on are cut.
 const CUT_FROM: usize = 512 << 10;
+/// Allreduces from here on look for the size of their slices.
+const ADAPT_FROM: usize = 128 << 10;
 /// The schedules among which the model of the network chooses, by collective.
 const BARRIERS: [Algorithm; 1] = [Algorithm::Dissemination];
 const BROADCASTS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::ScatterRing { saving: true }];
@@ -173,9 +173,10 @@ impl ClusterRules {
         let long = bytes >= CUT_FROM && what != Collective::Barrier;
         let slice = match rule.slice {
             Some(slice) => slice,
-            // With one rank a node there is nothing to overlap with.
-            None if what == Collective::Allreduce && (setting.most == 1 || !long) => Slice::Whole,
-            None if what == Collective::Allreduce => Slice::Adaptive,
+            // With one rank a node, too, where there is no work of a node to hide: messages that are short enough go without a
+            // question to the receiver, which stock settings put before long ones.
+            None if what == Collective::Allreduce && bytes >= ADAPT_FROM => Slice::Adaptive,
+            None if what == Collective::Allreduce => Slice::Whole,
             None if long => Slice::Bytes(CUT_FROM.max(ranks * 8 * 1024)),
             None => Slice::Whole,
         };
@@ -268,15 +269,7 @@ mod tests {
     use super::*;
 
     fn cluster() -> Setting {
-        Setting {
-            nodes: 8,
-            ranks: 32,
-            fewest: 4,
-            most: 4,
-            block: true,
-            commutative: true,
-            network: NetworkModel::default(),
-        }
+        Setting { nodes: 8, ranks: 32, fewest: 4, block: true, commutative: true, network: NetworkModel::default() }
     }
 
     #[test]
@@ -297,15 +290,8 @@ mod tests {
                 for bytes in [0, 1, 2048, 2049, 100_000, 1 << 20, 1 << 30] {
                     for nodes in 1..40 {
                         for (block, commutative) in [(true, true), (true, false), (false, true), (false, false)] {
-                            let setting = Setting {
-                                nodes,
-                                ranks: 3 * nodes,
-                                fewest: 2,
-                                most: 4,
-                                block,
-                                commutative,
-                                ..cluster()
-                            };
+                            let setting =
+                                Setting { nodes, ranks: 3 * nodes, fewest: 2, block, commutative, ..cluster() };
                             let choice = rules.choose(what, bytes, setting, Rule::default());
                             let ranks = if choice.flat { 3 * nodes } else { nodes };
                             choice.algorithm.pattern(goal_of(what), ranks as u32).unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use shm_core::Element;
 use shm_core::operator::Operator;
+use smallvec::SmallVec;
 
 use crate::schedule::{Combine, Program, Span, segment_range};
 use crate::transport::{self, Request, Transport};
@@ -78,8 +79,8 @@ impl Memory {
     }
 
     /// The bytes of a span, in as few pieces as they lie in, the same number on all ranks; an empty span is an empty piece.
-    fn pieces(&self, span: Span, segments: u32) -> Vec<Range<usize>> {
-        let mut pieces: Vec<Range<usize>> = Vec::new();
+    fn pieces(&self, span: Span, segments: u32) -> SmallVec<[Range<usize>; 2]> {
+        let mut pieces: SmallVec<[Range<usize>; 2]> = SmallVec::new();
         for segment in span.segments(segments) {
             let Some(range) = self.segments.get(segment as usize).cloned() else { continue };
             match pieces.last_mut() {
@@ -177,7 +178,7 @@ impl Run {
         let program = Arc::clone(&self.program);
         let round = &program.rounds[self.round];
         let mut waiting = 0;
-        let mut expected = Vec::with_capacity(round.receives.len());
+        let mut expected: SmallVec<[_; 2]> = SmallVec::new();
         for receive in &round.receives {
             for place in self.memory.pieces(receive.span, program.segments) {
                 let waits = (receive.combine != Combine::Replace).then_some((waiting, receive.combine));
@@ -211,9 +212,10 @@ impl Run {
     }
 
     /// Whether all messages of the round have ended. Asks no further than the first that has not: each question is a call of
-    /// the library below, and each lets all messages move.
+    /// the library below, and each lets all messages move. Sends first: short ones have ended, and the next round can begin as
+    /// soon as the last message has come.
     fn test(&mut self, transport: &dyn Transport) -> transport::Result<bool> {
-        for request in self.arrivals.iter_mut().map(|arrival| &mut arrival.request).chain(&mut self.departures) {
+        for request in self.departures.iter_mut().chain(self.arrivals.iter_mut().map(|arrival| &mut arrival.request)) {
             if !request.has_ended() && !transport.test(request)? {
                 return Ok(false);
             }

@@ -52,6 +52,8 @@ pub enum Cost {
     Given(NetworkModel),
     /// Measured now, by a few round trips of up to 64 KiB. Schedules, and the last bits of sums, may differ from run to run.
     Measured,
+    /// `PHALANX_NETWORK` has a word that means nothing. No communicator is made so, should it be rank 0's.
+    Unknown,
 }
 
 /// The words of rank 0 by which a communicator was made, on all ranks: files as their texts, so that what is made of it when
@@ -93,9 +95,10 @@ impl ClusterSettings {
         let [rules, algorithms, trees] =
             [rules::VARIABLE, ALGORITHM, TREES].map(|name| std::env::var(name).unwrap_or_default());
         let topology = std::env::var_os(TOPOLOGY).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let network = match std::env::var(NETWORK) {
-            Ok(value) if value == "measured" => Cost::Measured,
-            _ => Cost::Usual,
+        let network = match std::env::var(NETWORK).as_deref() {
+            Ok("measured") => Cost::Measured,
+            Ok("" | "usual") | Err(std::env::VarError::NotPresent) => Cost::Usual,
+            _ => Cost::Unknown,
         };
         let table = Asked::from_environment();
         Self { nodes: Settings::default(), rules, algorithms, trees, topology, network, table }
@@ -114,6 +117,8 @@ impl ClusterSettings {
         match own {
             Ok(words) => texts.extend(words.into_texts()),
             Err(Error::Topology { why }) => texts.extend([TOPOLOGY.to_owned(), why]),
+            Err(Error::Table { why }) => texts.extend([table::VARIABLE.to_owned(), why]),
+            Err(Error::Node(shm_core::Error::Environment { value, .. })) => texts.extend([NETWORK.to_owned(), value]),
             Err(error) => texts.extend([table::VARIABLE.to_owned(), error.to_string()]),
         }
         let own: Vec<String> = texts.iter().map(|text| text.replace(PART, "")).collect();
@@ -122,6 +127,7 @@ impl ClusterSettings {
         let first: Vec<&str> = all.first().map_or("", String::as_str).split(PART).skip(1).collect();
         let words = match first[..] {
             [TOPOLOGY, why] => return Err(Error::Topology { why: why.to_owned() }),
+            [NETWORK, value] => return Err(unknown_network(value.to_owned()).into()),
             [_, why] => return Err(Error::Table { why: why.to_owned() }),
             _ => Words::from_texts(&first),
         };
@@ -154,8 +160,11 @@ impl ClusterSettings {
 
     /// What this rank says, should it be the first: files are read.
     fn read(&self) -> Result<Words> {
+        if self.network == Cost::Unknown {
+            return Err(unknown_network(std::env::var(NETWORK).unwrap_or_default()).into());
+        }
         let topology = match &self.topology {
-            Some(path) => std::fs::read_to_string(path)
+            Some(path) => topo::read_text(path)
                 .map_err(|error| Error::Topology { why: format!("{}: {error}", path.display()) })?,
             None => String::new(),
         };
@@ -169,6 +178,11 @@ impl ClusterSettings {
             table: table.map(|table| table.to_toml()).unwrap_or_default(),
         })
     }
+}
+
+fn unknown_network(value: String) -> shm_core::Error {
+    let why = "it says nothing of the network: write measured, or usual".to_owned();
+    shm_core::Error::Environment { name: NETWORK, value, why }
 }
 
 impl Words {
@@ -234,6 +248,28 @@ mod tests {
         }
         for missing in agreed([&first, &other], None) {
             assert!(matches!(missing, Err(Error::Topology { why }) if why.contains("phalanx-switches")));
+        }
+    }
+
+    #[test]
+    fn what_rank_0_cannot_take_is_said_on_all_ranks() {
+        let other = ClusterSettings::default();
+        let misspelt = ClusterSettings { network: Cost::Unknown, ..ClusterSettings::default() };
+        assert!(agreed([&other, &misspelt], None).iter().all(Result::is_ok));
+        // A file without end.
+        let endless = ClusterSettings { topology: Some("/dev/zero".into()), ..ClusterSettings::default() };
+        let file = Asked::File { path: "/dev/zero".into(), adapt: false };
+        let table = ClusterSettings { table: file, ..ClusterSettings::default() };
+        let word = "more than 16 MiB";
+        for (first, words) in [
+            (&misspelt, ["PHALANX_NETWORK", "write measured"]),
+            (&endless, ["PHALANX_TOPOLOGY: /dev/zero", word]),
+            (&table, ["rank 0 cannot take the table: environment", word]),
+        ] {
+            for told in agreed([first, &other], None) {
+                let told = told.unwrap_err().to_string();
+                assert!(words.iter().all(|&word| told.matches(word).count() == 1), "{told}");
+            }
         }
     }
 

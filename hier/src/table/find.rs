@@ -75,8 +75,7 @@ impl Asked {
         match self {
             Asked::BuiltIn | Asked::Usual(None) => Ok(Found::default()),
             Asked::File { path, adapt } => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| wrong(path, format!("it cannot be read: {error}")))?;
+                let text = topo::read_text(path).map_err(|error| wrong(path, format!("it cannot be read: {error}")))?;
                 let table = read(path, &text)?;
                 let differences = machine().differences(&table.machine);
                 if differences.is_empty() {
@@ -100,7 +99,7 @@ impl Asked {
             }
             Asked::Usual(Some(path)) => {
                 // What is not there, or may not be read, is not asked for.
-                let Ok(text) = std::fs::read_to_string(path) else { return Ok(Found::default()) };
+                let Ok(text) = topo::read_text(path) else { return Ok(Found::default()) };
                 let table = read(path, &text)?;
                 let differences = machine().differences(&table.machine);
                 if differences.is_empty() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::each;
 use crate::job::{Done, Hosts, run, run_built_for};
+use crate::{SMALL, each};
 use phalanx_tests::library::{Family, Library};
 
 /// A job that has failed ends within this time, on a machine that does much else.
@@ -90,6 +90,25 @@ fn a_killed_rank_ends_the_job() {
             // MPICH's launcher may end the others before they can speak, and has a word of its own.
             let by_launcher = library.family != Family::OpenMpi && done.text().contains("BAD TERMINATION");
             assert!(named || by_launcher, "{library:?}, {hosts:?}: nobody names rank {victim}\n{}", done.text());
+        }
+    });
+}
+
+#[test]
+fn a_rank_that_ends_at_any_moment_ends_the_job() {
+    // The first while communicators are made, the last in the midst of calls; a whole job each.
+    let ends = [("kill", 0, 0), ("exit", 1, 20_000), ("abort", 2, 100_000), ("kill", 3, 250_000)];
+    each(|library| {
+        for (hosts, ends) in [(Hosts::One(4), &ends[..]), (SMALL, &ends[1..3])] {
+            for (how, victim, after) in ends {
+                let words = ["end", how, &victim.to_string(), &after.to_string()];
+                let Some(done) = run(library, hosts, &[], &words) else { return };
+                ended(&done);
+                let text = done.text();
+                assert!(!done.ended.status.success(), "{library:?}, {words:?}: the job succeeded\n{text}");
+                assert!(!text.contains("watchdog"), "{library:?}, {words:?}: a rank hung\n{text}");
+                assert!(text.contains(&format!("told {victim}: ends by {how}")), "{library:?}, {words:?}:\n{text}");
+            }
         }
     });
 }

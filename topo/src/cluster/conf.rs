@@ -18,7 +18,7 @@ impl Cluster {
     /// * [`Error::InFile`] with what [`Cluster::from_topology_conf`] says of its text.
     pub fn from_topology_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
+        let text = crate::read_text(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
         Self::from_topology_conf(&text).map_err(|error| Error::InFile { path: path.to_owned(), error: Box::new(error) })
     }
 

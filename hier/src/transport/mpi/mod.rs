@@ -1,24 +1,25 @@
 //! Messages over MPI.
 
 mod calls;
+mod queue;
 mod quiet;
 mod recovery;
 mod start;
 mod window;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use ::mpi::ffi::{MPI_Comm, MPI_Request};
 use ::mpi::topology::Communicator;
+use smallvec::SmallVec;
 
 use super::parts::{LONGEST_WHOLE, parts};
 use super::slots::{Request, Slots};
 use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
 use calls::{Arrived, Failure};
+use queue::Queue;
 pub use quiet::QuietTransport;
 use recovery::{Loss, Recovery};
 pub use start::ThreadLevel;
@@ -61,7 +62,8 @@ pub struct MpiTransport {
     rank: usize,
     size: usize,
     level: ThreadLevel,
-    home: ThreadId,
+    /// The thread that made it, by the number that [`start::thread`] gives.
+    home: u64,
     messages: RefCell<Messages>,
     longest_whole: usize,
     /// A call has failed: the communicator is not given back, since that may wait for a rank that is gone.
@@ -79,9 +81,9 @@ unsafe impl Send for MpiTransport {}
 struct Messages {
     requests: Slots<Pending>,
     /// Receives, of a rank and a tag, for which messages are to be taken yet, in the order in which they were posted.
-    posted: HashMap<(usize, u32), VecDeque<Request>>,
+    posted: Queue<Request>,
     /// Messages that were taken before their receives were posted, in the order in which they came.
-    early: HashMap<(usize, u32), VecDeque<Arrived>>,
+    early: Queue<Arrived>,
     /// Messages of a wrong length: taken out of the way, so that their sends end.
     sinks: Vec<(MPI_Request, Vec<u8>)>,
 }
@@ -98,7 +100,7 @@ struct Pending {
     begun: usize,
     begun_bytes: usize,
     /// Requests of parts that have begun and not ended, on pieces of the buffer.
-    under_way: Vec<MPI_Request>,
+    under_way: SmallVec<[MPI_Request; 1]>,
     failed: Option<Error>,
 }
 
@@ -166,9 +168,9 @@ impl MpiTransport {
         let (rank, size) = (calls::rank(comm).map_err(failed)?, calls::size(comm).map_err(failed)?);
         let groups = calls::duplicate(comm).map_err(failed)?;
         calls::return_errors(groups).map_err(failed)?;
-        let home = std::thread::current().id();
+        let home = start::thread();
         let messages =
-            Messages { requests: Slots::new(), posted: HashMap::new(), early: HashMap::new(), sinks: Vec::new() };
+            Messages { requests: Slots::new(), posted: Queue::new(), early: Queue::new(), sinks: Vec::new() };
         let (messages, broken) = (RefCell::new(messages), Cell::new(false));
         let (recovery, revoked) = (Recovery::find(), Cell::new(false));
         Ok(Self { comm, groups, rank, size, level, home, messages, longest_whole, broken, recovery, revoked })
@@ -177,7 +179,7 @@ impl MpiTransport {
     /// Whether the calling thread may use MPI.
     #[inline]
     fn enter(&self) -> Result<()> {
-        if self.level < ThreadLevel::Serialized && std::thread::current().id() != self.home {
+        if self.level < ThreadLevel::Serialized && start::thread() != self.home {
             return Err(Error::Thread { level: self.level.name() });
         }
         Ok(())
@@ -202,7 +204,7 @@ impl MpiTransport {
     fn pending(&self, peer: usize, tag: u32, buffer: *mut u8, bytes: usize, receives: bool) -> Result<Pending> {
         self.enter()?;
         check(self.rank, self.size, peer, tag)?;
-        let (begun, begun_bytes, under_way, failed) = (0, 0, Vec::with_capacity(1), None);
+        let (begun, begun_bytes, under_way, failed) = (0, 0, SmallVec::new(), None);
         Ok(Pending { peer, tag, buffer, bytes, receives, begun, begun_bytes, under_way, failed })
     }
 
@@ -226,21 +228,12 @@ impl MpiTransport {
     /// Gives a message to the receive that waits for it; without one the message is returned.
     fn give(&self, messages: &mut Messages, arrived: Arrived) -> Result<Option<Arrived>> {
         let key = (arrived.from, arrived.tag);
-        let given = self.give_to_first(messages, arrived, key);
-        if messages.posted.get(&key).is_some_and(VecDeque::is_empty) {
-            messages.posted.remove(&key);
-        }
-        given
-    }
-
-    fn give_to_first(&self, messages: &mut Messages, arrived: Arrived, key: (usize, u32)) -> Result<Option<Arrived>> {
         let Messages { requests, posted, sinks, .. } = messages;
-        let Some(queue) = posted.get_mut(&key) else { return Ok(Some(arrived)) };
         let failed = |failure| self.failure(failure, Some(key.0));
-        while let Some(first) = queue.front() {
-            let part = requests.get(first).and_then(|pending| Some((self.next_part(pending)?, pending)));
+        while let Some(place) = posted.first(key) {
+            let part = requests.get(posted.at(place)).and_then(|pending| Some((self.next_part(pending)?, pending)));
             let Some((part, pending)) = part else {
-                queue.pop_front();
+                drop(posted.remove(place));
                 continue;
             };
             if arrived.bytes == part {
@@ -249,12 +242,12 @@ impl MpiTransport {
                 let request = unsafe { calls::receive(arrived.message, into, part as c_int) };
                 pending.begin(request.map_err(failed)?, part);
                 if self.next_part(pending).is_none() {
-                    queue.pop_front();
+                    drop(posted.remove(place));
                 }
             } else {
                 let (rank, (peer, tag)) = (self.rank, key);
                 pending.failed = Some(Error::Length { rank, peer, tag, expected: part, arrived: arrived.bytes });
-                queue.pop_front();
+                drop(posted.remove(place));
                 sinks.extend(sink(arrived).map_err(failed)?);
             }
             return Ok(None);
@@ -274,21 +267,19 @@ impl MpiTransport {
         let arrived = calls::take(self.comm).map_err(|failure| self.failure(failure, None))?;
         let Some(arrived) = arrived else { return Ok(false) };
         if let Some(arrived) = self.give(messages, arrived)? {
-            messages.early.entry((arrived.from, arrived.tag)).or_default().push_back(arrived);
+            messages.early.push((arrived.from, arrived.tag), arrived);
         }
         Ok(true)
     }
 
     /// Gives what came early to receives that have been posted since.
     fn give_early(&self, messages: &mut Messages, key: (usize, u32)) -> Result<()> {
-        while let Some(arrived) = messages.early.get_mut(&key).and_then(VecDeque::pop_front) {
+        while let Some(place) = messages.early.first(key) {
+            let arrived = messages.early.remove(place);
             if let Some(arrived) = self.give(messages, arrived)? {
-                messages.early.entry(key).or_default().push_front(arrived);
+                messages.early.put_back(place, key, arrived);
                 break;
             }
-        }
-        if messages.early.get(&key).is_some_and(VecDeque::is_empty) {
-            messages.early.remove(&key);
         }
         Ok(())
     }
@@ -301,7 +292,9 @@ impl MpiTransport {
         while let Some(part) = pending.under_way.first_mut() {
             match calls::test(part) {
                 Ok(false) => return Ok(false),
-                Ok(true) => drop(pending.under_way.remove(0)),
+                Ok(true) => {
+                    pending.under_way.remove(0);
+                }
                 Err(failure) => {
                     pending.under_way.remove(0);
                     let error = self.failure(failure, Some(pending.peer));
@@ -342,7 +335,7 @@ impl MpiTransport {
     /// messages that were not taken.
     fn swallow(messages: &mut Messages) {
         let Messages { early, sinks, .. } = messages;
-        for arrived in early.drain().flat_map(|(_, queue)| queue) {
+        for arrived in early.drain() {
             sinks.extend(sink(arrived).ok().flatten());
         }
     }
@@ -398,7 +391,7 @@ impl Transport for MpiTransport {
         let messages = &mut *self.messages.borrow_mut();
         let key = pending.key();
         let request = messages.requests.insert(pending);
-        messages.posted.entry(key).or_default().push_back(Slots::<Pending>::alias(&request));
+        messages.posted.push(key, Slots::<Pending>::alias(&request));
         // A failure shows when the receive is asked for.
         let _ = self.give_early(messages, key);
         Ok(request)
@@ -452,12 +445,9 @@ impl Transport for MpiTransport {
             Self::swallow(messages);
         }
         let Some(pending) = messages.requests.get(&request) else { return false };
-        let key = pending.key();
         let free = is_over || self.let_end(pending, limit);
-        if pending.receives
-            && let Some(posted) = messages.posted.get_mut(&key)
-        {
-            posted.retain(|other| *other != request);
+        if pending.receives {
+            messages.posted.retain(|other| *other != request);
         }
         if free {
             messages.requests.remove(&request);

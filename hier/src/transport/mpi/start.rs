@@ -1,6 +1,8 @@
 //! Whether MPI is ready, for whom, and which one it is.
 
+use std::cell::Cell;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::singleton::launcher_says_more;
 use super::super::{Error, Result};
@@ -39,6 +41,22 @@ impl ThreadLevel {
             _ if level >= funneled => Self::Funneled,
             _ => Self::Single,
         }
+    }
+}
+
+/// A number of the calling thread, which no other has or will have. Asked in every call, where the standard library's is one
+/// more object to hold.
+pub(super) fn thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
+    match NUMBER.get() {
+        0 => {
+            // Relaxed: numbers need only differ.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            NUMBER.set(number);
+            number
+        }
+        number => number,
     }
 }
 

@@ -8,6 +8,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator as _;
 use nix::sys::signal::{Signal, raise};
 use phalanx_tests::Communicator;
+use phalanx_tests::mix::Mix;
 
 use crate::collectives;
 use crate::watch::step;
@@ -92,6 +93,39 @@ pub fn die(world: &SimpleCommunicator, victim: usize) {
             break;
         }
     }
+    // MPI cannot be finalised without the victim.
+    std::thread::sleep(Duration::from_millis(200));
+    world.abort(9);
+}
+
+/// A rank ends so many microseconds after MPI has begun, wherever it is by then: communicators are made and dropped, and calls of all
+/// kinds are mixed on them.
+pub fn end(world: &SimpleCommunicator, how: &str, victim: usize, after: u64) {
+    let rank = world.rank() as usize;
+    block_termination();
+    if rank == victim {
+        let how = how.to_owned();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(after));
+            told(rank, &format!("ends by {how}"));
+            match how.as_str() {
+                "kill" => raise(Signal::SIGKILL).expect("a signal"),
+                "abort" => {}
+                "exit" => std::process::exit(3),
+                other => panic!("{other} is no way to end"),
+            }
+            std::process::abort()
+        });
+    }
+    let error = (0_u64..).find_map(|seed| {
+        step(format!("mix {seed}"));
+        let comm = match Communicator::from_mpi(world) {
+            Ok(comm) => comm,
+            Err(error) => return Some(error.to_string()),
+        };
+        Mix { seed, calls: 60, most: 100_000, late: false }.run(&comm).err().map(|error| error.to_string())
+    });
+    told(rank, &error.unwrap_or_default());
     // MPI cannot be finalised without the victim.
     std::thread::sleep(Duration::from_millis(200));
     world.abort(9);
