@@ -13,6 +13,7 @@ use crate::{calls, fortran, memory};
 pub unsafe extern "C" fn phalanx_mpi_attach(entries: *mut Entry, count: usize) -> c_int {
     // SAFETY: by contract.
     let entries = unsafe { std::slice::from_raw_parts_mut(entries, count) };
+    register_early();
     for entry in entries {
         entry.note();
         if let Some(own) = own(entry.name()) {
@@ -20,6 +21,13 @@ pub unsafe extern "C" fn phalanx_mpi_attach(entries: *mut Entry, count: usize) -
         }
     }
     0
+}
+
+/// Registers the process for the system's barriers, which shm-core needs of all ranks: while it has one thread that costs nothing, and tens of
+/// milliseconds once MPI has started its own.
+fn register_early() {
+    // SAFETY: a system call without pointers. Should it fail, shm-core finds out.
+    let _ = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) };
 }
 
 fn own(name: &str) -> Option<*const ()> {

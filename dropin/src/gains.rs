@@ -38,7 +38,7 @@ impl Beneath {
     }
 }
 
-/// Whether a call is worth carrying out here, by what all ranks know: the bytes of a block, or of all blocks together where their lengths
+/// Whether a call on a communicator of one node is worth carrying out here, by what all ranks know: the bytes of a block, or of all blocks together where their lengths
 /// differ. In a gatherv, scatterv and alltoallv no rank knows them all, and `bytes` does not count.
 #[must_use]
 pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
@@ -46,15 +46,18 @@ pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
     const K: usize = 1 << 10;
     let each = bytes / ranks.max(1);
     match (what, beneath) {
+        (What::Broadcast, Intel) => ranks > 2 || bytes <= 8 * K || bytes > 32 * K,
+        (What::Allreduce, Intel) => ranks > 2 || bytes <= 8 * K || bytes > 128 * K,
         (What::Barrier | What::Broadcast | What::Reduce | What::Allreduce, _) => true,
         (What::Scan | What::Exscan, OpenMpi) => ranks > 2 || bytes >= 2 * K,
         (What::Allgather | What::Alltoall | What::Gather | What::Scatter, OpenMpi) => bytes >= 2 * K,
         (What::Allgatherv, OpenMpi) => each >= 2 * K,
         (What::Alltoallv | What::Gatherv | What::Scatterv, OpenMpi) => false,
-        (What::Allgather, Intel) => bytes <= 16 * K,
-        (What::Allgatherv, Intel) => each <= 64 * K,
-        (What::Alltoall, Intel) => bytes <= K,
-        (What::Scatter | What::Scatterv | What::Alltoallv, Intel) => false,
+        (What::Allgatherv, Intel) => (4 * K..=64 * K).contains(&each),
+        (What::Alltoall, Intel) => bytes <= 16 * K,
+        (What::Gather, Intel) => bytes >= 256,
+        (What::Scatter, Intel) => bytes >= K,
+        (What::Allgather | What::Scatterv | What::Alltoallv, Intel) => false,
         (_, Mpich | Intel) => true,
     }
 }

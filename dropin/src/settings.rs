@@ -89,7 +89,7 @@ impl Settings {
         }
     }
 
-    /// Whether a call is carried out, by what all ranks know of it: of `ranks` ranks, on so many bytes.
+    /// Whether a call on one node is carried out, by what all ranks know of it: of `ranks` ranks, on so many bytes.
     #[inline]
     #[must_use]
     pub fn takes(&self, what: What, ranks: usize, bytes: usize) -> bool {

@@ -127,7 +127,7 @@ impl Call {
             Ok(planned) => planned,
             Err((reason, bytes)) => return self.handed_on(group, reason, bytes, hand_on),
         };
-        if self.what.collective().is_none() && !life::settings().takes(self.what, group.ranks, bytes) {
+        if comm.single_node().is_some() && !life::settings().takes(self.what, group.ranks, bytes) {
             return self.handed_on(group, Reason::Slower, bytes, hand_on);
         }
         let begin = counts.then(Instant::now);
