@@ -12,6 +12,8 @@ pub mod mpi;
 #[cfg(any(test, feature = "mpi"))]
 mod parts;
 #[cfg(any(test, feature = "mpi"))]
+mod queue;
+#[cfg(any(test, feature = "mpi"))]
 mod singleton;
 mod slots;
 mod window;

@@ -1,7 +1,6 @@
 //! Messages over MPI.
 
 mod calls;
-mod queue;
 mod quiet;
 mod recovery;
 mod start;
@@ -16,10 +15,10 @@ use ::mpi::topology::Communicator;
 use smallvec::SmallVec;
 
 use super::parts::{LONGEST_WHOLE, parts};
+use super::queue::Queue;
 use super::slots::{Request, Slots};
 use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
 use calls::{Arrived, Failure};
-use queue::Queue;
 pub use quiet::QuietTransport;
 use recovery::{Loss, Recovery};
 pub use start::ThreadLevel;

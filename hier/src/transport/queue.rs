@@ -54,7 +54,9 @@ mod tests {
     #[test]
     fn entries_of_a_key_come_in_their_order() {
         let mut queue = Queue::new();
-        [((1, 7), 'a'), ((2, 7), 'b'), ((1, 7), 'c')].map(|(key, entry)| queue.push(key, entry));
+        for (key, entry) in [((1, 7), 'a'), ((2, 7), 'b'), ((1, 7), 'c')] {
+            queue.push(key, entry);
+        }
         let place = queue.first((1, 7)).expect("two of them");
         assert_eq!((*queue.at(place), queue.remove(place)), ('a', 'a'));
         assert_eq!(queue.first((1, 7)).map(|place| *queue.at(place)), Some('c'));
