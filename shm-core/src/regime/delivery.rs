@@ -60,15 +60,19 @@ impl Engine {
     pub fn deliver_blocks(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32) -> Result<()> {
         if choice.lines {
             self.board.may_begin()?;
-            self.board.note(tag);
-            return self.deliver_noted(choice, route, tag);
+            return self.deliver_by(choice, route, tag, Some(tag));
         }
         self.board.begin(tag)?;
-        self.deliver_noted(choice, route, tag)
+        self.deliver_by(choice, route, tag, None)
     }
 
     /// The same in a call that has begun.
     pub fn deliver_noted(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32) -> Result<()> {
+        self.deliver_by(choice, route, tag, None)
+    }
+
+    /// The same; `note` is the tag of a call that has yet to be noted, which is done once this rank has published.
+    fn deliver_by(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32, note: Option<u32>) -> Result<()> {
         let cut = BlockCut::new(choice, route.longest);
         let medium = Medium::new(choice, route.longest);
         if !choice.lines {
@@ -78,6 +82,7 @@ impl Engine {
         let board = &*board;
         let size = board.size();
         if size == 1 {
+            note.inspect(|&tag| board.note(tag));
             copy_own(board, route.own);
             return Ok(());
         }
@@ -107,6 +112,7 @@ impl Engine {
             recv: route.recv,
             landing: route.blocks,
             own: route.own,
+            note,
             sources,
             size,
         };
@@ -138,6 +144,8 @@ struct Copying<'a> {
     recv: *mut u8,
     landing: Landing<'a>,
     own: Option<(*const u8, *mut u8, usize)>,
+    /// The tag by which the call is to be noted, if it is not yet.
+    note: Option<u32>,
     /// Where each source's payload lies; none by lines, which lend nothing.
     sources: &'a mut [Source],
     size: usize,
@@ -163,6 +171,7 @@ impl Delivery for Copying<'_> {
 
     #[inline]
     fn meanwhile(&mut self) {
+        self.note.inspect(|&tag| self.out.board.note(tag));
         copy_own(self.out.board, self.own);
     }
 

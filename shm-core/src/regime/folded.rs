@@ -60,7 +60,6 @@ impl Engine {
         let medium = Medium::new(choice, call.longest);
         if choice.lines {
             self.board.may_begin()?;
-            self.board.note(tag);
         } else {
             self.board.begin(tag)?;
             self.cut_up_cells(choice.cell, choice.slots)?;
@@ -75,7 +74,9 @@ impl Engine {
         let alone = (call.what == Operand::Inclusive && board.rank() == 0 || call.what == Operand::Rows && size == 1)
             && !call.in_place;
         let own = alone.then_some((call.own, call.recv, call.bytes));
+        let note = choice.lines.then_some(tag);
         if size == 1 {
+            note.inspect(|&tag| board.note(tag));
             copy_own(board, own);
             return Ok(());
         }
@@ -102,6 +103,7 @@ impl Engine {
             location,
             call: &call,
             copied: own,
+            note,
             slots: size,
             operands,
             sources,
@@ -143,6 +145,8 @@ struct Combining<'a> {
     call: &'a Folding<'a>,
     /// The own contribution, where that is the result.
     copied: Option<(*const u8, *mut u8, usize)>,
+    /// The tag by which the call is to be noted, if it is not yet.
+    note: Option<u32>,
     slots: usize,
     operands: &'a mut Operands,
     /// Where each source's payload lies.
@@ -180,6 +184,7 @@ impl Delivery for Combining<'_> {
 
     #[inline]
     fn meanwhile(&mut self) {
+        self.note.inspect(|&tag| self.out.board.note(tag));
         copy_own(self.out.board, self.copied);
     }
 

@@ -44,6 +44,10 @@ pub struct Selection {
     strict: bool,
     /// Whether each kind of call is to be printed once.
     pub(crate) debug: bool,
+    /// The most bytes of blocks that go in a slot of lines.
+    block_lines: usize,
+    /// The band whose up cells blocks go through.
+    block_cut: Band,
     /// Bytes of up and of down cells that a rank owns.
     up_area: usize,
     down_area: usize,
@@ -59,9 +63,12 @@ impl Selection {
         let area = |given: u32, derived: usize| if given == 0 { derived } else { given as usize };
         let (up, down) = if size <= 64 { (256 << 10, 128 << 10) } else { (128 << 10, 64 << 10) };
         let (up, down) = (area_of(size).max(up), area_of(size).max(down));
+        let forced = table.forced.map(Regime::from_number);
         Self {
             ladders,
-            forced: table.forced.map(Regime::from_number),
+            forced,
+            block_lines: block_lines(&ladders, &forced),
+            block_cut: block_cut(&ladders),
             size,
             flat_ranks: table.flat_ranks as usize,
             strict: table.strict != 0,
@@ -168,29 +175,19 @@ impl Selection {
     /// # Errors
     /// `Tuning` when an element is larger than a part of a cell can be: the same on all ranks.
     pub(crate) fn choose_blocks(&self, parts: usize, vector: Vector) -> Result<BlockChoice> {
-        let ladder = &self.ladders[Collective::Broadcast as usize];
-        let lines = match self.forced[Collective::Broadcast as usize] {
-            Some(Regime::Line) => SLOT_PAYLOAD,
-            Some(_) => 0,
-            None => {
-                let other = ladder.bands().iter().find(|band| band.regime() != Some(Regime::Line));
-                other.map_or(SLOT_PAYLOAD, |band| SLOT_PAYLOAD.min((band.from as usize).saturating_sub(1)))
-            }
-        };
+        if vector.fits_lines() && parts * round_up(vector.bytes, 8) <= self.block_lines {
+            return Ok(BlockChoice { lines: true, part: 0, slice: vector.bytes.max(1), cell: 0, slots: 0 });
+        }
         let least = round_up(vector.element.max(1), LINE);
-        let lines = vector.fits_lines() && parts * round_up(vector.bytes, 8) <= lines;
-        // One cut for all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are.
-        let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
-        let ladder = &self.ladders[Collective::Allreduce as usize];
-        let band = ladder.bands().iter().rev().find(is_cut).unwrap_or(ladder.at(vector.bytes));
+        let band = &self.block_cut;
         let cell = (band.up_cell as usize).max(parts * least);
-        if !lines && 2 * cell > self.up_area {
+        if 2 * cell > self.up_area {
             return Err(too_large(vector.element, self.up_area / 2 / parts));
         }
         let part = if parts == 1 { cell } else { cell / parts / LINE * LINE };
-        let slice = if lines { vector.bytes.max(1) } else { part / vector.element.max(1) * vector.element.max(1) };
+        let slice = part / vector.element.max(1) * vector.element.max(1);
         let slots = (band.up_cells as usize).min(self.up_area / cell);
-        Ok(BlockChoice { lines, part, slice, cell, slots })
+        Ok(BlockChoice { lines: false, part, slice, cell, slots })
     }
 
     fn shares(&self, band: &Band, leaders: usize, vector: Vector) -> Result<Choice> {
@@ -231,6 +228,26 @@ const MOST_AREA: usize = 2 << 20;
 /// Bytes of up and of down cells that shares use: their slices are long, and more of them would not stay in a shared cache (256 KiB on the same ranks,
 /// through 1 and 2 MiB: 15 and 24 us).
 const SHARES_AREA: usize = 1 << 20;
+
+/// The most bytes of blocks that go in a slot of lines: as much as a broadcast would put there.
+fn block_lines(ladders: &[Ladder; 4], forced: &[Option<Regime>; 4]) -> usize {
+    match forced[Collective::Broadcast as usize] {
+        Some(Regime::Line) => SLOT_PAYLOAD,
+        Some(_) => 0,
+        None => {
+            let bands = ladders[Collective::Broadcast as usize].bands();
+            let other = bands.iter().find(|band| band.regime() != Some(Regime::Line));
+            other.map_or(SLOT_PAYLOAD, |band| SLOT_PAYLOAD.min((band.from as usize).saturating_sub(1)))
+        }
+    }
+}
+
+/// The cut of blocks of all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are.
+fn block_cut(ladders: &[Ladder; 4]) -> Band {
+    let bands = ladders[Collective::Allreduce as usize].bands();
+    let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
+    *bands.iter().rev().find(is_cut).unwrap_or(&bands[bands.len() - 1])
+}
 
 /// Cells large enough for an element, and as many of them as were asked for if the area holds them; two at least.
 fn fit(cell: usize, cells: usize, element: usize, area: usize) -> Result<(usize, usize)> {
