@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use shm_core::protocol::delivery::{Delivery, Sources, deliver};
-use shm_core::protocol::exchange::{Pieces, exchange_pieces, exchange_then};
+use shm_core::protocol::exchange::{LEAST_SLICE_SLOTS, Pieces, exchange_pieces, exchange_then};
 use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Parts, Shares, Takers, Work, least_up_slots};
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span};
 use shm_core::protocol::{Board, Edge, Location, Place, Readers, Ring, RingName, Stamp, Until, Word};
 use shm_core::{Links, Result};
+
+#[path = "random_rings/flat.rs"]
+mod flat;
 
 /// The most slots of any ring here.
 const MOST_SLOTS: usize = 24;
@@ -722,7 +725,7 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
         // Each rank decides for itself what it lends in this call.
         let mut own = Random::new(seed ^ ((call as u64) << 20) ^ ((rank as u64 + 1) << 40));
         let lends = [(); 3].map(|()| own.below(2) == 0);
-        match plan.index(13) {
+        match plan.index(17) {
             0 => engine.exchange(tag),
             1 => {
                 let most = (engine.line.slots() / 2).max(1);
@@ -736,6 +739,15 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
             2 => engine.gather(name, tag, &first, slices, lends[0]),
             3 => engine.release(name, tag, &first, root, slices, lends[0]),
             4 | 5 => engine.pipeline(tag, &first, &second, slices, (lends[0], lends[1])),
+            13 => engine.hand_out(name, tag, root),
+            14 => engine.collect(name, tag, root),
+            15 | 16 => {
+                // As with shares, all lend and want in some of the calls.
+                let (more, cuts, spare) = (plan.index(3), plan.below(2) == 0, plan.below(3));
+                let all = plan.below(3) == 0;
+                engine.provide(RingName::Up, LEAST_SLICE_SLOTS, more, cuts);
+                engine.exchange_slices(tag, slices, spare, (all || lends[0], all || lends[1]));
+            }
             6 => {
                 // Lines are never cut anew in a communicator, but nothing in the ring forbids it.
                 let slots = 1 + plan.index(6);
