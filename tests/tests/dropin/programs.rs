@@ -38,7 +38,8 @@ pub const C: &[Program] = &[
     Program { taken: &["reduce", "allreduce"], ..program("operators", 80.0) },
     Program { taken: &["bcast"], ..program("derived", 80.0) },
     program("errors", 10.0),
-    Program { least: 2, ..program("intercommunicators", 5.0) },
+    // On two ranks there is nothing but single ranks and what lies between them.
+    Program { least: 2, taken: &["barrier"], ..program("intercommunicators", 1.0) },
     program("interleaved", 90.0),
     program("nonblocking", 80.0),
     // Open MPI 4 has no window of the program's memory on one rank.
@@ -52,7 +53,7 @@ pub const C: &[Program] = &[
     Program { words: &["360"], taken: FAMILY, ..program("family", 40.0) },
     Program { taken: &["barrier", "bcast", "reduce"], ..program("profiled", 60.0) },
     program("sessions", 0.0),
-    Program { words: &["pending"], ..program("ends", 60.0) },
+    Program { words: &["pending"], ..program("ends", 40.0) },
     Program { words: &["late"], ..program("ends", 60.0) },
     Program { words: &["fork"], ..program("ends", 60.0) },
 ];
