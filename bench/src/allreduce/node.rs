@@ -223,9 +223,9 @@ mod tests {
     fn the_sum_is_of_all_algorithms_and_other_operators_of_the_unasked_one() {
         let options = options(&["-n", "2,3", "--operators", "sum,user", "--turns", "2"]);
         let node = OnNode::of(&options, &[]).unwrap();
-        assert_eq!(node.members.len(), 2 * (6 + 1));
+        assert_eq!(node.members.len(), 2 * (7 + 1));
         let keys = node.keys();
-        assert_eq!((keys.len(), keys[0].as_str()), (28, "2/auto/sum/1"));
+        assert_eq!((keys.len(), keys[0].as_str()), (32, "2/auto/sum/1"));
         assert!(keys.contains(&"3/auto/user/2".to_owned()) && !keys.contains(&"2/line/user/1".to_owned()));
     }
 

@@ -277,7 +277,7 @@ mod tests {
     fn the_sum_comes_first_and_all_algorithms_are_there() {
         let options = options(&["--operators", "user,max,sum,max"]);
         assert_eq!(options.operators(), [Combine::Sum, Combine::Max, Combine::User]);
-        assert_eq!(options.algorithms().len(), 6);
+        assert_eq!(options.algorithms().len(), 7);
     }
 
     #[test]
