@@ -26,8 +26,8 @@ use super::report;
 use super::series::{Series, Way};
 use super::start::Start;
 use crate::error::{Error, Result};
-use crate::plan::Operation;
-use crate::rank::answer::{Answer, fill};
+use crate::plan::{Combine, Operation};
+use crate::rank::answer::{Answer, View, fill};
 use crate::sizes::show_size;
 
 /// Untimed calls of a series whose slices do not change.
@@ -236,10 +236,11 @@ impl Rank<'_> {
     /// Checks the answers of a series, and calls it until it does not change any more. Returns the calls.
     fn settle(&mut self, member: &Member<'_>) -> Result<u32> {
         let bytes = self.recv.len() as u64 * ELEMENT;
-        let (operation, ranks) = (self.plan.operation, self.placement.ranks());
+        let operation = self.plan.operation;
+        let view = View { rank: self.world.rank() as usize, ranks: self.placement.ranks(), root: 0, block: 1 };
         let (mut last, mut same, mut calls) = (String::new(), 0, 0);
         while calls < FEW || (searches(member) && same < SAME && calls < MOST) {
-            let answer = Answer::of_pattern(operation, ranks, 0, calls as usize);
+            let answer = Answer::by(Combine::Sum, operation, view, calls as usize);
             self.prepare(calls as usize);
             self.world.barrier();
             self.call(member)?;
