@@ -247,7 +247,7 @@ fn launch(thorough: Thorough, ranks: usize, partial: &Path) -> Result<(), Stoppe
         .env("PHALANX_TABLE", "none")
         .env("PHALANX_TREES", "")
         // Room for the largest cells that are compared.
-        .env("PHALANX_ALGORITHM", "all:up_bytes=1M,down_bytes=1M")
+        .env("PHALANX_ALGORITHM", "all:up_bytes=2M,down_bytes=2M")
         .env("PHALANX_DEBUG", "0")
         .run()
         .map_err(|error| Stopped::because(error.to_string(), error.status()))?;
