@@ -46,8 +46,6 @@ pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
     const K: usize = 1 << 10;
     let each = bytes / ranks.max(1);
     match (what, beneath) {
-        (What::Broadcast, Intel) => ranks > 2 || bytes <= 8 * K || bytes > 32 * K,
-        (What::Allreduce, Intel) => ranks > 2 || bytes <= 8 * K || bytes > 128 * K,
         (What::Barrier | What::Broadcast | What::Reduce | What::Allreduce, _) => true,
         (What::Scan | What::Exscan, OpenMpi) => ranks > 2 || bytes >= 2 * K,
         (What::Allgather | What::Alltoall | What::Gather | What::Scatter, OpenMpi) => bytes >= 2 * K,
