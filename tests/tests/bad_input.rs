@@ -29,7 +29,7 @@ const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK.union(SealFlag::F_SEAL_GROW).uni
 /// A job of one rank, whose program needs nobody else.
 fn small_job() -> Job {
     let mut spec = JobSpec::new(1).unwrap();
-    spec.arena = Some(8 << 20);
+    spec.arena = Some(4 << 20);
     spec.note = Note::default().to_bytes();
     Job::create(&spec).unwrap()
 }

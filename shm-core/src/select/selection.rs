@@ -216,10 +216,15 @@ impl Selection {
 /// Bytes of cells that a rank gets of each ring, as far as 4 MiB for all of them go.
 ///
 /// Few ranks get [`MOST_AREA`]: cells that are used in turn have then left the second-level caches of writer and readers before they are filled
-/// again, and a line that no other core holds is stored to, and taken from a cache that writer and reader share, in less time.
+/// again, and a line that no other core holds is stored to, and taken from a cache that writer and reader share, in less time. A rank alone shares its lines with
+/// nobody, and gets less.
 fn area_of(size: usize) -> usize {
-    (4 << 20 >> size.next_power_of_two().ilog2()).min(MOST_AREA)
+    let most = if size == 1 { LONE_AREA } else { MOST_AREA };
+    (4 << 20 >> size.next_power_of_two().ilog2()).min(most)
 }
+
+/// The most bytes of up and of down cells of a rank alone.
+const LONE_AREA: usize = 1 << 20;
 
 /// The most bytes of up and of down cells, where nobody says otherwise. Two ranks on one core complex (AMD EPYC, Zen 4, 1 MiB of second-level
 /// cache a core), an exchange through 0.5, 1 and 2 MiB of cells: 16 KiB in 2.3, 1.2 and 1.1 us, 64 KiB in 9.1, 5.8 and 4.7.
