@@ -113,8 +113,7 @@ impl Library {
         tried.is_ok_and(|done| done.status.success())
     }
 
-    /// The folder of the programs for this MPI, built for it once. Each MPI has a target folder of its own within the
-    /// target folder of this test, since rsmpi is not built anew when the compiler's name changes.
+    /// The folder of the programs for this MPI, built for it once.
     ///
     /// # Panics
     /// When they do not build.
@@ -135,13 +134,30 @@ impl Library {
     fn built(self, programs: &[&str]) -> PathBuf {
         static BUILT: Mutex<Vec<(&str, String)>> = Mutex::new(Vec::new());
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = target().join(format!("mpi-{}", self.name));
+        let folder = target().join(format!("mpi-{}/debug", self.name));
         let build = (self.name, programs.join(" "));
         if !built.contains(&build) {
-            self.build(&folder, programs);
+            let shared = target().join("mpi");
+            self.build(&shared, programs);
+            for program in programs.chunks_exact(2) {
+                let path = match program {
+                    ["--example", name] => format!("examples/{name}"),
+                    [_, name] => (*name).to_owned(),
+                    _ => unreachable!("pairs"),
+                };
+                place(&shared.join("debug").join(&path), &folder.join(&path));
+            }
             built.push(build);
         }
-        folder.join("debug")
+        folder
+    }
+
+    /// What sets the builds for one MPI apart from those for another, though they share a target folder and all that
+    /// does not know MPI: rsmpi's build script does not run anew when the compiler's name changes, but its package is
+    /// another to cargo where its profile is. Of what is set there nothing depends on it, so small is the package.
+    fn profile(self) -> String {
+        let name = self.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        format!("profile.dev.package.mpi-sys.codegen-units={}", 1000 + name % 1_000_000)
     }
 
     fn build(self, folder: &Path, programs: &[&str]) {
@@ -153,7 +169,7 @@ impl Library {
             .args(["--package", "hier", "--package", "bench", "--features"])
             .arg("phalanx/mpi,phalanx-tests/mpi,hier/mpi,bench/mpi")
             .args(programs)
-            .arg("--target-dir")
+            .args(["--config", &self.profile(), "--target-dir"])
             .arg(folder)
             .env("MPICC", mpicc)
             .current_dir(root());
@@ -191,6 +207,16 @@ impl Library {
             command.env("I_MPI_ROOT", commands.parent().unwrap_or(commands));
         }
     }
+}
+
+/// Replaces a program whole, since a job may still run the old one.
+fn place(built: &Path, path: &Path) {
+    let folder = path.parent().expect("a path within the target folder");
+    let new = folder.join(format!(".new-{}", std::process::id()));
+    let placed = std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::copy(built, &new))
+        .and_then(|_| std::fs::rename(&new, path));
+    placed.unwrap_or_else(|error| panic!("{} cannot be copied to {}: {error}", built.display(), path.display()));
 }
 
 /// The path of a command, where it is installed.
