@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::job::Done;
-use phalanx_tests::library::{Library, root, target};
+use phalanx_tests::library::{Family, Library, root, target};
 
 /// A program of the suite.
 #[derive(Debug)]
@@ -198,12 +198,24 @@ pub fn preloaded() -> &'static Path {
     })
 }
 
+/// The core that programs of an MPI need.
+fn core(library: &Library) -> &'static str {
+    match library.family {
+        _ if library.has_standard_abi => "abi",
+        Family::OpenMpi => "openmpi",
+        _ => "mpich",
+    }
+}
+
 fn build() -> PathBuf {
     let folder = target().join("dropin-debug");
     let mut build = phalanx_tests::command::bare(&root().join("scripts/dropin"));
+    let mut cores: Vec<&str> = Library::all().iter().filter(|library| library.is_here()).map(core).collect();
+    cores.dedup();
     build
         .args(["--debug", "--into"])
         .arg(&folder)
+        .args(cores)
         .env("CARGO_TARGET_DIR", target())
         .env("CARGO_PROFILE_DEV_DEBUG", "0");
     let done = build.output().expect("scripts/dropin starts");
