@@ -273,6 +273,8 @@ mod tests {
             Some(Mpi::Mpich)
         );
         assert_eq!(mpi("\tlibmpi.so.12 => /opt/intel/oneapi/mpi/lib/libmpi.so.12 (0x7f)"), Some(Mpi::Intel));
+        assert_eq!(mpi("\tlibmpi_abi.so.1 => /opt/mpich5/lib/libmpi_abi.so.1 (0x7f)"), Some(Mpi::Mpich));
+        assert_eq!(mpi("\tlibmpi_abi.so.1 => /opt/intel/oneapi/mpi/lib/libmpi_abi.so.1 (0x7f)"), Some(Mpi::Intel));
         assert_eq!(mpi("\tlibmpi.so.12 => not found"), Some(Mpi::Mpich));
         assert_eq!(mpi("\tnot a dynamic executable"), None);
     }
