@@ -25,21 +25,18 @@ const AFTER: u32 = 32;
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::DEFAULT
+        Self {
+            disabled: [false; COUNT],
+            after: AFTER,
+            verify: false,
+            stats: false,
+            take_all: false,
+            beneath: Beneath::default(),
+        }
     }
 }
 
 impl Settings {
-    /// Those of an environment without any of the variables.
-    pub const DEFAULT: Self = Self {
-        disabled: [false; COUNT],
-        after: AFTER,
-        verify: false,
-        stats: false,
-        take_all: false,
-        beneath: Beneath::OpenMpi,
-    };
-
     /// Those that `lookup`, the environment, names.
     ///
     /// # Errors
@@ -96,7 +93,7 @@ impl Settings {
     #[inline]
     #[must_use]
     pub fn takes(&self, what: What, ranks: usize, bytes: usize) -> bool {
-        what.collective().is_some() || self.take_all || gains::gains(self.beneath, what, ranks, bytes)
+        self.take_all || gains::gains(self.beneath, what, ranks, bytes)
     }
 
     /// Whether a collective is left to the library.
