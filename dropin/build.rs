@@ -4,7 +4,9 @@ fn main() {
     println!("cargo::rerun-if-env-changed=MPICC");
     println!("cargo::rerun-if-env-changed=PHALANX_MPICC");
     println!("cargo::rerun-if-changed=src/abi/constants.c");
+    println!("cargo::rerun-if-env-changed=PHALANX_MPI_ABI");
     println!("cargo::rustc-check-cfg=cfg(open_mpi)");
+    println!("cargo::rustc-check-cfg=cfg(handles_are_pointers)");
     #[cfg(feature = "mpi")]
     compile();
 }
@@ -16,8 +18,13 @@ fn compile() {
     build.compiler(&compiler).file("src/abi/constants.c").warnings(true);
     // Which ABI it is, its header says.
     let expanded = cc::Build::new().compiler(&compiler).file("src/abi/constants.c").expand();
-    if String::from_utf8_lossy(&expanded).contains("ompi_mpi_comm_world") {
+    let expanded = String::from_utf8_lossy(&expanded);
+    let is_open_mpi = expanded.contains("ompi_mpi_comm_world");
+    if is_open_mpi {
         println!("cargo::rustc-cfg=open_mpi");
+    }
+    if is_open_mpi || expanded.contains("struct MPI_ABI_Comm") {
+        println!("cargo::rustc-cfg=handles_are_pointers");
     }
     build.compile("phalanx_mpi_constants");
 }

@@ -19,10 +19,10 @@
 #include <string.h>
 #include <time.h>
 
-enum collective { BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, GATHER, GATHERV, SCATTER, SCATTERV, SCAN, EXSCAN, COLLECTIVES };
+enum collective { BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, GATHER, GATHERV, SCATTER, SCATTERV, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, COLLECTIVES };
 enum { MOST_BLOCKS = 400, MOST_CALLS = 2000 };
 static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "allgather", "allgatherv", "alltoall", "alltoallv",
-                                    "gather", "gatherv", "scatter", "scatterv", "scan", "exscan"};
+                                    "gather", "gatherv", "scatter", "scatterv", "scan", "exscan", "reduce_scatter", "reduce_scatter_block"};
 
 static int rank, ranks;
 static double *in, *out;
@@ -63,7 +63,9 @@ static void call(enum collective which, int ours, int count) {
     case SCATTER: BOTH(Scatter, in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, 0); break;
     case SCATTERV: BOTH(Scatterv, in, counts, displs, MPI_DOUBLE, out, count, MPI_DOUBLE, 0); break;
     case SCAN: BOTH(Scan, in, out, count, MPI_DOUBLE, MPI_SUM); break;
-    default: BOTH(Exscan, in, out, count, MPI_DOUBLE, MPI_SUM);
+    case EXSCAN: BOTH(Exscan, in, out, count, MPI_DOUBLE, MPI_SUM); break;
+    case REDUCE_SCATTER: BOTH(Reduce_scatter, in, out, counts, MPI_DOUBLE, MPI_SUM); break;
+    default: BOTH(Reduce_scatter_block, in, out, count, MPI_DOUBLE, MPI_SUM);
     }
 }
 
@@ -71,6 +73,7 @@ static void call(enum collective which, int ours, int count) {
 static void write_anew(enum collective which, int count, double value) {
     double *at = which == BCAST ? out : in;
     if (which >= ALLTOALL && which <= SCATTERV && which != GATHER && which != GATHERV) count *= ranks;
+    if (which >= REDUCE_SCATTER) count *= ranks;
     if (which != BCAST || rank == 0)
         for (int i = 0; i < count; i++) at[i] = value + rank + i % 7;
 }
@@ -84,6 +87,7 @@ static void check(enum collective which, int count, double value, size_t bytes) 
         double one = value + i % 7, should = which == BCAST ? one : ranks * one + ranks * (ranks - 1) / 2.0;
         if (which == SCAN) should = (rank + 1) * one + rank * (rank + 1) / 2.0;
         if (which == EXSCAN) should = rank == 0 ? out[i] : rank * one + rank * (rank - 1) / 2.0;
+        if (which >= REDUCE_SCATTER) should = ranks * (value + (rank * count + i) % 7) + ranks * (ranks - 1) / 2.0;
         if (which == SCATTER || which == SCATTERV) should = value + (rank * count + i) % 7;
         int from = which == ALLTOALL || which == ALLTOALLV ? rank * count + i : i;
         for (int r = 0; is_gathered && r < ranks; r++)

@@ -106,6 +106,8 @@ mod open_mpi {
             "scatterv" => scatterv as *const (),
             "scan" => scan as *const (),
             "exscan" => exscan as *const (),
+            "reduce_scatter" => reduce_scatter as *const (),
+            "reduce_scatter_block" => reduce_scatter_block as *const (),
             _ => return None,
         })
     }
@@ -267,5 +269,7 @@ mod open_mpi {
             group: comm);
         scan(send: buffer, recv: buffer, count: number, kind: datatype, operator: op, group: comm);
         exscan(send: buffer, recv: buffer, count: number, kind: datatype, operator: op, group: comm);
+        reduce_scatter(send: buffer, recv: buffer, counts: array, kind: datatype, operator: op, group: comm);
+        reduce_scatter_block(send: buffer, recv: buffer, count: number, kind: datatype, operator: op, group: comm);
     }
 }

@@ -47,6 +47,8 @@ pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
     let each = bytes / ranks.max(1);
     match (what, beneath) {
         (What::Barrier | What::Broadcast | What::Reduce | What::Allreduce, _) => true,
+        (What::ReduceScatter, OpenMpi) => each >= K,
+        (What::ReduceScatterBlock, OpenMpi) => bytes >= K,
         (What::Scan | What::Exscan, OpenMpi) => ranks > 2 || bytes >= 2 * K,
         (What::Allgather | What::Alltoall | What::Gather | What::Scatter, OpenMpi) => bytes >= 2 * K,
         (What::Allgatherv, OpenMpi) => each >= 2 * K,

@@ -17,6 +17,7 @@
 //! | `memory` | MPI_Alloc_mem |
 //! | `verify` | results compared with the library's |
 //! | `entry` | the front is answered |
+//! | `direct` | what the added cost of a call is measured against |
 
 pub mod gains;
 pub mod operators;
@@ -32,6 +33,8 @@ mod abi;
 mod calls;
 #[cfg(feature = "mpi")]
 mod communicators;
+#[cfg(feature = "mpi")]
+mod direct;
 #[cfg(feature = "mpi")]
 mod entry;
 #[cfg(feature = "mpi")]

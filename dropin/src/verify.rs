@@ -48,7 +48,7 @@ pub fn broadcast<E>(
 
 /// A reduction, by both.
 pub fn reduction<E>(
-    arguments: &Arguments,
+    arguments: &Arguments<'_>,
     plan: &Plan,
     comm: Word,
     rank: usize,
@@ -67,6 +67,9 @@ pub fn reduction<E>(
     carry_out()?;
     let mut output = vec![0_u128; input.len()];
     let reduce = |datatype, op, input: *const u8, output: *mut u8, extent: usize| {
+        if let Goal::Parts(parts) = arguments.goal {
+            return reduce_scatter(parts.own, datatype, op, input, output, comm);
+        }
         for at in (0..plan.count).step_by(PIECE) {
             let count = PIECE.min(plan.count - at) as c_int;
             let (send, recv) = (input.wrapping_add(at * extent), output.wrapping_add(at * extent));
@@ -82,27 +85,30 @@ pub fn reduction<E>(
                 Goal::Scan => unsafe { ffi::PMPI_Scan(send, recv, count, datatype, op, abi::comm(comm)) },
                 // SAFETY: the same.
                 Goal::Exscan => unsafe { ffi::PMPI_Exscan(send, recv, count, datatype, op, abi::comm(comm)) },
+                Goal::Parts(_) => abi::SUCCESS,
             };
         }
     };
     let (datatype, op) = (abi::datatype(arguments.datatype), abi::op(arguments.op));
     reduce(datatype, op, input.as_ptr().cast(), output.as_mut_ptr().cast(), extent);
-    let packed = |at: *const c_void| pack(at, plan.count, arguments.datatype, plan.count * plan.of.size);
+    let packed = |at: *const c_void, count: usize| pack(at, count, arguments.datatype, count * plan.of.size);
     let operator = types::operator(arguments.op);
     let kind = plan.of.kind.unwrap_or(Kind::Other);
     // Sums of absolute values say how much additions may lose.
-    let values = numbers(&packed(input.as_ptr().cast()), kind, plan.of.size);
+    let values = numbers(&packed(input.as_ptr().cast(), plan.count), kind, plan.of.size);
     let scale = match (&values, operator) {
         (Some((values, width, _)), Some(Op::Sum)) => {
             let absolute: Vec<f64> = values.iter().map(|value| value.abs()).collect();
-            Some(sums(absolute, *width, arguments, comm))
+            let sums = sums(absolute, *width, arguments, comm);
+            Some(sums[arguments.goal.before() * width..].to_vec())
         }
         _ => None,
     };
     if !gets {
         return Ok(());
     }
-    let (own, theirs) = (packed(arguments.recv as *const c_void), packed(output.as_ptr().cast()));
+    let results = arguments.goal.results(plan.count);
+    let (own, theirs) = (packed(arguments.recv as *const c_void, results), packed(output.as_ptr().cast(), results));
     let ranks = ranks(comm) as f64;
     let what = || {
         let (name, root) = match arguments.goal {
@@ -110,6 +116,7 @@ pub fn reduction<E>(
             Goal::Root(root) => ("MPI_Reduce", format!(" at rank {root}")),
             Goal::Scan => ("MPI_Scan", String::new()),
             Goal::Exscan => ("MPI_Exscan", String::new()),
+            Goal::Parts(_) => ("MPI_Reduce_scatter", format!(", part of {results}")),
         };
         format!("{name}{root} of {} elements, {kind:?} of {} bytes, {operator:?}", plan.count, plan.of.size)
     };
@@ -148,6 +155,27 @@ pub fn reduction<E>(
         _ => {}
     }
     Ok(())
+}
+
+/// The library's MPI_Reduce_scatter, whose counts are those that all ranks say.
+fn reduce_scatter(
+    own: usize,
+    datatype: ffi::MPI_Datatype,
+    op: ffi::MPI_Op,
+    input: *const u8,
+    output: *mut u8,
+    comm: Word,
+) {
+    let (own, mut counts) = (own as i32, vec![0_i32; ranks(comm)]);
+    // SAFETY: a constant that is filled before main.
+    let kind = unsafe { ffi::RSMPI_INT32_T };
+    let all = counts.as_mut_ptr().cast();
+    // SAFETY: one number to send, and room for one of each rank.
+    let _ = unsafe { ffi::PMPI_Allgather((&raw const own).cast(), 1, kind, all, 1, kind, abi::comm(comm)) };
+    // SAFETY: so many elements are there as all counts together, and there is room for this rank's.
+    let _ = unsafe {
+        ffi::PMPI_Reduce_scatter(input.cast(), output.cast(), counts.as_ptr(), datatype, op, abi::comm(comm))
+    };
 }
 
 /// A call that moves blocks, by both. `written` is the memory that this rank's result lies in, if that is one piece: only then is it compared;
@@ -215,7 +243,7 @@ fn numbers(data: &[u8], kind: Kind, size: usize) -> Option<(Vec<f64>, usize, f64
 }
 
 /// The sums over all ranks.
-fn sums(mut values: Vec<f64>, width: usize, arguments: &Arguments, comm: Word) -> Vec<f64> {
+fn sums(mut values: Vec<f64>, width: usize, arguments: &Arguments<'_>, comm: Word) -> Vec<f64> {
     debug_assert!(arguments.count >= 0 && values.len() == width * arguments.count as usize);
     for piece in values.chunks_mut(PIECE) {
         let own = piece.to_vec();

@@ -34,10 +34,14 @@ pub enum What {
     Scan,
     /// MPI_Exscan.
     Exscan,
+    /// MPI_Reduce_scatter.
+    ReduceScatter,
+    /// MPI_Reduce_scatter_block.
+    ReduceScatterBlock,
 }
 
 /// How many there are.
-pub const COUNT: usize = 14;
+pub const COUNT: usize = 16;
 
 /// Their names in `PHALANX_DISABLE` and in statistics, in their order.
 pub const NAMES: [&str; COUNT] = [
@@ -55,6 +59,8 @@ pub const NAMES: [&str; COUNT] = [
     "scatterv",
     "scan",
     "exscan",
+    "reduce_scatter",
+    "reduce_scatter_block",
 ];
 
 impl What {
@@ -90,6 +96,7 @@ mod tests {
             (What::Broadcast.function(), What::Alltoallv.function()),
             ("MPI_Bcast".to_owned(), "MPI_Alltoallv".to_owned())
         );
+        assert_eq!(What::ReduceScatterBlock.function(), "MPI_Reduce_scatter_block");
         let four = [What::Barrier, What::Broadcast, What::Reduce, What::Allreduce].map(What::collective);
         assert_eq!(four, Collective::ALL.map(Some));
         assert_eq!(What::Allgather.collective(), None);

@@ -181,8 +181,8 @@ fn understand(text: &str) -> Option<Linked> {
         let path = words.nth(1).filter(|word| word.starts_with('/')).map(PathBuf::from);
         let mpi = if name.starts_with("libmpi.so.40") || name.starts_with("libmpi_mpifh.so") {
             Mpi::Openmpi
-        } else if name.starts_with("libmpi.so.12") || name.starts_with("libmpich.so") {
-            // Intel's library has the same name as MPICH's: its home tells.
+        } else if ["libmpi.so.12", "libmpich.so", "libmpi_abi.so"].iter().any(|stem| name.starts_with(stem)) {
+            // Intel's libraries have the same names as MPICH's: their home tells.
             let is_intel = path.as_ref().is_some_and(|path| {
                 let folder = path.parent().unwrap_or(Path::new("/"));
                 folder.join("libmpi_shm_heap_proxy.so").exists() || path.to_string_lossy().contains("intel")
@@ -273,6 +273,8 @@ mod tests {
             Some(Mpi::Mpich)
         );
         assert_eq!(mpi("\tlibmpi.so.12 => /opt/intel/oneapi/mpi/lib/libmpi.so.12 (0x7f)"), Some(Mpi::Intel));
+        assert_eq!(mpi("\tlibmpi_abi.so.1 => /opt/mpich5/lib/libmpi_abi.so.1 (0x7f)"), Some(Mpi::Mpich));
+        assert_eq!(mpi("\tlibmpi_abi.so.1 => /opt/intel/oneapi/mpi/lib/libmpi_abi.so.1 (0x7f)"), Some(Mpi::Intel));
         assert_eq!(mpi("\tlibmpi.so.12 => not found"), Some(Mpi::Mpich));
         assert_eq!(mpi("\tnot a dynamic executable"), None);
     }

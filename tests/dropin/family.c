@@ -1,12 +1,21 @@
-/* The collectives that move blocks, and the scans, each beside the library's own answer to the same call, octet by octet with what lies
+/* The collectives that move blocks, the scans and the reductions that scatter, each beside the library's own answer to the same call, octet by octet with what lies
  * between blocks: equal and other counts, displacements in any order and before the buffer, in place, types with gaps on one side or on both,
- * different types for the same signature, blocks of no bytes, wrong arguments.
+ * different types for the same signature, blocks of no bytes, wrong arguments; by counts of four bytes and of eight.
  *
  * usage: family [ROUNDS [SEED]] */
+#define _GNU_SOURCE
 #include "suite.h"
 
-enum { ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, GATHER, GATHERV, SCATTER, SCATTERV, SCAN, EXSCAN, KINDS };
-static const char *const names[] = {"allgather", "allgatherv", "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv", "scan", "exscan"};
+#include <dlfcn.h>
+
+enum { ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, GATHER, GATHERV, SCATTER, SCATTERV, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, KINDS };
+static const char *const names[] = {"allgather", "allgatherv", "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv", "scan", "exscan",
+                                    "reduce_scatter", "reduce_scatter_block"};
+
+/* The forms with counts of eight bytes, where they are. A library that does not have them may have something in front of it that does. */
+static const char *const wide_names[] = {"MPI_Allgather_c", "MPI_Allgatherv_c", "MPI_Alltoall_c", "MPI_Alltoallv_c", "MPI_Gather_c", "MPI_Gatherv_c",
+                                         "MPI_Scatter_c", "MPI_Scatterv_c", "MPI_Scan_c", "MPI_Exscan_c", "MPI_Reduce_scatter_c", "MPI_Reduce_scatter_block_c"};
+static int (*wide[KINDS])();
 
 static MPI_Comm comm;
 static int size, me;
@@ -43,6 +52,34 @@ static void fill(int turn) {
         for (int i = 0; i < ROOM; i++) send[w][i] = (int)given(rank, (size_t)i, turn) + 1000 * rank, recv[w][i] = -i - 1000000 * rank;
 }
 
+/* The same call of MPI_x, with counts of eight bytes. */
+static int call_wide(int kind, int n, int from, int to, int in_place, int root) {
+    int *s = send[0] + BEFORE, *r = recv[0] + BEFORE;
+    MPI_Datatype of = types[from], as = types[to];
+    void *in = in_place ? MPI_IN_PLACE : (void *)s, *at_root = in_place && me == root ? MPI_IN_PLACE : (void *)s;
+    void *out = in_place && me == root ? MPI_IN_PLACE : (void *)r;
+    MPI_Count long_n = n, own = counts[me], *long_counts = memory((size_t)size * sizeof *long_counts);
+    MPI_Aint *long_displs = memory((size_t)size * sizeof *long_displs), *long_places = memory((size_t)size * sizeof *long_places);
+    for (int i = 0; i < size; i++) long_counts[i] = counts[i], long_displs[i] = displs[i], long_places[i] = places[i];
+    /* What only a root looks at. */
+    MPI_Count *there = me == root ? long_counts : NULL;
+    int (*function)() = wide[kind], code;
+    switch (kind) {
+    case ALLGATHER:
+    case ALLTOALL: code = function(in, long_n, of, r, long_n, as, comm); break;
+    case ALLGATHERV: code = function(in, own, of, r, long_counts, long_displs, as, comm); break;
+    case ALLTOALLV: code = function(in, long_counts, long_places, of, r, long_counts, long_displs, as, comm); break;
+    case GATHER: code = function(at_root, long_n, of, r, long_n, as, root, comm); break;
+    case GATHERV: code = function(at_root, own, of, r, there, there ? long_displs : NULL, as, root, comm); break;
+    case SCATTER: code = function(s, long_n, of, out, long_n, as, root, comm); break;
+    case SCATTERV: code = function(s, there, there ? long_displs : NULL, of, out, own, as, root, comm); break;
+    case REDUCE_SCATTER: code = function(in, r, long_counts, MPI_INT, MPI_SUM, comm); break;
+    default: code = function(in, r, long_n, MPI_INT, kind == EXSCAN ? MPI_MAX : MPI_SUM, comm);
+    }
+    free(long_counts), free(long_displs), free(long_places);
+    return code;
+}
+
 static int call(int kind, int w, int n, int from, int to, int in_place, int root) {
     int *s = send[w] + BEFORE, *r = recv[w] + BEFORE;
     MPI_Datatype of = types[from], as = types[to];
@@ -59,7 +96,9 @@ static int call(int kind, int w, int n, int from, int to, int in_place, int root
     case SCATTER: BOTH(Scatter, s, n, of, here ? MPI_IN_PLACE : (void *)r, n, as, root, comm);
     case SCATTERV: BOTH(Scatterv, s, counts, displs, of, here ? MPI_IN_PLACE : (void *)r, counts[me], as, root, comm);
     case SCAN: BOTH(Scan, in, r, n, MPI_INT, MPI_SUM, comm);
-    default: BOTH(Exscan, in, r, n, MPI_INT, MPI_MAX, comm);
+    case EXSCAN: BOTH(Exscan, in, r, n, MPI_INT, MPI_MAX, comm);
+    case REDUCE_SCATTER: BOTH(Reduce_scatter, in, r, counts, MPI_INT, MPI_SUM, comm);
+    default: BOTH(Reduce_scatter_block, in, r, n, MPI_INT, MPI_SUM, comm);
     }
 }
 
@@ -93,9 +132,16 @@ static void one(int turn) {
     /* Open MPI and MPICH disagree on what an in-place alltoallv of different counts is. */
     if (kind == ALLTOALLV && in_place) in_place = 0;
     fill(turn);
-    int ours = call(kind, 0, n, own_from, own_to, in_place, root);
+    /* One rank may call the one form, another the other: it is the same collective. */
+    int is_wide = wide[kind] && (below(2) + (unsigned)(below(2) ? me : 0)) % 2;
+    int ours = is_wide ? call_wide(kind, n, own_from, own_to, in_place, root) : call(kind, 0, n, own_from, own_to, in_place, root);
     int theirs = call(kind, 1, n, own_from, own_to, in_place, root);
     CHECK(ours == MPI_SUCCESS && theirs == MPI_SUCCESS, "%s: %d, the library %d", names[kind], ours, theirs);
+    if (kind >= REDUCE_SCATTER && in_place) {
+        /* What was contributed and is not of this rank's part may hold anything. */
+        int own = kind == REDUCE_SCATTER ? counts[me] : n;
+        for (int w = 0; w < 2; w++) memset(recv[w] + BEFORE + own, 0, (size_t)(ROOM - BEFORE - own) * sizeof(int));
+    }
     compare(kind, turn, n);
 }
 
@@ -111,7 +157,7 @@ static void wrong(void) {
         /* Some libraries do not look at a count that is not their own business. */
         int own = class_of(call(kind, 0, 1, 0, 0, 0, is_rooted ? size + 3 : 0)), should = class_of(call(kind, 1, 1, 0, 0, 0, is_rooted ? size + 3 : 0));
         CHECK(own == should, "%s with a wrong root: class %d, the library %d", names[kind], own, should);
-        if (kind == ALLGATHER || kind == ALLTOALL || kind == SCAN || kind == EXSCAN) {
+        if (kind == ALLGATHER || kind == ALLTOALL || kind == SCAN || kind == EXSCAN || kind == REDUCE_SCATTER_BLOCK) {
             own = class_of(call(kind, 0, -1, 0, 0, 0, 0)), should = class_of(call(kind, 1, -1, 0, 0, 0, 0));
             CHECK(own == should && own != MPI_SUCCESS, "%s of -1: class %d, the library %d", names[kind], own, should);
         }
@@ -127,6 +173,7 @@ int main(int argc, char **argv) {
     for (int w = 0; w < 2; w++) send[w] = memory(ROOM * sizeof(int)), recv[w] = memory(ROOM * sizeof(int));
     counts = memory((size_t)ranks * sizeof(int)), displs = memory((size_t)ranks * sizeof(int)), places = memory((size_t)ranks * sizeof(int));
     make_types();
+    for (int kind = 0; kind < KINDS; kind++) wide[kind] = (int (*)())dlsym(RTLD_DEFAULT, wide_names[kind]);
     for (int shape = 0; shape < 3; shape++) {
         comm = MPI_COMM_WORLD;
         if (shape == 1) CALL(MPI_Comm_dup(MPI_COMM_WORLD, &comm));

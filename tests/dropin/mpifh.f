@@ -1,4 +1,4 @@
-C     The four collectives from Fortran 77 with mpif.h: types and
+C     The collectives from Fortran 77 with mpif.h: types and
 C     constants of Fortran, in place, an operator of the program,
 C     communicators that come and go. Answers are known from the rank.
       program mpifh
@@ -11,6 +11,7 @@ C     communicators that come and go. Answers are known from the rank.
       logical mine, every, some
       character*12 text
       integer op
+      integer counts(64), displs(64), before
       external larger
       common /tally/ rank, ranks, answers
       answers = 0
@@ -79,6 +80,81 @@ C     communicators that come and go. Answers are known from the rank.
      &                      MPI_COMM_WORLD, ierror)
          call check(product .eq. turn ** ranks, 'product of i')
  50   continue
+
+C     Blocks: rank r has r + 1 numbers, or three.
+      before = 0
+      do 81 i = 1, ranks
+         counts(i) = i
+         displs(i) = before
+         before = before + i
+ 81   continue
+      do 89 round = 1, 6
+         root = mod(round, ranks)
+         do 82 i = 1, 2000
+            whole(i) = 1000 * rank + i + round
+            sum(i) = -1
+ 82      continue
+         call MPI_ALLGATHER(whole, 3, MPI_INTEGER, sum, 3, MPI_INTEGER,
+     &                      MPI_COMM_WORLD, ierror)
+         call check(sum(3 * ranks) .eq. 1000 * ranks - 997 + round
+     &              .and. sum(1) .eq. 1 + round, 'allgather')
+         sum(3 * rank + 2) = -7
+         call MPI_ALLGATHER(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, sum, 3,
+     &                      MPI_INTEGER, MPI_COMM_WORLD, ierror)
+         call check(sum(2) .eq. -7 .and. sum(3 * ranks - 1) .eq. -7,
+     &              'allgather in place')
+         call MPI_ALLGATHERV(whole, rank + 1, MPI_INTEGER, sum, counts,
+     &                  displs, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+         call check(sum(before) .eq. 1001 * ranks - 1000 + round
+     &              .and. sum(1) .eq. 1 + round, 'allgatherv')
+         call MPI_ALLTOALL(whole, 2, MPI_INTEGER, sum, 2, MPI_INTEGER,
+     &                     MPI_COMM_WORLD, ierror)
+         call check(sum(2 * ranks) .eq. 1000 * ranks - 998 + 2 * rank
+     &              + round, 'alltoall')
+         do 83 i = 1, ranks
+            counts(i) = 1
+ 83      continue
+         call MPI_ALLTOALLV(whole, counts, displs, MPI_INTEGER, sum,
+     &     counts, displs, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+         call check(sum(displs(ranks) + 1) .eq. 1000 * ranks - 999
+     &              + displs(rank + 1) + round, 'alltoallv')
+         do 84 i = 1, ranks
+            counts(i) = i
+ 84      continue
+         sum(3 * ranks) = -1
+         call MPI_GATHER(whole, 3, MPI_INTEGER, sum, 3, MPI_INTEGER,
+     &                   root, MPI_COMM_WORLD, ierror)
+         if (rank .eq. root) call check(sum(3 * ranks) .eq.
+     &      1000 * ranks - 997 + round, 'gather')
+         call MPI_GATHERV(whole, rank + 1, MPI_INTEGER, sum, counts,
+     &      displs, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+         if (rank .eq. root) call check(sum(before) .eq.
+     &      1001 * ranks - 1000 + round, 'gatherv')
+         call MPI_SCATTER(whole, 3, MPI_INTEGER, sum, 3, MPI_INTEGER,
+     &                    root, MPI_COMM_WORLD, ierror)
+         call check(sum(3) .eq. 1000 * root + 3 * rank + 3 + round,
+     &              'scatter')
+         call MPI_SCATTERV(whole, counts, displs, MPI_INTEGER, sum,
+     &      rank + 1, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+         call check(sum(rank + 1) .eq. 1000 * root + displs(rank + 1)
+     &              + rank + 1 + round, 'scatterv')
+         call MPI_SCAN(whole, sum, 5, MPI_INTEGER, MPI_SUM,
+     &                 MPI_COMM_WORLD, ierror)
+         call check(sum(5) .eq. 500 * rank * (rank + 1)
+     &              + (rank + 1) * (5 + round), 'scan')
+         call MPI_EXSCAN(whole, sum, 5, MPI_INTEGER, MPI_MAX,
+     &                   MPI_COMM_WORLD, ierror)
+         if (rank .gt. 0) call check(sum(5) .eq. 1000 * rank - 995
+     &                               + round, 'exscan')
+         call MPI_REDUCE_SCATTER(whole, sum, counts, MPI_INTEGER,
+     &                           MPI_SUM, MPI_COMM_WORLD, ierror)
+         call check(sum(1) .eq. 500 * ranks * (ranks - 1) + ranks
+     &              * (displs(rank + 1) + 1 + round), 'reduce_scatter')
+         call MPI_REDUCE_SCATTER_BLOCK(MPI_IN_PLACE, whole, 2,
+     &            MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+         call check(whole(2) .eq. 500 * ranks * (ranks - 1) + ranks
+     &              * (2 * rank + 2 + round), 'reduce_scatter_block')
+ 89   continue
 
       call MPI_OP_CREATE(larger, .true., op, ierror)
       do 60 round = 1, 6

@@ -1,4 +1,4 @@
-! The four collectives from Fortran 90 with `use mpi`: kinds, arrays and their sections, in place, derived types, operators.
+! The collectives from Fortran 90 with `use mpi`: kinds, arrays and their sections, in place, derived types, operators.
 program usempi
   use mpi
   implicit none
@@ -10,12 +10,16 @@ program usempi
   real(kind=wide) :: place(2), where_(2)
   complex(kind=wide) :: z(100), sum_z(100)
   logical :: flags(17), all_flags(17)
-  integer :: sizes(1)
+  integer :: sizes(1), data_(4000), got(4000), r
+  integer, allocatable :: counts(:), displs(:), ones(:)
 
   call MPI_Init(ierror)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierror)
   allocate (values(300000), result(300000))
+  counts = [(i, i=1, ranks)]
+  displs = [(i * (i - 1) / 2, i=1, ranks)]
+  ones = [(1, i=1, ranks)]
   do round = 1, 8
     root = mod(round * 3, ranks)
     call MPI_Barrier(MPI_COMM_WORLD, ierror)
@@ -59,6 +63,38 @@ program usempi
     kept(7, :) = [(i * round, i=1, 30)]
     call check(all(matrix == kept), 'broadcast of a row')
     call MPI_Type_free(type, ierror)
+    ! Blocks: rank r has r + 1 numbers, or three.
+    data_ = [(1000 * rank + i + round, i=1, size(data_))]
+    got = -1
+    call MPI_Allgather(data_, 3, MPI_INTEGER, got, 3, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+    call check(all(got(1:3 * ranks) == [((1000 * r + i + round, i=1, 3), r=0, ranks - 1)]), 'allgather')
+    got(3 * rank + 2) = -7
+    call MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, got, 3, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+    call check(all(got(2:3 * ranks:3) == -7), 'allgather in place')
+    call MPI_Allgatherv(data_, rank + 1, MPI_INTEGER, got, counts, displs, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+    call check(all(got(1:sum(counts)) == [((1000 * r + i + round, i=1, r + 1), r=0, ranks - 1)]), 'allgatherv')
+    call MPI_Alltoall(data_, 2, MPI_INTEGER, got, 2, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+    call check(all(got(1:2 * ranks) == [((1000 * r + 2 * rank + i + round, i=1, 2), r=0, ranks - 1)]), 'alltoall')
+    call MPI_Alltoallv(data_, ones, displs, MPI_INTEGER, got, ones, displs, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+    call check(all(got(displs + 1) == [(1000 * r + displs(rank + 1) + 1 + round, r=0, ranks - 1)]), 'alltoallv')
+    got = -1
+    call MPI_Gather(data_, 3, MPI_INTEGER, got, 3, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+    if (rank == root) call check(all(got(1:3 * ranks) == [((1000 * r + i + round, i=1, 3), r=0, ranks - 1)]), 'gather')
+    call MPI_Gatherv(data_, rank + 1, MPI_INTEGER, got, counts, displs, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+    if (rank == root) call check(all(got(1:sum(counts)) == [((1000 * r + i + round, i=1, r + 1), r=0, ranks - 1)]), 'gatherv')
+    call MPI_Scatter(data_, 3, MPI_INTEGER, got, 3, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+    call check(all(got(1:3) == [(1000 * root + 3 * rank + i + round, i=1, 3)]), 'scatter')
+    call MPI_Scatterv(data_, counts, displs, MPI_INTEGER, got, rank + 1, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+    call check(all(got(1:rank + 1) == [(1000 * root + displs(rank + 1) + i + round, i=1, rank + 1)]), 'scatterv')
+    call MPI_Scan(data_, got, 5, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(got(1:5) == [(500 * rank * (rank + 1) + (rank + 1) * (i + round), i=1, 5)]), 'scan')
+    call MPI_Exscan(data_, got, 5, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, ierror)
+    if (rank > 0) call check(all(got(1:5) == [(1000 * (rank - 1) + i + round, i=1, 5)]), 'exscan')
+    call MPI_Reduce_scatter(data_, got, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(got(1:rank + 1) == [(500 * ranks * (ranks - 1) + ranks * (displs(rank + 1) + i + round), i=1, rank + 1)]), &
+               'reduce_scatter')
+    call MPI_Reduce_scatter_block(MPI_IN_PLACE, data_, 2, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(data_(1:2) == [(500 * ranks * (ranks - 1) + ranks * (2 * rank + i + round), i=1, 2)]), 'reduce_scatter_block')
   end do
 
   call MPI_Op_create(compose, .false., op, ierror)

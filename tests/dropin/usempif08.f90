@@ -1,4 +1,4 @@
-! The four collectives from Fortran 2008 with `use mpi_f08`: handles that are types, no error argument, sections of arrays.
+! The collectives from Fortran 2008 with `use mpi_f08`: handles that are types, no error argument, sections of arrays.
 program usempif08
   use mpi_f08
   use, intrinsic :: iso_c_binding
@@ -13,10 +13,15 @@ program usempif08
   real(c_float) :: small(33), most(33)
   logical(c_bool) :: truth(9), every(9)
   character(len=8) :: word
+  integer :: data_(4000), got(4000), r
+  integer, allocatable :: counts(:), displs(:), ones(:)
 
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks)
+  counts = [(i, i=1, ranks)]
+  displs = [(i * (i - 1) / 2, i=1, ranks)]
+  ones = [(1, i=1, ranks)]
   do round = 1, 8
     root = mod(round + 1, ranks)
     call MPI_Barrier(MPI_COMM_WORLD)
@@ -52,6 +57,38 @@ program usempif08
       kept(3:40, 5:9) = round
       call check(all(sheet == kept), 'broadcast of a section')
     end if
+    ! Blocks: rank r has r + 1 numbers, or three.
+    data_ = [(1000 * rank + i + round, i=1, size(data_))]
+    got = -1
+    call MPI_Allgather(data_, 3, MPI_INTEGER, got, 3, MPI_INTEGER, MPI_COMM_WORLD)
+    call check(all(got(1:3 * ranks) == [((1000 * r + i + round, i=1, 3), r=0, ranks - 1)]), 'allgather')
+    got(3 * rank + 2) = -7
+    call MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, got, 3, MPI_INTEGER, MPI_COMM_WORLD)
+    call check(all(got(2:3 * ranks:3) == -7), 'allgather in place')
+    call MPI_Allgatherv(data_, rank + 1, MPI_INTEGER, got, counts, displs, MPI_INTEGER, MPI_COMM_WORLD)
+    call check(all(got(1:sum(counts)) == [((1000 * r + i + round, i=1, r + 1), r=0, ranks - 1)]), 'allgatherv')
+    call MPI_Alltoall(data_, 2, MPI_INTEGER, got, 2, MPI_INTEGER, MPI_COMM_WORLD)
+    call check(all(got(1:2 * ranks) == [((1000 * r + 2 * rank + i + round, i=1, 2), r=0, ranks - 1)]), 'alltoall')
+    call MPI_Alltoallv(data_, ones, displs, MPI_INTEGER, got, ones, displs, MPI_INTEGER, MPI_COMM_WORLD)
+    call check(all(got(displs + 1) == [(1000 * r + displs(rank + 1) + 1 + round, r=0, ranks - 1)]), 'alltoallv')
+    got = -1
+    call MPI_Gather(data_, 3, MPI_INTEGER, got, 3, MPI_INTEGER, root, MPI_COMM_WORLD)
+    if (rank == root) call check(all(got(1:3 * ranks) == [((1000 * r + i + round, i=1, 3), r=0, ranks - 1)]), 'gather')
+    call MPI_Gatherv(data_, rank + 1, MPI_INTEGER, got, counts, displs, MPI_INTEGER, root, MPI_COMM_WORLD)
+    if (rank == root) call check(all(got(1:sum(counts)) == [((1000 * r + i + round, i=1, r + 1), r=0, ranks - 1)]), 'gatherv')
+    call MPI_Scatter(data_, 3, MPI_INTEGER, got, 3, MPI_INTEGER, root, MPI_COMM_WORLD)
+    call check(all(got(1:3) == [(1000 * root + 3 * rank + i + round, i=1, 3)]), 'scatter')
+    call MPI_Scatterv(data_, counts, displs, MPI_INTEGER, got, rank + 1, MPI_INTEGER, root, MPI_COMM_WORLD)
+    call check(all(got(1:rank + 1) == [(1000 * root + displs(rank + 1) + i + round, i=1, rank + 1)]), 'scatterv')
+    call MPI_Scan(data_, got, 5, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+    call check(all(got(1:5) == [(500 * rank * (rank + 1) + (rank + 1) * (i + round), i=1, 5)]), 'scan')
+    call MPI_Exscan(data_, got, 5, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD)
+    if (rank > 0) call check(all(got(1:5) == [(1000 * (rank - 1) + i + round, i=1, 5)]), 'exscan')
+    call MPI_Reduce_scatter(data_, got, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+    call check(all(got(1:rank + 1) == [(500 * ranks * (ranks - 1) + ranks * (displs(rank + 1) + i + round), i=1, rank + 1)]), &
+               'reduce_scatter')
+    call MPI_Reduce_scatter_block(MPI_IN_PLACE, data_, 2, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+    call check(all(data_(1:2) == [(500 * ranks * (ranks - 1) + ranks * (2 * rank + i + round), i=1, 2)]), 'reduce_scatter_block')
   end do
 
   call MPI_Op_create(smaller, .true., op)

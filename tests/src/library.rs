@@ -10,7 +10,8 @@ use crate::command;
 /// The variable that makes a missing MPI a failure: `PHALANX_TEST_MPI=required`.
 const REQUIRED: &str = "PHALANX_TEST_MPI";
 /// The variable that says which MPIs are tested: `openmpi,mpich,openmpi5=/opt/openmpi5/bin`. The first two are those of Debian, whose
-/// commands end in their names; others are given with the folder of their commands.
+/// commands end in their names; others are given with the folder of their commands. A name that ends in `-abi` (`mpich5-abi=FOLDER`) has the
+/// programs of the drop-in's suite linked with that MPI's library of the standard ABI.
 const CHOSEN: &str = "PHALANX_TEST_MPIS";
 
 /// Whose launcher and library it is.
@@ -33,12 +34,14 @@ pub struct Library {
     pub family: Family,
     /// Where its commands are; those of Debian have its name at the end.
     folder: Option<&'static Path>,
+    /// Programs are compiled for MPI 5's standard ABI.
+    pub has_standard_abi: bool,
 }
 
 impl Library {
     const DEBIAN: [Self; 2] = [
-        Self { name: "openmpi", family: Family::OpenMpi, folder: None },
-        Self { name: "mpich", family: Family::Mpich, folder: None },
+        Self { name: "openmpi", family: Family::OpenMpi, folder: None, has_standard_abi: false },
+        Self { name: "mpich", family: Family::Mpich, folder: None, has_standard_abi: false },
     ];
 
     /// All that are to be tested.
@@ -66,7 +69,8 @@ impl Library {
         let signs = [("Open MPI", Family::OpenMpi), ("Intel", Family::Intel), ("HYDRA", Family::Mpich)];
         let family = signs.into_iter().find(|(sign, _)| said.contains(sign));
         let (_, family) = family.unwrap_or_else(|| panic!("{CHOSEN}: {} is of no known MPI", mpirun.display()));
-        Self { name: name.to_owned().leak(), family, folder: Some(Path::new(folder.to_owned().leak())) }
+        let folder = Some(Path::new(folder.to_owned().leak()));
+        Self { name: name.to_owned().leak(), family, folder, has_standard_abi: name.ends_with("-abi") }
     }
 
     /// What `scripts/cluster/run --mpi` takes.
@@ -84,6 +88,7 @@ impl Library {
 
     /// The path of one of its commands, where it is installed.
     pub fn command(self, name: &str) -> Option<PathBuf> {
+        let name = if self.has_standard_abi && name == "mpicc" { "mpicc_abi" } else { name };
         match self.folder {
             Some(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
             None => find(&format!("{name}.{}", self.name)),

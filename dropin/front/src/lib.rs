@@ -8,6 +8,7 @@
 //! Functions are passed on with as many machine words as they have arguments: all of MPI's are integers, pointers, or handles that
 //! are either. So nothing here depends on an ABI of MPI.
 
+mod arrays;
 mod join;
 mod library;
 mod names;

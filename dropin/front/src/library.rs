@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Abi {
     OpenMpi,
     Mpich,
+    /// That of MPI 5, by whatever library.
+    Standard,
 }
 
 impl Abi {
@@ -17,6 +19,7 @@ impl Abi {
         match self {
             Self::OpenMpi => "libphalanx_mpi_core_openmpi.so",
             Self::Mpich => "libphalanx_mpi_core_mpich.so",
+            Self::Standard => "libphalanx_mpi_core_abi.so",
         }
     }
 }
@@ -73,9 +76,7 @@ impl Library {
         let (version, path) = (self.version(), self.path.display());
         let file = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if file.starts_with("libmpi_abi") {
-            return Err(format!(
-                "{path} has MPI 5's standard ABI ({version}), for which there is no build of Phalanx yet"
-            ));
+            return Ok(Abi::Standard);
         }
         if file.contains("ilp64") {
             return Err(format!("{path} has integers of 8 bytes ({version}), for which there is no build of Phalanx"));

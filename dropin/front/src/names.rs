@@ -82,19 +82,27 @@ names! {
     MPI_Allgather(a b c d e f g);
     MPI_Allgather_c(a b c d e f g);
     MPI_Allgatherv(a b c d e f g h);
+    MPI_Allgatherv_c(a b c d e f g h);
     MPI_Alltoall(a b c d e f g);
     MPI_Alltoall_c(a b c d e f g);
     MPI_Alltoallv(a b c d e f g h i);
+    MPI_Alltoallv_c(a b c d e f g h i);
     MPI_Gather(a b c d e f g h);
     MPI_Gather_c(a b c d e f g h);
     MPI_Gatherv(a b c d e f g h i);
+    MPI_Gatherv_c(a b c d e f g h i);
     MPI_Scatter(a b c d e f g h);
     MPI_Scatter_c(a b c d e f g h);
     MPI_Scatterv(a b c d e f g h i);
+    MPI_Scatterv_c(a b c d e f g h i);
     MPI_Scan(a b c d e f);
     MPI_Scan_c(a b c d e f);
     MPI_Exscan(a b c d e f);
     MPI_Exscan_c(a b c d e f);
+    MPI_Reduce_scatter(a b c d e f);
+    MPI_Reduce_scatter_c(a b c d e f);
+    MPI_Reduce_scatter_block(a b c d e f);
+    MPI_Reduce_scatter_block_c(a b c d e f);
 
     mpi_init_(a); mpi_init__(a); mpi_init(a); MPI_INIT(a); ompi_init_f(a);
     mpi_init_thread_(a b c); mpi_init_thread__(a b c); mpi_init_thread(a b c); MPI_INIT_THREAD(a b c); ompi_init_thread_f(a b c);
@@ -131,6 +139,10 @@ names! {
     ompi_scan_f(a b c d e f g);
     mpi_exscan_(a b c d e f g); mpi_exscan__(a b c d e f g); mpi_exscan(a b c d e f g); MPI_EXSCAN(a b c d e f g);
     ompi_exscan_f(a b c d e f g);
+    mpi_reduce_scatter_block_(a b c d e f g); mpi_reduce_scatter_block__(a b c d e f g); mpi_reduce_scatter_block(a b c d e f g); MPI_REDUCE_SCATTER_BLOCK(a b c d e f g);
+    ompi_reduce_scatter_block_f(a b c d e f g);
+    mpi_reduce_scatter_(a b c d e f g); mpi_reduce_scatter__(a b c d e f g); mpi_reduce_scatter(a b c d e f g); MPI_REDUCE_SCATTER(a b c d e f g);
+    ompi_reduce_scatter_f(a b c d e f g);
 
     mpi_init_f08_(a);
     mpi_init_thread_f08_(a b c);

@@ -1,10 +1,11 @@
-/* The values of MPI's constants, which its header alone knows. Handles are machine words: pointers in Open MPI, integers in MPICH. */
+/* The values of MPI's constants, which its header alone knows. Handles are machine words: pointers in Open MPI and in the
+ * standard ABI, integers in MPICH. */
 
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef OPEN_MPI
+#if defined OPEN_MPI || defined MPI_ABI_VERSION
 #define WORD(handle) ((uintptr_t) (handle))
 #else
 #define WORD(handle) ((uintptr_t) (unsigned int) (handle))

@@ -64,7 +64,7 @@ pub fn operators() -> &'static [Constant] {
 /// A handle as it is compared: without the bits that its type does not have.
 #[inline(always)]
 pub fn handle(word: Word) -> Word {
-    if cfg!(open_mpi) { word } else { word & 0xffff_ffff }
+    if cfg!(handles_are_pointers) { word } else { word & 0xffff_ffff }
 }
 
 /// A C int that came as a word.
@@ -135,9 +135,9 @@ macro_rules! typed {
         $(#[$doc])*
         #[inline(always)]
         pub fn $name(word: Word) -> ffi::$type {
-            #[cfg(open_mpi)]
+            #[cfg(handles_are_pointers)]
             return ffi::$type(word as *mut _);
-            #[cfg(not(open_mpi))]
+            #[cfg(not(handles_are_pointers))]
             return ffi::$type(word as c_int);
         }
 
@@ -145,9 +145,9 @@ macro_rules! typed {
         #[cfg_attr(not(open_mpi), allow(dead_code, reason = "Fortran's handles are turned into C's for Open MPI alone"))]
         #[inline(always)]
         pub fn $back(handle: ffi::$type) -> Word {
-            #[cfg(open_mpi)]
+            #[cfg(handles_are_pointers)]
             return handle.0 as Word;
-            #[cfg(not(open_mpi))]
+            #[cfg(not(handles_are_pointers))]
             return handle.0 as u32 as Word;
         }
     )*};

@@ -101,24 +101,32 @@ next! {
     allgather_c = MPI_Allgather_c(send, sends, of, recv, gets, to, comm);
     /// MPI_Allgatherv.
     allgatherv = MPI_Allgatherv(send, sends, of, recv, gets, displs, to, comm);
+    /// MPI_Allgatherv with counts of eight bytes.
+    allgatherv_c = MPI_Allgatherv_c(send, sends, of, recv, gets, displs, to, comm);
     /// MPI_Alltoall.
     alltoall = MPI_Alltoall(send, sends, of, recv, gets, to, comm);
     /// MPI_Alltoall with counts of eight bytes.
     alltoall_c = MPI_Alltoall_c(send, sends, of, recv, gets, to, comm);
     /// MPI_Alltoallv.
     alltoallv = MPI_Alltoallv(send, sends, places, of, recv, gets, displs, to, comm);
+    /// MPI_Alltoallv with counts of eight bytes.
+    alltoallv_c = MPI_Alltoallv_c(send, sends, places, of, recv, gets, displs, to, comm);
     /// MPI_Gather.
     gather = MPI_Gather(send, sends, of, recv, gets, to, root, comm);
     /// MPI_Gather with counts of eight bytes.
     gather_c = MPI_Gather_c(send, sends, of, recv, gets, to, root, comm);
     /// MPI_Gatherv.
     gatherv = MPI_Gatherv(send, sends, of, recv, gets, displs, to, root, comm);
+    /// MPI_Gatherv with counts of eight bytes.
+    gatherv_c = MPI_Gatherv_c(send, sends, of, recv, gets, displs, to, root, comm);
     /// MPI_Scatter.
     scatter = MPI_Scatter(send, sends, of, recv, gets, to, root, comm);
     /// MPI_Scatter with counts of eight bytes.
     scatter_c = MPI_Scatter_c(send, sends, of, recv, gets, to, root, comm);
     /// MPI_Scatterv.
     scatterv = MPI_Scatterv(send, sends, displs, of, recv, gets, to, root, comm);
+    /// MPI_Scatterv with counts of eight bytes.
+    scatterv_c = MPI_Scatterv_c(send, sends, displs, of, recv, gets, to, root, comm);
     /// MPI_Scan.
     scan = MPI_Scan(send, recv, count, datatype, op, comm);
     /// MPI_Scan with a count of eight bytes.
@@ -127,6 +135,14 @@ next! {
     exscan = MPI_Exscan(send, recv, count, datatype, op, comm);
     /// MPI_Exscan with a count of eight bytes.
     exscan_c = MPI_Exscan_c(send, recv, count, datatype, op, comm);
+    /// MPI_Reduce_scatter.
+    reduce_scatter = MPI_Reduce_scatter(send, recv, counts, datatype, op, comm);
+    /// MPI_Reduce_scatter with counts of eight bytes.
+    reduce_scatter_c = MPI_Reduce_scatter_c(send, recv, counts, datatype, op, comm);
+    /// MPI_Reduce_scatter_block.
+    reduce_scatter_block = MPI_Reduce_scatter_block(send, recv, count, datatype, op, comm);
+    /// MPI_Reduce_scatter_block with a count of eight bytes.
+    reduce_scatter_block_c = MPI_Reduce_scatter_block_c(send, recv, count, datatype, op, comm);
     /// MPI_INIT of Fortran.
     fortran_init = mpi_init_(code);
     /// MPI_INIT_THREAD of Fortran.

@@ -3,22 +3,19 @@
 use std::ffi::c_int;
 
 use super::Call;
+use super::forms::forms;
 use super::reduction::{Arguments, Goal, refuses_one_buffer};
-use crate::abi::{self, Word, next};
+use crate::abi::{self, Word};
 use crate::stats::Reason;
 use crate::what::What;
 use crate::{life, verify};
 
-/// MPI_Allreduce.
-pub extern "C" fn allreduce(send: Word, recv: Word, count: Word, datatype: Word, op: Word, comm: Word) -> c_int {
-    let arguments = Arguments { send, recv, count: abi::int(count) as isize, datatype, op, goal: Goal::All };
-    all_reduce(&arguments, comm, || next::allreduce(send, recv, count, datatype, op, comm))
-}
-
-/// MPI_Allreduce_c.
-pub extern "C" fn allreduce_c(send: Word, recv: Word, count: Word, datatype: Word, op: Word, comm: Word) -> c_int {
-    let arguments = Arguments { send, recv, count: count.cast_signed(), datatype, op, goal: Goal::All };
-    all_reduce(&arguments, comm, || next::allreduce_c(send, recv, count, datatype, op, comm))
+forms! {
+    /// MPI_Allreduce.
+    allreduce allreduce_c(send, recv, count, datatype, op, comm) |width, next| {
+        let arguments = Arguments { send, recv, count: width.count(count), datatype, op, goal: Goal::All };
+        all_reduce(&arguments, comm, || next(send, recv, count, datatype, op, comm))
+    };
 }
 
 #[inline]

@@ -10,22 +10,19 @@ use hier::across::Error;
 use mpi::ffi;
 
 use super::Call;
-use crate::abi::{self, Word, next};
+use super::forms::forms;
+use crate::abi::{self, Word};
 use crate::communicators::Group;
 use crate::stats::Reason;
 use crate::what::What;
 use crate::{life, types, verify};
 
-/// MPI_Bcast.
-pub extern "C" fn bcast(buffer: Word, count: Word, datatype: Word, root: Word, comm: Word) -> c_int {
-    let message = Message { buffer, count: abi::int(count) as isize, datatype, root: abi::int(root) as isize };
-    broadcast(&message, comm, || next::bcast(buffer, count, datatype, root, comm))
-}
-
-/// MPI_Bcast_c.
-pub extern "C" fn bcast_c(buffer: Word, count: Word, datatype: Word, root: Word, comm: Word) -> c_int {
-    let message = Message { buffer, count: count.cast_signed(), datatype, root: abi::int(root) as isize };
-    broadcast(&message, comm, || next::bcast_c(buffer, count, datatype, root, comm))
+forms! {
+    /// MPI_Bcast.
+    bcast bcast_c(buffer, count, datatype, root, comm) |width, next| {
+        let message = Message { buffer, count: width.count(count), datatype, root: abi::int(root) as isize };
+        broadcast(&message, comm, || next(buffer, count, datatype, root, comm))
+    };
 }
 
 #[inline]

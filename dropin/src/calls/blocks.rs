@@ -12,6 +12,7 @@ use hier::{Blocks, NodeCommunicator};
 
 use super::Call;
 use super::bcast::{pack, unpack};
+use super::forms::Width;
 use crate::abi::{self, Word};
 use crate::communicators::Group;
 use crate::life;
@@ -41,8 +42,8 @@ pub struct Many {
 pub enum Counts {
     /// So many each, one block behind the other.
     Even(isize),
-    /// An array of C integers, and one of displacements in elements.
-    Ints(Word, Word),
+    /// An array of counts, and one of displacements in elements.
+    Arrays(Width, Word, Word),
 }
 
 /// What a call passes.
@@ -108,16 +109,15 @@ impl Many {
         let of = types::find(self.datatype).ok_or(WRONG)?;
         let layout = match self.counts {
             Counts::Even(count) => Layout::Even(usize::try_from(count).map_err(|_| WRONG)?),
-            Counts::Ints(counts, displs) => {
+            Counts::Arrays(width, counts, displs) => {
                 if counts == 0 || displs == 0 {
                     return Err(WRONG);
                 }
-                // SAFETY: by MPI's contract there is an integer for each rank.
-                let read =
-                    |array: Word, rank: usize| unsafe { (array as *const c_int).wrapping_add(rank).read_unaligned() };
+                // SAFETY: by MPI's contract there is a number for each rank.
+                let read = |array: Word, rank: usize| unsafe { width.read(array, rank) };
                 let numbers = (0..ranks).map(|rank| usize::try_from(read(counts, rank)).map_err(|_| WRONG));
                 let counts = numbers.collect::<Result<_, _>>()?;
-                Layout::Uneven { counts, displs: (0..ranks).map(|rank| read(displs, rank) as isize).collect() }
+                Layout::Uneven { counts, displs: (0..ranks).map(|rank| read(displs, rank)).collect() }
             }
         };
         let all = AllBlocks { at: self.at, datatype: self.datatype, of, layout };

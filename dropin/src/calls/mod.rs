@@ -10,8 +10,10 @@ mod allreduce;
 mod barrier;
 pub mod bcast;
 mod blocks;
+mod forms;
 mod gather;
 mod reduce;
+mod reduce_scatter;
 pub mod reduction;
 mod scan;
 mod scatter;
@@ -30,15 +32,16 @@ use crate::life;
 use crate::stats::{Key, Reason};
 use crate::what::What;
 
-pub use all_to_all::{alltoall, alltoall_c, alltoallv};
-pub use allgather::{allgather, allgather_c, allgatherv};
+pub use all_to_all::{alltoall, alltoall_c, alltoallv, alltoallv_c};
+pub use allgather::{allgather, allgather_c, allgatherv, allgatherv_c};
 pub use allreduce::{allreduce, allreduce_c};
 pub use barrier::barrier;
 pub use bcast::{bcast, bcast_c};
-pub use gather::{gather, gather_c, gatherv};
+pub use gather::{gather, gather_c, gatherv, gatherv_c};
 pub use reduce::{reduce, reduce_c};
+pub use reduce_scatter::{reduce_scatter, reduce_scatter_block, reduce_scatter_block_c, reduce_scatter_c};
 pub use scan::{exscan, exscan_c, scan, scan_c};
-pub use scatter::{scatter, scatter_c, scatterv};
+pub use scatter::{scatter, scatter_c, scatterv, scatterv_c};
 
 /// MPI_Init.
 pub extern "C" fn init(argc: Word, argv: Word) -> c_int {

@@ -5,40 +5,20 @@ use std::ffi::c_int;
 use mpi::ffi;
 
 use super::Call;
+use super::forms::forms;
 use super::reduction::{Arguments, Goal, refuses_one_buffer};
-use crate::abi::{self, Word, next};
+use crate::abi::{self, Word};
 use crate::stats::Reason;
 use crate::what::What;
 use crate::{life, verify};
 
-/// MPI_Reduce.
-pub extern "C" fn reduce(
-    send: Word,
-    recv: Word,
-    count: Word,
-    datatype: Word,
-    op: Word,
-    root: Word,
-    comm: Word,
-) -> c_int {
-    let at = usize::try_from(abi::int(root)).unwrap_or(usize::MAX);
-    let arguments = Arguments { send, recv, count: abi::int(count) as isize, datatype, op, goal: Goal::Root(at) };
-    reduce_to(&arguments, at, comm, || next::reduce(send, recv, count, datatype, op, root, comm))
-}
-
-/// MPI_Reduce_c.
-pub extern "C" fn reduce_c(
-    send: Word,
-    recv: Word,
-    count: Word,
-    datatype: Word,
-    op: Word,
-    root: Word,
-    comm: Word,
-) -> c_int {
-    let at = usize::try_from(abi::int(root)).unwrap_or(usize::MAX);
-    let arguments = Arguments { send, recv, count: count.cast_signed(), datatype, op, goal: Goal::Root(at) };
-    reduce_to(&arguments, at, comm, || next::reduce_c(send, recv, count, datatype, op, root, comm))
+forms! {
+    /// MPI_Reduce.
+    reduce reduce_c(send, recv, count, datatype, op, root, comm) |width, next| {
+        let at = usize::try_from(abi::int(root)).unwrap_or(usize::MAX);
+        let arguments = Arguments { send, recv, count: width.count(count), datatype, op, goal: Goal::Root(at) };
+        reduce_to(&arguments, at, comm, || next(send, recv, count, datatype, op, root, comm))
+    };
 }
 
 #[inline]

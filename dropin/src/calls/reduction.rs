@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::fmt;
 
 use hier::operator::Operator;
-use hier::{Element, HierComm};
+use hier::{Element, HierComm, NodeCommunicator};
 use mpi::ffi;
 
 use super::bcast::{pack, unpack};
@@ -16,7 +16,7 @@ use crate::types::{self, Reduction, Type};
 
 /// The arguments of a reduction.
 #[derive(Clone, Copy)]
-pub struct Arguments {
+pub struct Arguments<'a> {
     /// The contribution: MPI_IN_PLACE, or where it lies.
     pub send: Word,
     /// The result, where this rank gets one.
@@ -24,12 +24,12 @@ pub struct Arguments {
     pub count: isize,
     pub datatype: Word,
     pub op: Word,
-    pub goal: Goal,
+    pub goal: Goal<'a>,
 }
 
 /// Who gets what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
+pub enum Goal<'a> {
     /// All ranks, everybody's.
     All,
     /// A root, everybody's.
@@ -38,13 +38,60 @@ pub enum Goal {
     Scan,
     /// Each rank but the first, that of the ranks before it.
     Exscan,
+    /// Each rank its part of everybody's.
+    Parts(&'a Parts),
 }
 
-impl Goal {
+/// The parts of a result, in the order of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    pub lengths: Lengths,
+    /// Elements of all.
+    pub total: usize,
+    /// Elements before this rank's.
+    pub before: usize,
+    /// This rank's.
+    pub own: usize,
+}
+
+/// Elements of each part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    Even(usize),
+    Uneven(Vec<usize>),
+}
+
+impl Parts {
+    /// Those of `ranks` ranks; nothing, if they are too long together.
+    pub fn new(lengths: Lengths, ranks: usize, rank: usize) -> Option<Self> {
+        let (total, before, own) = match &lengths {
+            Lengths::Even(count) => (count.checked_mul(ranks)?, count.checked_mul(rank)?, *count),
+            Lengths::Uneven(counts) => {
+                let total = counts.iter().try_fold(0_usize, |sum, &count| sum.checked_add(count))?;
+                (total, counts[..rank].iter().sum(), counts[rank])
+            }
+        };
+        isize::try_from(total).ok()?;
+        Some(Self { lengths, total, before, own })
+    }
+}
+
+impl Goal<'_> {
+    /// Elements that a rank gets of a vector of `count`.
+    #[inline]
+    pub fn results(self, count: usize) -> usize {
+        if let Self::Parts(parts) = self { parts.own } else { count }
+    }
+
+    /// Elements before the first of them.
+    pub fn before(self) -> usize {
+        if let Self::Parts(parts) = self { parts.before } else { 0 }
+    }
+
     /// Whether a rank gets a result.
     pub fn gets(self, rank: usize) -> bool {
         match self {
-            Self::All | Self::Scan => true,
+            Self::All | Self::Scan | Self::Parts(_) => true,
             Self::Root(root) => root == rank,
             Self::Exscan => rank > 0,
         }
@@ -109,7 +156,7 @@ impl From<hier::Error> for Fault {
     }
 }
 
-impl Arguments {
+impl Arguments<'_> {
     /// How it is carried out, and the bytes of the vector; or why it is not. All that this looks at is the same on all ranks
     /// (MPI 4.1, section 6.9.1), but for pointers to nothing, which are errors.
     #[inline]
@@ -185,8 +232,10 @@ impl Arguments {
         }
         // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile; they are aligned.
         let send = || unsafe { std::slice::from_raw_parts(self.send as *const T, plan.count) };
+        // In place all contributions are there, whatever this rank gets.
+        let places = if in_place { plan.count } else { self.goal.results(plan.count) };
         // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
-        let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut T, plan.count) };
+        let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut T, places) };
         let send = if in_place { None } else { Some(send()) };
         let recv = if gets { Some(recv()) } else { None };
         reduce(comm, self.goal, send, recv, &kernel)
@@ -220,7 +269,7 @@ impl Arguments {
             std::ptr::copy_nonoverlapping(
                 copy.as_ptr().cast::<u8>(),
                 self.recv as *mut u8,
-                plan.count * size_of::<T>(),
+                self.goal.results(plan.count) * size_of::<T>(),
             );
         }
         Ok(())
@@ -237,8 +286,9 @@ impl Arguments {
         if extent == N && plan.of.size == N && (self.recv != 0 || !gets) {
             // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile.
             let send = || unsafe { std::slice::from_raw_parts(self.send as *const [u8; N], count) };
+            let places = if in_place { count } else { self.goal.results(count) };
             // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
-            let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut [u8; N], count) };
+            let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut [u8; N], places) };
             let send = if in_place { None } else { Some(send()) };
             let recv = if gets { Some(recv()) } else { None };
             return reduce(comm, self.goal, send, recv, local);
@@ -260,7 +310,8 @@ impl Arguments {
         if !self.goal.gets(comm.rank()) {
             return Ok(());
         }
-        let elements: Vec<u8> = blocks.iter().flat_map(|block| &block[..extent]).copied().collect();
+        let count = self.goal.results(count);
+        let elements: Vec<u8> = blocks[..count].iter().flat_map(|block| &block[..extent]).copied().collect();
         let data = pack(elements.as_ptr().cast(), count, self.datatype, count * plan.of.size);
         unpack(&data, self.recv as *mut _, count, self.datatype);
         Ok(())
@@ -286,7 +337,7 @@ fn commutes(op: Word) -> Option<bool> {
 #[inline]
 fn reduce<T: Element, O: Operator<T>>(
     comm: &HierComm,
-    goal: Goal,
+    goal: Goal<'_>,
     send: Option<&[T]>,
     recv: Option<&mut [T]>,
     operator: &O,
@@ -307,6 +358,11 @@ fn reduce<T: Element, O: Operator<T>>(
         (Some(node), Goal::Scan, None, Some(recv)) => node.scan_in_place(recv, operator)?,
         (Some(node), Goal::Exscan, Some(send), Some(recv)) => node.exclusive_scan_into(send, recv, operator)?,
         (Some(node), Goal::Exscan, None, Some(recv)) => node.exclusive_scan_in_place(recv, operator)?,
+        (Some(node), Goal::Parts(parts), Some(send), Some(recv)) => scatter(node, parts, send, recv, operator)?,
+        (Some(node), Goal::Parts(parts), None, Some(recv)) => {
+            let send = recv.to_vec();
+            scatter(node, parts, &send, &mut recv[..parts.own], operator)?;
+        }
         (None, Goal::All, Some(send), Some(recv)) => comm.all_reduce_into(send, recv, operator)?,
         (None, Goal::All, None, Some(recv)) => comm.all_reduce_in_place(recv, operator)?,
         (None, Goal::Root(root), Some(send), Some(recv)) => {
@@ -318,8 +374,23 @@ fn reduce<T: Element, O: Operator<T>>(
         (None, Goal::Root(root), send, None) => {
             comm.process_at_rank(root).reduce_into(send.unwrap_or_default(), operator)?;
         }
-        (None, Goal::Scan | Goal::Exscan, _, _) => unreachable!("scans are carried out on one node"),
-        (_, Goal::All | Goal::Scan | Goal::Exscan, _, None) => unreachable!("everybody has a place for the result"),
+        (None, Goal::Scan | Goal::Exscan | Goal::Parts(_), _, _) => unreachable!("they are carried out on one node"),
+        (_, _, _, None) => unreachable!("everybody has a place for the result"),
+    }
+    Ok(())
+}
+
+/// A reduction whose result is scattered.
+fn scatter<T: Element, O: Operator<T>>(
+    node: &NodeCommunicator,
+    parts: &Parts,
+    send: &[T],
+    recv: &mut [T],
+    operator: &O,
+) -> Result<(), Fault> {
+    match &parts.lengths {
+        Lengths::Even(_) => node.reduce_scatter_block_into(send, recv, operator)?,
+        Lengths::Uneven(counts) => node.reduce_scatter_into(send, recv, counts, operator)?,
     }
     Ok(())
 }

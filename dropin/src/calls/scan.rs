@@ -3,32 +3,24 @@
 use std::ffi::c_int;
 
 use super::Call;
+use super::forms::forms;
 use super::reduction::{Arguments, Goal, refuses_one_buffer};
-use crate::abi::{self, Word, next};
+use crate::abi::{self, Word};
 use crate::stats::Reason;
 use crate::what::What;
 use crate::{life, verify};
 
-macro_rules! scans {
-    ($($(#[$doc:meta])* $name:ident = $what:ident, $wide:expr;)*) => {$(
-        $(#[$doc])*
-        pub extern "C" fn $name(send: Word, recv: Word, count: Word, datatype: Word, op: Word, comm: Word) -> c_int {
-            let elements = if $wide { count.cast_signed() } else { abi::int(count) as isize };
-            let arguments = Arguments { send, recv, count: elements, datatype, op, goal: Goal::$what };
-            run(What::$what, &arguments, comm, || next::$name(send, recv, count, datatype, op, comm))
-        }
-    )*};
-}
-
-scans! {
+forms! {
     /// MPI_Scan.
-    scan = Scan, false;
-    /// MPI_Scan_c.
-    scan_c = Scan, true;
+    scan scan_c(send, recv, count, datatype, op, comm) |width, next| {
+        let arguments = Arguments { send, recv, count: width.count(count), datatype, op, goal: Goal::Scan };
+        run(What::Scan, &arguments, comm, || next(send, recv, count, datatype, op, comm))
+    };
     /// MPI_Exscan.
-    exscan = Exscan, false;
-    /// MPI_Exscan_c.
-    exscan_c = Exscan, true;
+    exscan exscan_c(send, recv, count, datatype, op, comm) |width, next| {
+        let arguments = Arguments { send, recv, count: width.count(count), datatype, op, goal: Goal::Exscan };
+        run(What::Exscan, &arguments, comm, || next(send, recv, count, datatype, op, comm))
+    };
 }
 
 #[inline]

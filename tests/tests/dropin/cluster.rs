@@ -28,9 +28,11 @@ fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str])
         "--mpi",
         &library.on_cluster(),
     ]);
-    // The drop-in stands before the shims of the cluster.
+    // The drop-in stands before the shims of the cluster. Open MPI's mapping of graphs to nodes ends such jobs, with the library and without.
     let options = match library.family {
-        Family::OpenMpi => "-x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS",
+        Family::OpenMpi => {
+            "--mca topo ^treematch -x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS"
+        }
         _ => "-genv LD_PRELOAD $DROPIN:$CLUSTER_PRELOAD -genv PHALANX_AFTER 1 -genv PHALANX_STATS $STATS",
     };
     job.args(["--", "sh", "-c", &format!(r#"exec mpirun {options} "$@""#), "sh"]);

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::job::Done;
-use phalanx_tests::library::{Library, root, target};
+use phalanx_tests::library::{Family, Library, root, target};
 
 /// A program of the suite.
 #[derive(Debug)]
@@ -16,17 +16,31 @@ pub struct Program {
     pub least: usize,
     /// Collectives of which some calls must have been taken over, on two ranks and more.
     taken: &'static [&'static str],
+    /// More of them.
+    more: &'static [&'static str],
     /// The least share of all calls, in percent: what is left are calls of no bytes, on single ranks, with wrong arguments.
     share: f64,
 }
 
 const ALL: &[&str] = &["barrier", "bcast", "reduce", "allreduce"];
 
-const FAMILY: &[&str] =
-    &["allgather", "allgatherv", "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv", "scan", "exscan"];
+const FAMILY: &[&str] = &[
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "scan",
+    "exscan",
+    "reduce_scatter",
+    "reduce_scatter_block",
+];
 
 const fn program(name: &'static str, share: f64) -> Program {
-    Program { name, words: &[], least: 1, taken: ALL, share }
+    Program { name, words: &[], least: 1, taken: ALL, more: &[], share }
 }
 
 /// Those in C. What they are for, each says itself.
@@ -35,7 +49,7 @@ pub const C: &[Program] = &[
     program("types", 80.0),
     program("communicators", 40.0),
     Program { words: &["200"], taken: &["bcast", "allreduce"], ..program("churn", 30.0) },
-    Program { taken: &["reduce", "allreduce"], ..program("operators", 80.0) },
+    Program { taken: &["reduce", "allreduce", "reduce_scatter"], ..program("operators", 80.0) },
     Program { taken: &["bcast"], ..program("derived", 80.0) },
     program("errors", 10.0),
     // On two ranks there is nothing but single ranks and what lies between them.
@@ -59,7 +73,11 @@ pub const C: &[Program] = &[
 ];
 
 /// Those in Fortran.
-pub const FORTRAN: &[Program] = &[program("mpifh", 20.0), program("usempi", 60.0), program("usempif08", 40.0)];
+pub const FORTRAN: &[Program] = &[
+    Program { more: FAMILY, ..program("mpifh", 20.0) },
+    Program { more: FAMILY, ..program("usempi", 60.0) },
+    Program { more: FAMILY, ..program("usempif08", 40.0) },
+];
 
 impl Program {
     /// Looks at what the library counted.
@@ -72,7 +90,7 @@ impl Program {
         if stats.calls() + stats.handed() == 0 && self.share == 0.0 {
             return;
         }
-        for collective in self.taken {
+        for collective in self.taken.iter().chain(self.more) {
             // Programs with nothing but the calls of their end count as such.
             let calls = stats.of(collective);
             let made = calls.calls + calls.handed;
@@ -136,7 +154,7 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
         work.push(Compilation { compiler: compiler.to_owned(), options, source, product });
     };
     for name in names {
-        add(&mpicc, &["-lpthread"], &format!("{name}.c"), name);
+        add(&mpicc, &["-lpthread", "-ldl"], &format!("{name}.c"), name);
     }
     add(&mpicc, &["-shared", "-fPIC"], "tool.c", "tool.so");
     add(&mpicc, &["-shared", "-fPIC", "-DMODULE"], "plugin.c", "plugin.so");
@@ -180,12 +198,24 @@ pub fn preloaded() -> &'static Path {
     })
 }
 
+/// The core that programs of an MPI need.
+fn core(library: &Library) -> &'static str {
+    match library.family {
+        _ if library.has_standard_abi => "abi",
+        Family::OpenMpi => "openmpi",
+        _ => "mpich",
+    }
+}
+
 fn build() -> PathBuf {
     let folder = target().join("dropin-debug");
     let mut build = phalanx_tests::command::bare(&root().join("scripts/dropin"));
+    let mut cores: Vec<&str> = Library::all().iter().filter(|library| library.is_here()).map(core).collect();
+    cores.dedup();
     build
         .args(["--debug", "--into"])
         .arg(&folder)
+        .args(cores)
         .env("CARGO_TARGET_DIR", target())
         .env("CARGO_PROFILE_DEV_DEBUG", "0");
     let done = build.output().expect("scripts/dropin starts");

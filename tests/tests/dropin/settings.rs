@@ -63,6 +63,20 @@ fn a_library_that_cannot_work_says_so_once() {
     });
 }
 
+/// Nothing is written to the home of who runs a job, and nothing is missed there.
+#[test]
+fn a_home_that_cannot_be_written_does_not_matter() {
+    each(|library| {
+        // The kernel refuses to make files there, to root too.
+        let job =
+            Job::new(library, "isolation").variable("HOME", "/proc/self").variable("XDG_CACHE_HOME", "/proc/self");
+        let done = job.run();
+        done.succeeded("isolation", 2);
+        assert!(done.stats().calls() > 0, "{}", done.text());
+        assert!(!done.ended.stderr.contains("phalanx"), "{}", done.text());
+    });
+}
+
 #[test]
 fn a_setting_that_is_not_understood_is_said_once() {
     each(|library| {
