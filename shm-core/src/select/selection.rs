@@ -5,7 +5,7 @@ use super::rule::{Band, MOST_BANDS};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
-use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, most_up_slots, round_up};
+use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, line_slots, most_up_slots, round_up};
 
 /// The bands of one collective, rising from 0 bytes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Selection {
     ladders: [Ladder; 4],
     forced: [Option<Regime>; 4],
     size: usize,
+    /// Line slots a rank owns.
+    line_slots: usize,
     flat_ranks: usize,
     strict: bool,
     /// Whether each kind of call is to be printed once.
@@ -70,6 +72,7 @@ impl Selection {
             block_lines: block_lines(&ladders, &forced),
             block_cut: block_cut(&ladders),
             size,
+            line_slots: line_slots(size, crowd),
             flat_ranks: table.flat_ranks as usize,
             strict: table.strict != 0,
             debug: table.debug != 0,
@@ -106,7 +109,7 @@ impl Selection {
 
     /// The layout of the communicator's block.
     pub(crate) fn block_layout(&self) -> BlockLayout {
-        BlockLayout::new(self.size, self.up_area, self.down_area)
+        BlockLayout::new(self.size, self.line_slots, self.up_area, self.down_area)
     }
 
     /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no further
