@@ -37,3 +37,37 @@ impl SharedBoard {
         Stamp(self.call_word(other, call).0.load(Ordering::Relaxed)).position() < call
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    use crate::communicator::Communicator;
+
+    /// Whether each of two ranks on these processors finds its core wanted while it waits for the other, which has come as far.
+    fn wanted(processors: [usize; 2]) -> Vec<bool> {
+        let ended = Communicator::threads(2, |comm| {
+            let mut mask = CpuSet::new();
+            mask.set(processors[comm.rank()]).unwrap();
+            sched_setaffinity(Pid::from_raw(0), &mask).unwrap();
+            comm.enter().unwrap().board.note_core();
+            comm.barrier().unwrap();
+            let wanted = comm.enter().unwrap().board.is_core_wanted(1 - comm.rank());
+            comm.barrier().unwrap();
+            wanted
+        });
+        ended.unwrap()
+    }
+
+    #[test]
+    fn a_core_is_wanted_by_those_who_share_it() {
+        let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let mut usable = (0..CpuSet::count()).filter(|&processor| usable.is_set(processor).unwrap_or(false));
+        let one = usable.next().unwrap();
+        assert_eq!(wanted([one; 2]), [true; 2]);
+        if let Some(other) = usable.next() {
+            assert_eq!(wanted([one, other]), [false; 2]);
+        }
+    }
+}

@@ -42,6 +42,8 @@ pub struct Selection {
     size: usize,
     /// Line slots a rank owns.
     line_slots: usize,
+    /// Whether ranks outnumber cores.
+    shares_cores: bool,
     flat_ranks: usize,
     strict: bool,
     /// Whether each kind of call is to be printed once.
@@ -73,6 +75,7 @@ impl Selection {
             block_cut: block_cut(&ladders),
             size,
             line_slots: line_slots(size, crowd),
+            shares_cores: crowd > 1,
             flat_ranks: table.flat_ranks as usize,
             strict: table.strict != 0,
             debug: table.debug != 0,
@@ -183,7 +186,11 @@ impl Selection {
         }
         let least = round_up(vector.element.max(1), LINE);
         let band = &self.block_cut;
-        let cell = (band.up_cell as usize).max(parts * least);
+        let mut cell = (band.up_cell as usize).max(parts * least);
+        // Where ranks share a core each slice of a row costs a turn of everybody.
+        if self.shares_cores && parts > 1 && parts * vector.bytes > cell {
+            cell = cell.max(self.up_area / LONG_ROWS / LINE * LINE);
+        }
         if 2 * cell > self.up_area {
             return Err(too_large(vector.element, self.up_area / 2 / parts));
         }
@@ -256,6 +263,9 @@ fn block_cut(ladders: &[Ladder; 4]) -> Band {
     let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
     *bands.iter().rev().find(is_cut).unwrap_or(&bands[bands.len() - 1])
 }
+
+/// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled again.
+const LONG_ROWS: usize = 4;
 
 /// Cells large enough for an element, and as many of them as were asked for if the area holds them; two at least.
 fn fit(cell: usize, cells: usize, element: usize, area: usize) -> Result<(usize, usize)> {
@@ -372,5 +382,20 @@ mod tests {
         let error = Tuning::of(&[large]).unwrap().select(4, 1).within(&layout).unwrap_err().to_string();
         assert!(error.contains("bytes of cells"), "{error}");
         assert!(Tuning::default().select(4, 1).within(&layout).is_ok());
+    }
+
+    /// Long rows take four large cells where each slice costs a turn of everybody, and the usual ones elsewhere; short ones always these.
+    #[test]
+    fn long_rows_have_few_slices_in_a_crowd() {
+        let choose = |crowd, parts, bytes| {
+            let selection = Tuning::default().select(8, crowd);
+            selection.choose_blocks(parts, Vector::of_bytes(bytes)).unwrap()
+        };
+        let (alone, crowded) = (choose(1, 7, 64 << 10), choose(4, 7, 64 << 10));
+        assert_eq!((crowded.slots, crowded.cell), (4, 128 << 10));
+        assert!(crowded.slice >= 3 * alone.slice && 7 * crowded.part <= crowded.cell, "{crowded:?} {alone:?}");
+        for parts in [1, 7] {
+            assert_eq!(choose(1, parts, 600), choose(4, parts, 600));
+        }
     }
 }
