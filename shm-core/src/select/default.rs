@@ -7,7 +7,7 @@ use super::rule::{Band, Rule};
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
     Rule::built_in(Barrier, (1, 256), (1, u32::MAX), false, &[Band::line(0)]),
-    Rule::built_in(Broadcast, (5, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (64, 32768)), Band::cells(262144, (32, 32768), (2, 262144))]),
+    Rule::built_in(Broadcast, (5, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (64, 32768)), Band::cells(131072, (32, 32768), (2, 262144))]),
     Rule::built_in(Reduce, (3, 8), (2, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]),
     Rule::built_in(Reduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(3072, (32, 32768), (32, 32768)), Band::cells(262144, (2, 262144), (32, 32768))]),
     Rule::built_in(Allreduce, (3, 8), (2, u32::MAX), false, &[Band::line(0), Band::exchange(505, (32, 32768)), Band::shares(32768, 0, 65536, 32)]),

@@ -176,19 +176,19 @@ impl Selection {
     }
 
     /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. Lines are for what they
-    /// are for in broadcasts.
+    /// are for in broadcasts. `together` says that every rank reads every other's slots in turn.
     ///
     /// # Errors
     /// `Tuning` when an element is larger than a part of a cell can be: the same on all ranks.
-    pub(crate) fn choose_blocks(&self, parts: usize, vector: Vector) -> Result<BlockChoice> {
+    pub(crate) fn choose_blocks(&self, parts: usize, together: bool, vector: Vector) -> Result<BlockChoice> {
         if vector.fits_lines() && parts * round_up(vector.bytes, 8) <= self.block_lines {
             return Ok(BlockChoice { lines: true, part: 0, slice: vector.bytes.max(1), cell: 0, slots: 0 });
         }
         let least = round_up(vector.element.max(1), LINE);
         let band = &self.block_cut;
         let mut cell = (band.up_cell as usize).max(parts * least);
-        // Where ranks share a core each slice of a row costs a turn of everybody.
-        if self.shares_cores && parts > 1 && parts * vector.bytes > cell {
+        // Where ranks share a core each slice of a row costs a turn of everybody; two of them cost less than cells that have left the caches.
+        if self.shares_cores && together && parts > 1 && parts * vector.bytes > 2 * cell {
             cell = cell.max(self.up_area / LONG_ROWS / LINE * LINE);
         }
         if 2 * cell > self.up_area {
@@ -389,7 +389,7 @@ mod tests {
     fn long_rows_have_few_slices_in_a_crowd() {
         let choose = |crowd, parts, bytes| {
             let selection = Tuning::default().select(8, crowd);
-            selection.choose_blocks(parts, Vector::of_bytes(bytes)).unwrap()
+            selection.choose_blocks(parts, true, Vector::of_bytes(bytes)).unwrap()
         };
         let (alone, crowded) = (choose(1, 7, 64 << 10), choose(4, 7, 64 << 10));
         assert_eq!((crowded.slots, crowded.cell), (4, 128 << 10));
