@@ -261,7 +261,7 @@ fn block_lines(ladders: &[Ladder; 4], forced: &[Option<Regime>; 4]) -> usize {
 fn block_cut(ladders: &[Ladder; 4]) -> Band {
     let bands = ladders[Collective::Allreduce as usize].bands();
     let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
-    *bands.iter().rev().find(is_cut).unwrap_or(&bands[bands.len() - 1])
+    *bands.iter().find(is_cut).unwrap_or(&bands[bands.len() - 1])
 }
 
 /// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled again.
