@@ -253,8 +253,8 @@ pub struct Bytes {
     #[arg(long, default_value = "1M", value_parser = parse_size)]
     pub size: u64,
     /// The regime that is forced; shares has no broadcast, exchange nothing but allreduce, and direct is shares (a broadcast: cells) with all buffers in
-    /// shared memory
-    #[arg(long, default_value = "cells", value_parser = ["cells", "shares", "exchange", "direct"])]
+    /// shared memory; blocks is gather, scatter, allgather, alltoall, reduce-scatter and scan
+    #[arg(long, default_value = "cells", value_parser = ["cells", "shares", "exchange", "direct", "blocks"])]
     pub regime: String,
 }
 

@@ -10,7 +10,9 @@ use crate::error::{Error, Result};
 use crate::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
 use crate::seat::{NAP, Seat};
 use crate::segment::header::Standing;
-use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINE_SLOTS, LINES_A_SLOT};
+use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINES_A_SLOT};
+
+mod cores;
 
 /// A flag word in the segment.
 #[repr(transparent)]
@@ -82,6 +84,8 @@ pub(crate) struct SharedBoard {
     /// Whether this rank has found where the shared result of that call lies, and so counts among its users.
     sees_result: Cell<bool>,
     idle: RefCell<Option<IdleHook>>,
+    /// What this rank has said last of the core that it is on.
+    core: Cell<u64>,
     pub tally: Tally,
 }
 
@@ -102,6 +106,7 @@ impl SharedBoard {
             lends: Cell::new(false),
             sees_result: Cell::new(false),
             idle: RefCell::new(None),
+            core: Cell::new(0),
             tally: Tally::default(),
         }
     }
@@ -123,6 +128,11 @@ impl SharedBoard {
                 Duration::ZERO
             }
         }
+    }
+
+    /// Line slots a rank owns.
+    pub fn line_slots(&self) -> usize {
+        self.layout.line_slots
     }
 
     pub fn members(&self) -> &[usize] {
@@ -152,7 +162,7 @@ impl SharedBoard {
     /// The payload of a line slot as bytes, for who holds it: contiguous behind the stamp, aligned to eight.
     #[inline]
     pub fn line_payload(&self, rank: usize, slot: usize) -> *const u8 {
-        debug_assert!(rank < self.layout.size && slot < LINE_SLOTS);
+        debug_assert!(rank < self.layout.size && slot < self.layout.line_slots);
         // SAFETY: B1: the layout keeps all line slots within the block.
         unsafe { self.base.add(self.layout.line(rank, slot) + 8).cast_const() }
     }
@@ -520,6 +530,15 @@ impl Board for SharedBoard {
                 self.inspect(writer, word, until, edge)?;
             }
             self.idle();
+            // Lines are short: what is spent here on waiting for another core is less than what a core takes to change hands.
+            if matches!(edge, Edge::LinePublish | Edge::LineReuse) && !self.is_core_wanted(writer) {
+                for _ in 0..self.seat.patience.alone {
+                    std::hint::spin_loop();
+                    if let Some(value) = look() {
+                        return Ok(value);
+                    }
+                }
+            }
             std::thread::yield_now();
             add(&self.tally.yields, 1);
             if let Some(value) = look() {

@@ -110,6 +110,12 @@ impl Communicator {
         self.size
     }
 
+    /// Ranks of the job for each core that it may use, rounded up.
+    #[must_use]
+    pub fn crowd(&self) -> u32 {
+        self.seat.mapping().header().crowd()
+    }
+
     /// The ranks of the group in the job's world, in order.
     #[must_use]
     pub fn members(&self) -> Vec<usize> {

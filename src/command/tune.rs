@@ -262,12 +262,13 @@ fn launch(thorough: Thorough, ranks: usize, partial: &Path) -> Result<(), Stoppe
 fn one_rank(thorough: Thorough, ledger: &Path) -> Result<Findings, Stopped> {
     let stopped = |error: phalanx::Error| Stopped::because(error.to_string(), 1);
     let comm = Communicator::world().map_err(stopped)?;
-    tune_rank(comm, &thorough.effort(), 1, ledger).map_err(stopped)
+    tune_rank(comm, &thorough.effort(), ledger).map_err(stopped)
 }
 
 /// The findings that follow from finished measurements.
 fn replay(thorough: Thorough, ranks: usize, ledger: &Path) -> Result<Findings, Stopped> {
-    hier::tune::replay(&read_ledger(ledger), &thorough.effort(), ranks)
+    let crowd = hier::launch::crowd(ranks).map_err(|error| Stopped::because(error.to_string(), error.status()))?;
+    hier::tune::replay(&read_ledger(ledger), &thorough.effort(), ranks, crowd)
         .map_err(|error| Stopped::because(error.to_string(), 1))
 }
 

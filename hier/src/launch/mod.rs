@@ -56,7 +56,7 @@ use topo::BindPolicy;
 
 pub use error::LaunchError;
 pub use outcome::{End, Failure, Outcome};
-pub use setting::default_policy;
+pub use setting::{crowd, default_policy};
 
 use ending::Ending;
 use guard::Guard;

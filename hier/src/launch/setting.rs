@@ -86,6 +86,16 @@ pub fn default_policy(ranks: usize, usable_cores: usize) -> BindPolicy {
     if ranks <= usable_cores { BindPolicy::Core } else { BindPolicy::None }
 }
 
+/// Ranks for each core that this process may use, rounded up, in a job of `ranks` ranks that it starts.
+///
+/// # Errors
+/// When the system does not say which cores these are.
+pub fn crowd(ranks: usize) -> Result<u32, LaunchError> {
+    let usable = Usable::discover().map_err(LaunchError::Machine)?;
+    let cores = Machine::discover().map_or(usable.pus.len(), |machine| usable.cores(&machine));
+    Ok(ranks.div_ceil(cores.max(1)) as u32)
+}
+
 fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
     let (_, value) = given.iter().rev().find(|(key, _)| key == OsStr::new(name))?;
     Some(value.to_string_lossy().into_owned())

@@ -8,8 +8,7 @@ use shm_core::select::{Band, Regime};
 use super::Table;
 
 impl Table {
-    /// The text of `shm-core/src/select/default.rs` for these rules. Ranks per core are not in it: the built-in table is for
-    /// all machines.
+    /// The text of `shm-core/src/select/default.rs` for these rules.
     #[must_use]
     pub fn to_rust(&self) -> String {
         let mut text = "\
@@ -27,10 +26,12 @@ pub(super) const RULES: &[Rule] = &[
             let Some(what) = rule.collective() else { continue };
             let bands: Vec<String> = rule.bands().iter().map(|band| constructor(what, band)).collect();
             let (least, most) = rule.ranks().into_inner();
+            let (thin, thick) = rule.crowd().into_inner();
+            let thick = if thick == u32::MAX { "u32::MAX".to_owned() } else { thick.to_string() };
             // Writing to a String does not fail.
             let _ = writeln!(
                 text,
-                "    Rule::built_in({what:?}, ({least}, {most}), {}, &[{}]),",
+                "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]),",
                 rule.is_strict(),
                 bands.join(", ")
             );

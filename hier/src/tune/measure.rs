@@ -23,7 +23,7 @@ const MOST_CALLS: f64 = 2000.0;
 ///
 /// # Errors
 /// Those of the calls; [`Error::Environment`] when an answer was wrong, or the file cannot be written.
-pub fn tune_rank(comm: Communicator, effort: &Effort, crowd: u32, ledger: &Path) -> Result<Findings, Error> {
+pub fn tune_rank(comm: Communicator, effort: &Effort, ledger: &Path) -> Result<Findings, Error> {
     let text = if comm.rank() == 0 { super::read_ledger(ledger) } else { String::new() };
     let text = share_text(&comm, text)?;
     let mut known = Ledger::of_text(&text);
@@ -32,16 +32,16 @@ pub fn tune_rank(comm: Communicator, effort: &Effort, crowd: u32, ledger: &Path)
     }
     let machine = topo::Machine::discover().ok();
     let places = exchange_places(comm.node(), own_place(machine.as_ref()))?;
-    let ranks = comm.size();
+    let (ranks, crowd) = (comm.size(), comm.node().crowd());
     let times = Measured { comm, places, effort, known, ledger, calls: 0 };
     Search { effort, ranks, crowd, times }.run()
 }
 
-/// What a search finds in the text of a ledger that holds all that it asks for.
+/// What a search finds in the text of a ledger that holds all that it asks for, on `ranks` ranks, `crowd` for each core.
 ///
 /// # Errors
 /// `Tuning` when something is not in it.
-pub fn replay(ledger: &str, effort: &Effort, ranks: usize) -> Result<Findings, Error> {
+pub fn replay(ledger: &str, effort: &Effort, ranks: usize, crowd: u32) -> Result<Findings, Error> {
     struct Finished(Ledger, usize);
     impl Times for Finished {
         fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
@@ -50,7 +50,7 @@ pub fn replay(ledger: &str, effort: &Effort, ranks: usize) -> Result<Findings, E
             self.0.get(&key).cloned().ok_or_else(missing)
         }
     }
-    Search { effort, ranks, crowd: 1, times: Finished(Ledger::of_text(ledger), ranks) }.run()
+    Search { effort, ranks, crowd, times: Finished(Ledger::of_text(ledger), ranks) }.run()
 }
 
 /// What a measurement is known by.

@@ -2,6 +2,7 @@
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
+use crate::protocol::delivery::Sources;
 use crate::regime::Engine;
 use crate::regime::blocks::Blocks;
 use crate::regime::delivery::Route;
@@ -70,7 +71,8 @@ impl Communicator {
         counted: Option<Counted<'_>>,
         mut route: Route<'_>,
     ) -> Result<()> {
-        let choose = |longest| self.selection.choose_blocks(parts.max(1), Vector::of_bytes(longest));
+        let together = route.readers.is_some() && matches!(route.sources, Sources::Others);
+        let choose = |longest| self.selection.choose_blocks(parts.max(1), together, Vector::of_bytes(longest));
         let Some(counted) = counted else {
             let choice = match choose(route.longest) {
                 Ok(choice) => choice,

@@ -86,7 +86,7 @@ impl Communicator {
     ) -> Result<()> {
         let size = self.size();
         let longest = blocks.longest(size);
-        let choice = self.or_refuse(self.selection.choose_blocks((size - 1).max(1), fold.vector(longest)))?;
+        let choice = self.or_refuse(self.selection.choose_blocks((size - 1).max(1), true, fold.vector(longest)))?;
         let send_at: *const u8 = send.as_ptr().cast();
         let own = blocks.of(self.rank());
         let call = Folding {

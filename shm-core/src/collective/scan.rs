@@ -99,7 +99,7 @@ impl Communicator {
     }
 
     fn scan_by(&self, what: Operand, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
-        let choice = self.or_refuse(self.selection.choose_blocks(1, fold.vector(bytes)))?;
+        let choice = self.or_refuse(self.selection.choose_blocks(1, false, fold.vector(bytes)))?;
         let count = bytes.checked_div(fold.element).unwrap_or(0);
         let call = Folding {
             what,

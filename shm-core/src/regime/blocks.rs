@@ -12,7 +12,7 @@ use crate::pace::{Pace, Way};
 use crate::payload::{copy_in, copy_part_in, end_parts, load_line, store_line};
 use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange_pieces};
-use crate::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD, round_up};
+use crate::segment::layout::{SLOT_PAYLOAD, round_up};
 use crate::select::BlockChoice;
 
 /// Where each rank's block lies in a buffer, in bytes from the buffer's beginning.
@@ -254,7 +254,7 @@ impl Engine {
     pub fn exchange_counts(&mut self, tag: u32, mine: &[u64], hear: impl FnMut(usize, usize, u64)) -> Result<()> {
         let Self { board, lines, .. } = self;
         let count = mine.len().div_ceil(WORDS).max(1);
-        debug_assert!(2 * count <= LINE_SLOTS);
+        debug_assert!(2 * count <= lines.slots());
         exchange_pieces(board, lines, tag, count, &mut Counts { board, mine, hear })
     }
 }

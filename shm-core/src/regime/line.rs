@@ -14,7 +14,7 @@ use crate::protocol::exchange::{Pieces, exchange, exchange_pieces, exchange_then
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::step;
 use crate::protocol::{Board, Location};
-use crate::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD};
+use crate::segment::layout::SLOT_PAYLOAD;
 use crate::select::Choice;
 
 /// The bytes of whole elements that fit a slot.
@@ -175,8 +175,9 @@ impl Engine {
         }
         let stride = piece_of(reduction.fold.element);
         let count = reduction.bytes.div_ceil(stride).max(1);
-        for group in (0..count).step_by(LINE_SLOTS / 2) {
-            self.exchange_group(reduction, group * stride, stride, (count - group).min(LINE_SLOTS / 2), tag)?;
+        let most = self.lines.slots() / 2;
+        for group in (0..count).step_by(most) {
+            self.exchange_group(reduction, group * stride, stride, (count - group).min(most), tag)?;
         }
         Ok(())
     }

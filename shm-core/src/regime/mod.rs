@@ -33,7 +33,6 @@ use crate::operator::Fold;
 use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Place, Readers, Ring, RingName};
-use crate::segment::layout::LINE_SLOTS;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
 
@@ -92,7 +91,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
-        let size = board.size();
+        let (size, line_slots) = (board.size(), board.line_slots());
         let above: Vec<usize> = (board.rank() + 1..size).collect();
         let above = match above[..] {
             [] => None,
@@ -101,7 +100,7 @@ impl Engine {
         };
         Self {
             board,
-            lines: Ring::new(RingName::Line, LINE_SLOTS, size),
+            lines: Ring::new(RingName::Line, line_slots, size),
             up: Ring::new(RingName::Up, 1, size),
             down: Ring::new(RingName::Down, 1, size),
             up_cell: 0,

@@ -175,8 +175,8 @@ mod tests {
     fn memory_is_kept_and_its_words_are_zeroed() {
         crate::Communicator::threads(1, |comm| {
             let mapping = comm.seat().mapping();
-            let layout = BlockLayout::new(3, 100_000, 70_000);
-            let other = BlockLayout::new(2, 300_000, 0);
+            let layout = BlockLayout::new(3, 16, 100_000, 70_000);
+            let other = BlockLayout::new(2, 16, 300_000, 0);
             let kept = || mapping.header().shared.kept.load(Ordering::Relaxed);
             let bytes = |offset: u64, from: usize, to: usize| {
                 // SAFETY: a block that this test has taken.

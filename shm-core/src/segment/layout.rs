@@ -12,8 +12,15 @@ pub const LINE: usize = 64;
 /// Bytes of the segment's header, rounded up to pages.
 pub const HEADER: usize = round_up(size_of::<super::header::Header>(), 4096);
 
-/// Line slots a rank owns in a communicator.
+/// Line slots a rank owns in a communicator, where each rank has a core of its own.
 pub const LINE_SLOTS: usize = 16;
+
+/// The same where ranks take turns on a core: a root or a leaf that runs ahead fills as many while it has its turn, so that each
+/// turn of the others serves as many calls.
+pub const CROWDED_LINE_SLOTS: usize = 64;
+
+/// Ranks of a communicator from which on it has [`LINE_SLOTS`] in a crowd, too: the lines of all ranks lie side by side.
+const MOST_CROWDED: usize = 64;
 
 /// Cache lines of a line slot.
 pub const LINES_A_SLOT: usize = 8;
@@ -46,6 +53,12 @@ pub const VERSION: u32 = 2;
 #[must_use]
 pub const fn most_up_slots(size: usize) -> usize {
     if 2 * size > 64 { 2 * size } else { 64 }
+}
+
+/// Line slots a rank owns, in a communicator of `size` ranks of a job with `crowd` ranks for each core.
+#[must_use]
+pub const fn line_slots(size: usize, crowd: u32) -> usize {
+    if crowd > 1 && size < MOST_CROWDED { CROWDED_LINE_SLOTS } else { LINE_SLOTS }
 }
 
 /// `value` rounded up to a multiple of `unit`.
@@ -104,6 +117,8 @@ impl JobLayout {
 pub struct BlockLayout {
     /// Ranks of the communicator.
     pub size: usize,
+    /// Line slots.
+    pub line_slots: usize,
     /// Up slots that have a stamp.
     pub up_slots: usize,
     /// Bytes of up cells a rank.
@@ -124,6 +139,8 @@ pub struct BlockLayout {
 pub struct AreaLayout {
     /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one a ring.
     pub done: usize,
+    /// The core that this rank was on when it looked last, in a line of its own, since it seldom changes.
+    pub core: usize,
     /// The calls that this rank made last.
     pub calls: usize,
     /// The stamps of the up slots, a line each.
@@ -139,12 +156,12 @@ pub struct AreaLayout {
 }
 
 impl BlockLayout {
-    /// The layout for a communicator of `size` ranks with so many bytes of cells a rank.
+    /// The layout for a communicator of `size` ranks with so many line slots and so many bytes of cells a rank.
     #[must_use]
-    pub fn new(size: usize, up_bytes: usize, down_bytes: usize) -> Self {
+    pub fn new(size: usize, line_slots: usize, up_bytes: usize, down_bytes: usize) -> Self {
         let up_slots = most_up_slots(size);
-        let mut layout = Self { size, up_slots, up_bytes, down_bytes, lines: 4096, ranks: 0, stride: 0 };
-        layout.ranks = round_up(layout.lines + LINE_SLOTS * size * SLOT, 4096);
+        let mut layout = Self { size, line_slots, up_slots, up_bytes, down_bytes, lines: 4096, ranks: 0, stride: 0 };
+        layout.ranks = round_up(layout.lines + line_slots * size * SLOT, 4096);
         layout.stride = layout.area().total;
         layout
     }
@@ -153,13 +170,14 @@ impl BlockLayout {
     #[must_use]
     pub fn area(&self) -> AreaLayout {
         let done = 0;
+        let core = done + LINE;
         let calls = done + APART;
         let up_stamps = calls + round_up(8 * CALLS, APART);
         let down_stamps = up_stamps + self.up_slots * LINE;
         let up = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
         let down = round_up(up + self.up_bytes, 4096);
         let total = round_up(down + self.down_bytes, 4096);
-        AreaLayout { done, calls, up_stamps, down_stamps, up, down, total }
+        AreaLayout { done, core, calls, up_stamps, down_stamps, up, down, total }
     }
 
     /// Where the words and lines lie, as ranges of offsets: all but the cells.
@@ -193,13 +211,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_of_a_block_do_not_overlap(size in 1..=MOST_RANKS, up in 0usize..1 << 20, down in 0usize..1 << 20) {
-            let block = BlockLayout::new(size, up, down);
+        fn parts_of_a_block_do_not_overlap(size in 1..=MOST_RANKS, crowd in 1u32..4, up in 0usize..1 << 20, down in 0usize..1 << 20) {
+            let block = BlockLayout::new(size, line_slots(size, crowd), up, down);
             let area = block.area();
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.ranks);
-            prop_assert!(area.done + LINE <= area.calls);
+            prop_assert!(area.done + LINE <= area.core && area.core + LINE <= area.calls);
             prop_assert!(area.calls + 8 * CALLS <= area.up_stamps);
-            prop_assert!(block.line(size - 1, LINE_SLOTS - 1) + SLOT <= block.ranks);
+            prop_assert!(block.line(size - 1, block.line_slots - 1) + SLOT <= block.ranks);
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.lines);
             prop_assert!(area.up_stamps + block.up_slots * LINE <= area.down_stamps);
             prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.up);

@@ -6,13 +6,18 @@ use super::rule::{Band, Rule};
 /// The rules; the first one that fits counts.
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    Rule::built_in(Barrier, (1, 256), false, &[Band::line(0)]),
-    Rule::built_in(Broadcast, (1, 256), false, &[Band::line(0), Band::cells(505, (32, 32768), (64, 32768))]),
-    Rule::built_in(Reduce, (2, 2), false, &[Band::line(0), Band::cells(505, (64, 32768), (32, 32768)), Band::cells(524288, (32, 32768), (32, 32768))]),
-    Rule::built_in(Reduce, (1, 256), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(6144, 0, 65536, 32)]),
-    Rule::built_in(Allreduce, (1, 2), false, &[Band::line(0), Band::exchange(505, (64, 32768)), Band::shares(98304, 0, 65536, 32)]),
-    Rule::built_in(Allreduce, (3, 4), false, &[Band::line(0), Band::exchange(505, (32, 32768)), Band::shares(32768, 0, 65536, 32)]),
-    Rule::built_in(Allreduce, (5, 8), false, &[Band::line(0), Band::exchange(505, (32, 32768)), Band::cells(4096, (32, 32768), (32, 32768)), Band::shares(32768, 0, 65536, 32)]),
-    Rule::built_in(Allreduce, (9, 16), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(131072, 0, 65536, 32)]),
-    Rule::built_in(Allreduce, (17, 256), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(524288, 0, 65536, 32)]),
+    Rule::built_in(Barrier, (1, 256), (1, u32::MAX), false, &[Band::line(0)]),
+    Rule::built_in(Broadcast, (5, 8), (2, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (64, 32768)), Band::cells(131072, (32, 32768), (2, 262144))]),
+    Rule::built_in(Reduce, (3, 8), (2, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]),
+    Rule::built_in(Reduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(3072, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]),
+    Rule::built_in(Allreduce, (5, 8), (2, u32::MAX), false, &[Band::line(0), Band::exchange(505, (32, 32768)), Band::shares(32768, 0, 65536, 32), Band::cells(131072, (4, 131072), (4, 131072))]),
+    Rule::built_in(Allreduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::exchange(2048, (32, 32768)), Band::cells(16384, (32, 32768), (32, 32768)), Band::shares(131072, 0, 65536, 32), Band::cells(1048576, (8, 65536), (8, 65536))]),
+    Rule::built_in(Broadcast, (1, 256), (1, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (64, 32768))]),
+    Rule::built_in(Reduce, (2, 2), (1, u32::MAX), false, &[Band::line(0), Band::cells(505, (64, 32768), (32, 32768)), Band::cells(524288, (32, 32768), (32, 32768))]),
+    Rule::built_in(Reduce, (1, 256), (1, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(6144, 0, 65536, 32)]),
+    Rule::built_in(Allreduce, (1, 2), (1, u32::MAX), false, &[Band::line(0), Band::exchange(505, (64, 32768)), Band::shares(98304, 0, 65536, 32)]),
+    Rule::built_in(Allreduce, (3, 4), (1, u32::MAX), false, &[Band::line(0), Band::exchange(505, (32, 32768)), Band::shares(32768, 0, 65536, 32)]),
+    Rule::built_in(Allreduce, (5, 8), (1, u32::MAX), false, &[Band::line(0), Band::exchange(505, (32, 32768)), Band::cells(4096, (32, 32768), (32, 32768)), Band::shares(32768, 0, 65536, 32)]),
+    Rule::built_in(Allreduce, (9, 16), (1, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(131072, 0, 65536, 32)]),
+    Rule::built_in(Allreduce, (17, 256), (1, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(524288, 0, 65536, 32)]),
 ];

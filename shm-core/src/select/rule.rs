@@ -154,19 +154,25 @@ impl Rule {
         if bands.len() > MOST_BANDS {
             return Err(wrong(what, format!("{} bands of sizes, there can be {MOST_BANDS}", bands.len())));
         }
-        let rule = Self::built_in(what, (1, MOST_RANKS as u32), false, bands);
+        let rule = Self::built_in(what, (1, MOST_RANKS as u32), (1, u32::MAX), false, bands);
         rule.check()?;
         Ok(rule)
     }
 
-    /// A rule for communicators of so many ranks (for the strict mode only, perhaps), of at most [`MOST_BANDS`] bands: for the
-    /// built-in table, which a test checks.
-    pub(super) const fn built_in(what: Collective, ranks: (u32, u32), strict: bool, bands: &[Band]) -> Self {
+    /// A rule for communicators of so many ranks, in jobs with so many ranks for each core (for the strict mode only, perhaps), of at
+    /// most [`MOST_BANDS`] bands: for the built-in table, which a test checks.
+    pub(super) const fn built_in(
+        what: Collective,
+        ranks: (u32, u32),
+        crowd: (u32, u32),
+        strict: bool,
+        bands: &[Band],
+    ) -> Self {
         let mut rule = Rule {
             collective: what as u32,
             strict: strict as u32,
             ranks: [ranks.0, ranks.1],
-            crowd: [1, u32::MAX],
+            crowd: [crowd.0, crowd.1],
             length: bands.len() as u32,
             ..EMPTY
         };

@@ -5,7 +5,7 @@ use super::rule::{Band, MOST_BANDS};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
-use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, most_up_slots, round_up};
+use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, line_slots, most_up_slots, round_up};
 
 /// The bands of one collective, rising from 0 bytes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,10 @@ pub struct Selection {
     ladders: [Ladder; 4],
     forced: [Option<Regime>; 4],
     size: usize,
+    /// Line slots a rank owns.
+    line_slots: usize,
+    /// Whether ranks outnumber cores.
+    shares_cores: bool,
     flat_ranks: usize,
     strict: bool,
     /// Whether each kind of call is to be printed once.
@@ -70,6 +74,8 @@ impl Selection {
             block_lines: block_lines(&ladders, &forced),
             block_cut: block_cut(&ladders),
             size,
+            line_slots: line_slots(size, crowd),
+            shares_cores: crowd > 1,
             flat_ranks: table.flat_ranks as usize,
             strict: table.strict != 0,
             debug: table.debug != 0,
@@ -106,7 +112,7 @@ impl Selection {
 
     /// The layout of the communicator's block.
     pub(crate) fn block_layout(&self) -> BlockLayout {
-        BlockLayout::new(self.size, self.up_area, self.down_area)
+        BlockLayout::new(self.size, self.line_slots, self.up_area, self.down_area)
     }
 
     /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no further
@@ -170,17 +176,21 @@ impl Selection {
     }
 
     /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. Lines are for what they
-    /// are for in broadcasts.
+    /// are for in broadcasts. `together` says that every rank reads every other's slots in turn.
     ///
     /// # Errors
     /// `Tuning` when an element is larger than a part of a cell can be: the same on all ranks.
-    pub(crate) fn choose_blocks(&self, parts: usize, vector: Vector) -> Result<BlockChoice> {
+    pub(crate) fn choose_blocks(&self, parts: usize, together: bool, vector: Vector) -> Result<BlockChoice> {
         if vector.fits_lines() && parts * round_up(vector.bytes, 8) <= self.block_lines {
             return Ok(BlockChoice { lines: true, part: 0, slice: vector.bytes.max(1), cell: 0, slots: 0 });
         }
         let least = round_up(vector.element.max(1), LINE);
         let band = &self.block_cut;
-        let cell = (band.up_cell as usize).max(parts * least);
+        let mut cell = (band.up_cell as usize).max(parts * least);
+        // Where ranks share a core each slice of a row costs a turn of everybody; two of them cost less than cells that have left the caches.
+        if self.shares_cores && together && parts > 1 && parts * vector.bytes > 2 * cell {
+            cell = cell.max(self.up_area / LONG_ROWS / LINE * LINE);
+        }
         if 2 * cell > self.up_area {
             return Err(too_large(vector.element, self.up_area / 2 / parts));
         }
@@ -251,8 +261,11 @@ fn block_lines(ladders: &[Ladder; 4], forced: &[Option<Regime>; 4]) -> usize {
 fn block_cut(ladders: &[Ladder; 4]) -> Band {
     let bands = ladders[Collective::Allreduce as usize].bands();
     let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
-    *bands.iter().rev().find(is_cut).unwrap_or(&bands[bands.len() - 1])
+    *bands.iter().find(is_cut).unwrap_or(&bands[bands.len() - 1])
 }
+
+/// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled again.
+const LONG_ROWS: usize = 4;
 
 /// Cells large enough for an element, and as many of them as were asked for if the area holds them; two at least.
 fn fit(cell: usize, cells: usize, element: usize, area: usize) -> Result<(usize, usize)> {
@@ -369,5 +382,20 @@ mod tests {
         let error = Tuning::of(&[large]).unwrap().select(4, 1).within(&layout).unwrap_err().to_string();
         assert!(error.contains("bytes of cells"), "{error}");
         assert!(Tuning::default().select(4, 1).within(&layout).is_ok());
+    }
+
+    /// Long rows take four large cells where each slice costs a turn of everybody, and the usual ones elsewhere; short ones always these.
+    #[test]
+    fn long_rows_have_few_slices_in_a_crowd() {
+        let choose = |crowd, parts, bytes| {
+            let selection = Tuning::default().select(8, crowd);
+            selection.choose_blocks(parts, true, Vector::of_bytes(bytes)).unwrap()
+        };
+        let (alone, crowded) = (choose(1, 7, 64 << 10), choose(4, 7, 64 << 10));
+        assert_eq!((crowded.slots, crowded.cell), (4, 128 << 10));
+        assert!(crowded.slice >= 3 * alone.slice && 7 * crowded.part <= crowded.cell, "{crowded:?} {alone:?}");
+        for parts in [1, 7] {
+            assert_eq!(choose(1, parts, 600), choose(4, parts, 600));
+        }
     }
 }

@@ -7,6 +7,8 @@ pub(crate) struct Patience {
     pub spins: u32,
     /// Looks with a yield to the scheduler between them.
     pub yields: u32,
+    /// Looks before each yield, while nobody else on the core has anything to do.
+    pub alone: u32,
 }
 
 impl Patience {
@@ -14,9 +16,15 @@ impl Patience {
     ///
     /// With a core for each rank, spinning costs nobody anything and catches what is a few line transfers away;
     /// with more ranks than cores it only keeps from the core the very rank that is waited for, so the core
-    /// is given away at once, for about as many times as it takes all others to have had it several times.
+    /// is given away at once, for about as many times as it takes all others to have had it several times. Unless all others on the
+    /// core have come as far as this rank: then what is missing comes from another core, sooner than this one would have changed
+    /// hands.
     pub fn new(ranks: usize, cores: usize) -> Self {
-        if ranks <= cores { Self { spins: 2_000, yields: 200 } } else { Self { spins: 0, yields: 200 } }
+        if ranks <= cores {
+            Self { spins: 2_000, yields: 200, alone: 0 }
+        } else {
+            Self { spins: 0, yields: 200, alone: 64 }
+        }
     }
 }
 
