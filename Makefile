@@ -22,6 +22,7 @@ run: build
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	scripts/lint-mpi
 
 # What needs an MPI or namespaces says so, and is skipped, where they are missing (tests/tests/mpi).
 test: lint

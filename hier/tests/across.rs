@@ -109,6 +109,21 @@ fn all_schedules_leaders_and_slices() {
     }
 }
 
+/// Vectors that a node reduces and hands out in stages, while a schedule is under way.
+#[test]
+fn messages_that_go_whole_overlap_with_themselves() {
+    let labels = [&[0, 0, 1, 1, 2][..], &[0, 1, 0, 1, 0, 1], &[0, 0, 0, 1, 2, 2, 3, 3]];
+    for (i, schedule) in ["ring", "halving-nearest", "halving-farthest", "circulant", "binomial", "recursive-doubling"]
+        .iter()
+        .enumerate()
+    {
+        for leaders in 1..=2 {
+            let rules = format!("allreduce:{schedule},leaders={leaders},slice=whole");
+            cluster(labels[i % labels.len()], &rules, BEHAVIOURS[i % BEHAVIOURS.len()], |comm| check(comm, 70_001));
+        }
+    }
+}
+
 #[test]
 fn groups_of_groups() {
     for labels in PLACEMENTS {
@@ -180,11 +195,14 @@ fn fragile() -> User<impl Fn(&mut [i64], &[i64]) + Copy> {
 #[test]
 fn a_panic_of_an_operator_that_is_caught_ends_the_communicator_everywhere() {
     // One rank a node: the operator runs on the network. Two: within the node too.
-    for labels in [&[0_usize, 1, 2][..], &[0, 0, 1, 1], &[0, 1, 1, 1]] {
-        let errors = cluster(labels, "allreduce:ring,slice=2K,flight=3", BEHAVIOURS[1], |comm| {
-            let mut buffer = vec![1_i64; 3000];
+    let cases = [&[0_usize, 1, 2][..], &[0, 0, 1, 1], &[0, 1, 1, 1]].map(|labels| (labels, "slice=2K,flight=3", 3000));
+    // In a late stage of a message that goes whole.
+    let whole = (&[0, 0, 1, 1, 2, 2][..], "slice=whole", 60_000);
+    for (labels, how, count) in cases.into_iter().chain([whole]) {
+        let errors = cluster(labels, &format!("allreduce:ring,{how}"), BEHAVIOURS[1], |comm| {
+            let mut buffer = vec![1_i64; count];
             if comm.rank() == 0 {
-                buffer[1700] = 666;
+                buffer[count / 7 * 4] = 666;
             }
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 comm.all_reduce_in_place(&mut buffer, fragile()).map_err(|error| error.to_string())

@@ -1,5 +1,6 @@
 //! Barrier and allreduce across nodes.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +14,8 @@ use super::error::Result;
 use super::flight::Flight;
 use super::rules::{Choice, Slice};
 use super::run::{Combiner, Memory, Run};
-use crate::schedule::{Algorithm, Goal};
+use super::stages::{Gate, Stage, Stages};
+use crate::schedule::{Algorithm, Goal, Program};
 
 impl HierComm {
     /// Waits until every rank has called it (MPI 4.1, section 6.3).
@@ -85,7 +87,8 @@ impl HierComm {
         let choice = self.choose(Collective::Allreduce, bytes, self.may_reorder(&operator));
         self.trace(Collective::Allreduce, bytes);
         if choice.flat {
-            return self.allreduce_flat(&choice, send, recv, operator);
+            let lane = Lane { peers: (0..self.size()).collect(), place: self.rank };
+            return self.allreduce_at_once(choice.algorithm, lane, send, recv, operator);
         }
         if choice.one_sided && self.allreduce_one_sided(send, recv, operator)? {
             return Ok(());
@@ -99,7 +102,7 @@ impl HierComm {
         Ok(())
     }
 
-    /// The pipeline: the node reduces a slice while those before it are on the network.
+    /// The pipeline: the node reduces a slice, or a stage of a message that goes whole, while what was before it is on the network.
     fn allreduce_in_slices<T: Element, O: Operator<T>>(
         &self,
         choice: &Choice,
@@ -111,37 +114,62 @@ impl HierComm {
         if size_of_val(recv) == 0 {
             return Ok(());
         }
-        let leaders = if cuts_alike::<T>() { choice.leaders } else { 1 };
         let ordered = !self.may_reorder(operator);
-        let segments = choice.algorithm.pattern(Goal::Allreduce, self.placement.nodes() as u32)?.segments();
-        let cut = Cut::new(recv.len(), segments as usize, slice / size_of::<T>().max(1), leaders == 1);
+        if self.placement.most() == 1 && slice >= size_of_val(recv) {
+            // Nodes have nothing to do, and so there is nothing to do meanwhile.
+            return self.allreduce_at_once(choice.algorithm, self.lane(1, 0, ordered), send, recv, operator);
+        }
+        let leaders = if cuts_alike::<T>() { choice.leaders } else { 1 };
+        let place = if ordered { self.here } else { self.place_in_ring() };
+        let program = self.program(choice.algorithm, Goal::Allreduce, self.placement.nodes(), place)?;
+        let segments = program.segments as usize;
+        let cut = Cut::new(recv.len(), segments, slice / size_of::<T>().max(1), leaders == 1);
         if let Some(send) = send.filter(|_| self.is_alone()) {
             recv.copy_from_slice(send);
         }
+        // Slices overlap with each other; a message that goes whole, with itself.
+        let stages = match cut.slices() {
+            1 if !self.is_alone() => Stages::of(&program, size_of_val(recv) / segments),
+            _ => Stages::one(segments),
+        };
         let vector = Vector::of(recv);
         let mut flight = Flight::new(self);
         for i in 0..cut.slices() {
-            let pieces = if self.is_alone() { Vec::new() } else { cut.pieces(i) };
-            for piece in pieces {
-                // SAFETY: this slice is on no network yet, and pieces do not overlap.
-                let to = unsafe { vector.part(piece.clone()) };
-                self.on_node(match send {
-                    Some(send) if leaders == 1 => self.reduce_to_first(&send[piece], to, operator),
-                    Some(send) => self.node.reduce_to_leaders(leaders, &send[piece], to, operator),
-                    None if leaders == 1 => self.reduce_to_first_in_place(to, operator),
-                    None => self.node.reduce_to_leaders_in_place(leaders, to, operator),
-                })?;
+            let mut run = self.share_run(&program, leaders, ordered, (&cut, i), &vector, operator)?;
+            for (k, stage) in stages.reduce.iter().enumerate() {
+                for piece in self.pieces(&cut, i, stage) {
+                    // SAFETY: this stage of this slice is on no network yet, and pieces do not overlap.
+                    let to = unsafe { vector.part(piece.clone()) };
+                    self.on_node(match send {
+                        Some(send) if leaders == 1 => self.reduce_to_first(&send[piece], to, operator),
+                        Some(send) => self.node.reduce_to_leaders(leaders, &send[piece], to, operator),
+                        None if leaders == 1 => self.reduce_to_first_in_place(to, operator),
+                        None => self.node.reduce_to_leaders_in_place(leaders, to, operator),
+                    })?;
+                }
+                let gate = stages.reduce.get(k + 1).map_or(Gate::OPEN, |next| Gate::before(next.point));
+                if k > 0 {
+                    flight.open(gate);
+                    continue;
+                }
+                if let Some(run) = &mut run {
+                    run.set_gate(gate);
+                }
+                flight.begin(i, run.take());
             }
-            let run = self.share_run(choice.algorithm, leaders, ordered, (&cut, i), &vector, operator)?;
-            flight.begin(i, run);
             if flight.len() > choice.flight {
-                self.hand_out(&mut flight, leaders, &cut, &vector)?;
+                self.hand_out(&mut flight, leaders, (&cut, &stages), &vector)?;
             }
         }
         while flight.len() > 0 {
-            self.hand_out(&mut flight, leaders, &cut, &vector)?;
+            self.hand_out(&mut flight, leaders, (&cut, &stages), &vector)?;
         }
         Ok(())
+    }
+
+    /// What the node works on, piece by piece, in a stage of a slice.
+    fn pieces(&self, cut: &Cut, slice: usize, stage: &Stage) -> Vec<Range<usize>> {
+        if self.is_alone() { Vec::new() } else { cut.pieces(slice, &stage.segments) }
     }
 
     /// Whether this rank is the only one of its node, which then has nothing to combine and nobody to give to.
@@ -152,7 +180,7 @@ impl HierComm {
     /// The run of this rank's share of a slice, if it leads one.
     fn share_run<T: Element, O: Operator<T>>(
         &self,
-        algorithm: Algorithm,
+        program: &Arc<Program>,
         leaders: usize,
         ordered: bool,
         (cut, slice): (&Cut, usize),
@@ -163,8 +191,7 @@ impl HierComm {
         let Some(share) = (0..leaders).find(|&share| self.node.leader_of(share, leaders) == self.node.rank()) else {
             return Ok(None);
         };
-        let Lane { peers, place } = self.lane(leaders, share, ordered);
-        let program = self.program(algorithm, Goal::Allreduce, peers.len(), place)?;
+        let Lane { peers, .. } = self.lane(leaders, share, ordered);
         let mut parts = Vec::with_capacity(program.segments as usize);
         for segment in 0..program.segments as usize {
             let range = cut.part(slice, segment);
@@ -174,29 +201,37 @@ impl HierComm {
             };
             parts.push(range.start + own.start..range.start + own.end);
         }
-        let memory = Memory::parts(vector.data, parts.into_iter());
-        // SAFETY: the caller keeps vector and operator until its flight has ended, and leaves the slice alone.
-        Ok(Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }))
+        let (memory, combiner) = (Memory::parts(vector.data, parts.into_iter()), Some(Combiner::of::<T, O>(operator)));
+        // SAFETY: the caller keeps vector and operator until its flight has ended; of the slice it writes what is behind the run's
+        // gate, and reads what is complete.
+        Ok(Some(unsafe { Run::new(Arc::clone(program), peers, tag, memory, combiner) }))
     }
 
-    /// Waits for the first slice in flight, and gives it to the ranks of the node.
+    /// Gives the first slice in flight to the ranks of the node, stage by stage, as soon as each is complete.
     fn hand_out<T: Element>(
         &self,
         flight: &mut Flight<'_>,
         leaders: usize,
-        cut: &Cut,
+        (cut, stages): (&Cut, &Stages),
         vector: &Vector<'_, T>,
     ) -> Result<()> {
-        let Some(i) = flight.finish()? else { return Ok(()) };
-        let pieces = if self.is_alone() { Vec::new() } else { cut.pieces(i) };
-        for piece in pieces {
-            // SAFETY: this slice is no longer on the network, and pieces do not overlap.
-            let piece = unsafe { vector.part(piece) };
-            self.on_node(if leaders == 1 {
-                self.node.process_at_rank(0).broadcast_into(piece)
+        let Some(i) = flight.first() else { return Ok(()) };
+        for (k, stage) in stages.hand_out.iter().enumerate() {
+            if k + 1 < stages.hand_out.len() {
+                flight.wait(Some(stage.point))?;
             } else {
-                self.node.gather_from_leaders(leaders, piece)
-            })?;
+                flight.finish()?;
+            }
+            for piece in self.pieces(cut, i, stage) {
+                // SAFETY: nothing that is on the network writes to this stage any more, and where this rank leads a share, it is not
+                // written here either; pieces do not overlap.
+                let piece = unsafe { vector.part(piece) };
+                self.on_node(if leaders == 1 {
+                    self.node.process_at_rank(0).broadcast_into(piece)
+                } else {
+                    self.node.gather_from_leaders(leaders, piece)
+                })?;
+            }
         }
         Ok(())
     }
@@ -228,10 +263,11 @@ impl HierComm {
         }
     }
 
-    /// One schedule between all ranks, nodes left out.
-    fn allreduce_flat<T: Element, O: Operator<T>>(
+    /// One schedule on the whole vector, between the ranks of a lane: nodes are left out.
+    fn allreduce_at_once<T: Element, O: Operator<T>>(
         &self,
-        choice: &Choice,
+        algorithm: Algorithm,
+        lane: Lane,
         send: Option<&[T]>,
         recv: &mut [T],
         operator: &O,
@@ -239,12 +275,11 @@ impl HierComm {
         if let Some(send) = send {
             recv.copy_from_slice(send);
         }
-        let peers: Arc<[usize]> = (0..self.size()).collect();
-        let program = self.program(choice.algorithm, Goal::Allreduce, self.size(), self.rank)?;
-        let (tag, memory) = (self.next_tag(), Memory::whole(recv, program.segments));
+        let program = self.program(algorithm, Goal::Allreduce, lane.peers.len(), lane.place)?;
+        let (tag, memory, combiner) = (self.next_tag(), Memory::whole(recv), Some(Combiner::of::<T, O>(operator)));
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
-        flight.begin(0, Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }));
+        flight.begin(0, Some(unsafe { Run::new(program, lane.peers, tag, memory, combiner) }));
         flight.finish()?;
         Ok(())
     }

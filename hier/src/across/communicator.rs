@@ -564,6 +564,11 @@ impl HierComm {
         run
     }
 
+    /// This node's place in the ring.
+    pub(super) fn place_in_ring(&self) -> usize {
+        self.ring.iter().position(|&node| node == self.here).unwrap_or(self.here)
+    }
+
     /// The leaders of a share, round the ring, or in the order of nodes where operands must stay in order.
     pub(super) fn lane(&self, leaders: usize, share: usize, ordered: bool) -> Lane {
         let new = || {

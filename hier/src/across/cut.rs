@@ -45,10 +45,10 @@ impl Cut {
         start..(start + self.piece).min(segment.end)
     }
 
-    /// The elements of a slice, in the pieces that a node works on one by one. None is empty.
-    pub fn pieces(&self, slice: usize) -> Vec<Range<usize>> {
-        let mut pieces: Vec<Range<usize>> = Vec::with_capacity(self.segments);
-        for part in (0..self.segments).map(|segment| self.part(slice, segment)).filter(|part| !part.is_empty()) {
+    /// The elements that a slice has of some segments, in the pieces that a node works on one by one. None is empty.
+    pub fn pieces(&self, slice: usize, segments: &[usize]) -> Vec<Range<usize>> {
+        let mut pieces: Vec<Range<usize>> = Vec::with_capacity(segments.len());
+        for part in segments.iter().map(|&segment| self.part(slice, segment)).filter(|part| !part.is_empty()) {
             match pieces.last_mut() {
                 Some(last) if self.joins && last.end == part.start => last.end = part.end,
                 _ => pieces.push(part),
@@ -110,13 +110,14 @@ mod tests {
         ) {
             let cut = Cut::new(count, segments, slice, joins);
             let mut covered = vec![0_u8; count];
+            let every: Vec<usize> = (0..segments).collect();
             for i in 0..cut.slices() {
-                for piece in cut.pieces(i) {
+                for piece in cut.pieces(i, &every) {
                     prop_assert!(!piece.is_empty());
                     covered[piece].iter_mut().for_each(|times| *times += 1);
                 }
                 let all: usize = (0..segments).map(|segment| cut.part(i, segment).len()).sum();
-                prop_assert_eq!(all, cut.pieces(i).iter().map(ExactSizeIterator::len).sum::<usize>());
+                prop_assert_eq!(all, cut.pieces(i, &every).iter().map(ExactSizeIterator::len).sum::<usize>());
             }
             prop_assert!(covered.iter().all(|&times| times == 1));
             for segment in 0..segments {
@@ -132,8 +133,9 @@ mod tests {
 
     #[test]
     fn a_whole_vector_is_one_piece_for_one_leader() {
-        assert!(Cut::new(1000, 7, 1000, true).pieces(0).into_iter().eq(std::iter::once(0..1000)));
-        assert_eq!(Cut::new(1000, 7, 1000, false).pieces(0).len(), 7);
+        let every = [0, 1, 2, 3, 4, 5, 6];
+        assert!(Cut::new(1000, 7, 1000, true).pieces(0, &every).into_iter().eq(std::iter::once(0..1000)));
+        assert_eq!(Cut::new(1000, 7, 1000, false).pieces(0, &every).len(), 7);
         assert_eq!(Cut::new(1000, 7, usize::MAX, true).slices(), 1);
     }
 

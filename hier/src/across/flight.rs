@@ -1,31 +1,42 @@
 //! Slices on the network: begun in order, ended in order, given up together.
 
-use std::collections::VecDeque;
 use std::ops::Range;
+
+use smallvec::SmallVec;
 
 use super::communicator::HierComm;
 use super::error::Result;
 use super::network::Ticket;
 use super::run::Run;
+use super::stages::Gate;
 
 /// The slices of a call that are on the network. Dropped before all have ended (a call that fails, a panic), it gives
 /// them up: their memory is the caller's again.
 pub(super) struct Flight<'a> {
     comm: &'a HierComm,
-    slices: VecDeque<(usize, Option<Ticket>)>,
+    slices: SmallVec<[(usize, Option<Ticket>); 2]>,
 }
 
 impl<'a> Flight<'a> {
     pub fn new(comm: &'a HierComm) -> Self {
-        Self { comm, slices: VecDeque::new() }
+        Self { comm, slices: SmallVec::new() }
     }
 
     /// Begins slice number `slice`; on a rank that has no part of it on the network, without a run.
     pub fn begin(&mut self, slice: usize, run: Option<Run>) {
         // In flight before its first step, which may fail in any way.
         let ticket = run.map(|run| self.comm.network().take(run));
-        self.slices.push_back((slice, ticket));
+        self.slices.push((slice, ticket));
         self.comm.network().step();
+    }
+
+    /// Lets the slice that was begun last go farther.
+    pub fn open(&mut self, gate: Gate) {
+        if let Some((_, Some(ticket))) = self.slices.last() {
+            let mut network = self.comm.network();
+            network.open(ticket, gate);
+            network.step();
+        }
     }
 
     /// How many slices are under way.
@@ -35,16 +46,27 @@ impl<'a> Flight<'a> {
 
     /// Waits for the first slice, and returns its number.
     pub fn finish(&mut self) -> Result<Option<usize>> {
-        let Some((slice, ticket)) = self.slices.front() else { return Ok(None) };
-        let slice = *slice;
-        if let Some(ticket) = ticket {
+        self.wait(None)?;
+        if self.slices.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.slices.remove(0).0))
+    }
+
+    /// Waits until so many rounds of the first slice have ended, or all.
+    pub fn wait(&mut self, rounds: Option<usize>) -> Result<()> {
+        if let Some((_, Some(ticket))) = self.slices.first() {
             let comm = self.comm;
             let healthy = || comm.node.health().map_err(|error| comm.translated(error));
-            let outcome = comm.network().finish(ticket, healthy);
+            let outcome = comm.network().finish(ticket, rounds, healthy);
             comm.settle(outcome)?;
         }
-        self.slices.pop_front();
-        Ok(Some(slice))
+        Ok(())
+    }
+
+    /// The number of the first slice.
+    pub fn first(&self) -> Option<usize> {
+        self.slices.first().map(|(slice, _)| *slice)
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `rules` | which schedule, leaders and slices a call takes; `PHALANX_CLUSTER` |
 //! | `model` | what the network costs, measured |
 //! | `cut` | slices that leave the order of additions alone |
+//! | `stages` | what the node does meanwhile, where a message goes whole |
 //! | `adapt` | slices that find their size |
 //! | `run` | a schedule under way, executed without waiting |
 //! | `network` | all that a rank has under way |
@@ -38,6 +39,7 @@ mod rules;
 mod run;
 mod settings;
 mod shrink;
+mod stages;
 
 pub use communicator::HierComm;
 pub use error::{Error, Result};

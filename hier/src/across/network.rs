@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::alarm::{Alarm, Cause};
 use super::error::{Error, Result};
-use super::run::Run;
+use super::run::{Buffer, Run};
+use super::stages::Gate;
 use crate::transport::Transport;
 
 /// How long a rank sleeps at most while messages of its own are under way.
@@ -38,6 +39,10 @@ const ALARM_ROUND: u32 = 8;
 /// Looks between two questions whether waiting has a point.
 const HEALTH_ROUND: u32 = 64;
 
+/// Buffers of runs that have ended, kept for those that come, and the longest that is kept.
+const BUFFERS: usize = 4;
+const LONGEST_BUFFER: usize = 1 << 20;
+
 /// A run that was begun.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
@@ -55,6 +60,7 @@ pub(super) struct Network {
     pub transport: Box<dyn Transport>,
     alarm: Alarm,
     entries: Vec<Entry>,
+    buffers: Vec<Buffer>,
     next: u64,
     /// How often messages were looked after.
     looks: u32,
@@ -66,13 +72,17 @@ pub(super) struct Network {
 
 impl Network {
     pub fn new(transport: Box<dyn Transport>, alarm: Alarm) -> Self {
-        Self { transport, alarm, entries: Vec::new(), next: 0, looks: 0, has_loss: false, due: None }
+        let (entries, buffers) = (Vec::new(), Vec::new());
+        Self { transport, alarm, entries, buffers, next: 0, looks: 0, has_loss: false, due: None }
     }
 
     /// Takes a run, which begins with the next step.
-    pub fn take(&mut self, run: Run) -> Ticket {
+    pub fn take(&mut self, mut run: Run) -> Ticket {
         let number = self.next;
         self.next += 1;
+        if let Some(buffer) = self.buffers.pop() {
+            run.lend(buffer);
+        }
         self.entries.push(Entry { number, run, outcome: None });
         self.due = None;
         Ticket(number)
@@ -148,8 +158,15 @@ impl Network {
         }
     }
 
-    /// Waits until a run has ended. `healthy` is asked now and then whether waiting has a point.
-    pub fn finish(&mut self, ticket: &Ticket, healthy: impl Fn() -> Result<()>) -> Result<()> {
+    /// Lets a run go farther, which begins with the next step.
+    pub fn open(&mut self, ticket: &Ticket, gate: Gate) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == ticket.0) {
+            entry.run.set_gate(gate);
+        }
+    }
+
+    /// Waits until so many rounds of a run have ended, or all. `healthy` is asked now and then whether waiting has a point.
+    pub fn finish(&mut self, ticket: &Ticket, rounds: Option<usize>, healthy: impl Fn() -> Result<()>) -> Result<()> {
         let (mut looks, mut idle): (u32, u32) = (0, 0);
         let mut now = Instant::now();
         let (mut moved, mut moved_at) = (0, now);
@@ -158,10 +175,16 @@ impl Network {
             // Given up meanwhile, because of an alarm.
             let Some(place) = place else { return Err(Error::Broken { rank: self.transport.rank() }) };
             if let Some(outcome) = self.entries[place].outcome.clone() {
-                if outcome.is_ok() {
-                    self.entries.swap_remove(place);
+                if outcome.is_ok() && rounds.is_none() {
+                    let buffer = self.entries.swap_remove(place).run.into_buffer();
+                    if self.buffers.len() < BUFFERS && (1..=LONGEST_BUFFER).contains(&buffer.bytes()) {
+                        self.buffers.push(buffer);
+                    }
                 }
                 return outcome;
+            }
+            if rounds.is_some_and(|rounds| self.entries[place].run.rounds_ended() >= rounds) {
+                return Ok(());
             }
             let nap = self.step();
             looks = looks.wrapping_add(1);

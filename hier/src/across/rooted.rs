@@ -142,7 +142,7 @@ impl HierComm {
                 Some(own) => {
                     let goal = Goal::Broadcast { root: envoys.root };
                     let program = self.program(choice.algorithm, goal, envoys.peers.len(), own)?;
-                    let memory = Memory::whole(chunks[i], program.segments);
+                    let memory = Memory::whole(chunks[i]);
                     // SAFETY: the buffer outlives the flight, and the chunk is left alone until its run has ended.
                     Some(unsafe { Run::new(program, Arc::clone(&envoys.peers), tag, memory, None) })
                 }
@@ -224,7 +224,7 @@ impl HierComm {
             };
             let goal = Goal::Reduce { root: envoys.root };
             let program = self.program(choice.algorithm, goal, envoys.peers.len(), own)?;
-            let (peers, memory) = (Arc::clone(&envoys.peers), Memory::whole(vector, program.segments));
+            let (peers, memory) = (Arc::clone(&envoys.peers), Memory::whole(vector));
             // SAFETY: the chunk or copy, whose elements do not move, outlives the flight, as does the operator; it is left
             // alone until its run has ended.
             let run = unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) };
@@ -265,8 +265,7 @@ impl HierComm {
         };
         let goal = Goal::Reduce { root: root as u32 };
         let program = self.program(algorithm, goal, self.size(), self.rank)?;
-        let (peers, tag, memory) =
-            ((0..self.size()).collect(), self.next_tag(), Memory::whole(vector, program.segments));
+        let (peers, tag, memory) = ((0..self.size()).collect(), self.next_tag(), Memory::whole(vector));
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
         flight.begin(0, Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }));

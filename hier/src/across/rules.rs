@@ -124,8 +124,8 @@ pub struct Setting {
 const MOST_LEADERS: usize = 16;
 /// Slices on the network at once, by default.
 const FLIGHT: usize = 2;
-/// Allreduces from here on are shared among several leaders, so many by default.
-const SHARED_FROM: usize = 512 << 10;
+/// Allreduces have a leader for so many bytes, and at most so many by default.
+const SHARE: usize = 128 << 10;
 const LEADERS: usize = 4;
 /// Broadcasts and reductions from here on are cut.
 const CUT_FROM: usize = 512 << 10;
@@ -182,7 +182,7 @@ impl ClusterRules {
         };
         let leaders = match what {
             Collective::Allreduce if !flat => {
-                let leaders = rule.leaders.unwrap_or(if bytes >= SHARED_FROM { LEADERS } else { 1 });
+                let leaders = rule.leaders.unwrap_or((bytes / SHARE).min(LEADERS));
                 leaders.clamp(1, setting.fewest.clamp(1, MOST_LEADERS))
             }
             _ => 1,

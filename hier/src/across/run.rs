@@ -8,7 +8,8 @@ use shm_core::Element;
 use shm_core::operator::Operator;
 use smallvec::SmallVec;
 
-use crate::schedule::{Combine, Program, Span, segment_range};
+use super::stages::Gate;
+use crate::schedule::{Combine, Program, Span};
 use crate::transport::{self, Request, Transport};
 
 /// How long a message that is given up may take to end.
@@ -21,6 +22,17 @@ const LINE: usize = 64;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
+
+/// Memory for arrivals that wait.
+#[derive(Default)]
+pub(super) struct Buffer(Vec<Line>);
+
+impl Buffer {
+    /// How many bytes it has taken of the heap.
+    pub fn bytes(&self) -> usize {
+        self.0.capacity() * LINE
+    }
+}
 
 /// An operator with its element type forgotten.
 #[derive(Clone, Copy)]
@@ -54,38 +66,52 @@ pub(super) struct Memory {
     data: *mut u8,
     /// Bytes of an element.
     element: usize,
+    segments: Segments,
+}
+
+enum Segments {
+    /// A vector of so many elements, in segments that differ by one element at most.
+    Even(usize),
     /// Bytes from `data` on, by segment; ascending.
-    segments: Vec<Range<usize>>,
+    Given(Vec<Range<usize>>),
 }
 
 impl Memory {
     /// None: for programs without payload.
     pub fn nothing() -> Self {
-        Self { data: std::ptr::null_mut(), element: 0, segments: Vec::new() }
+        Self { data: std::ptr::null_mut(), element: 0, segments: Segments::Even(0) }
     }
 
     /// A whole vector, in segments that differ by one element at most.
-    pub fn whole<T: Element>(vector: &mut [T], segments: u32) -> Self {
-        let count = vector.len();
-        let ranges = (0..segments as usize).map(|i| segment_range(count, segments as usize, i));
-        Self::parts(vector.as_mut_ptr(), ranges)
+    pub fn whole<T: Element>(vector: &mut [T]) -> Self {
+        Self { data: vector.as_mut_ptr().cast(), element: size_of::<T>(), segments: Segments::Even(vector.len()) }
     }
 
     /// Parts of the vector that begins at `data`, in elements.
     pub fn parts<T: Element>(data: *mut T, segments: impl Iterator<Item = Range<usize>>) -> Self {
         let element = size_of::<T>();
         let segments = segments.map(|range| range.start * element..range.end * element).collect();
-        Self { data: data.cast(), element, segments }
+        Self { data: data.cast(), element, segments: Segments::Given(segments) }
     }
 
     /// The bytes of a span, in as few pieces as they lie in, the same number on all ranks; an empty span is an empty piece.
     fn pieces(&self, span: Span, segments: u32) -> SmallVec<[Range<usize>; 2]> {
         let mut pieces: SmallVec<[Range<usize>; 2]> = SmallVec::new();
-        for segment in span.segments(segments) {
-            let Some(range) = self.segments.get(segment as usize).cloned() else { continue };
-            match pieces.last_mut() {
-                Some(last) if last.end == range.start => last.end = range.end,
-                _ => pieces.push(range),
+        let mut add = |range: Range<usize>| match pieces.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => pieces.push(range),
+        };
+        match &self.segments {
+            Segments::Even(count) => {
+                let [first, second] = span.elements(*count, segments);
+                add(first.start * self.element..first.end * self.element);
+                // A second piece hangs on the span alone, and not on how many elements there are.
+                if u64::from(span.first) + u64::from(span.count) > u64::from(segments) {
+                    add(second.start * self.element..second.end * self.element);
+                }
+            }
+            Segments::Given(ranges) => {
+                span.segments(segments).filter_map(|segment| ranges.get(segment as usize).cloned()).for_each(add);
             }
         }
         if pieces.is_empty() {
@@ -108,7 +134,8 @@ struct Arrival {
 ///
 /// # Safety
 /// Who makes one keeps the memory and the operator alive, and leaves both alone, until [`step`](Run::step) has returned
-/// `Ok(true)` or [`give_up`](Run::give_up) was called.
+/// `Ok(true)` or [`give_up`](Run::give_up) was called: but for what is behind its [gate](Run::set_gate), and for reading what no
+/// round that is left receives.
 pub(super) struct Run {
     program: Arc<Program>,
     /// The transport's ranks, by rank of the program.
@@ -116,12 +143,15 @@ pub(super) struct Run {
     tag: u32,
     memory: Memory,
     combiner: Option<Combiner>,
+    /// How far it may go yet.
+    gate: Gate,
     round: usize,
     /// Whether the messages of this round were begun.
     begun: bool,
-    departures: Vec<Request>,
-    arrivals: Vec<Arrival>,
-    buffer: Vec<Line>,
+    departures: SmallVec<[Request; 2]>,
+    arrivals: SmallVec<[Arrival; 2]>,
+    /// Arrivals that wait.
+    buffer: Buffer,
 }
 
 // SAFETY: the pointers are to memory that the maker keeps for this run alone, and to an operator that is only read.
@@ -143,22 +173,41 @@ impl Run {
             tag,
             memory,
             combiner,
+            gate: Gate::OPEN,
             round: 0,
             begun: false,
-            departures: Vec::new(),
-            arrivals: Vec::new(),
-            buffer: Vec::new(),
+            departures: SmallVec::new(),
+            arrivals: SmallVec::new(),
+            buffer: Buffer::default(),
         }
+    }
+
+    /// Sets how far it may go: what it does not send or receive before that may be written meanwhile.
+    pub fn set_gate(&mut self, gate: Gate) {
+        self.gate = gate;
+    }
+
+    /// Has it use a buffer that another run has left, before it begins.
+    pub fn lend(&mut self, buffer: Buffer) {
+        self.buffer = buffer;
+    }
+
+    /// The buffer of a run that has ended.
+    pub fn into_buffer(self) -> Buffer {
+        self.buffer
     }
 
     /// Goes as far as it can without waiting. Returns whether all is done.
     pub fn step(&mut self, transport: &dyn Transport) -> transport::Result<bool> {
         while self.round < self.program.rounds.len() {
             if !self.begun {
+                if !self.gate.lets_begin(self.round) {
+                    return Ok(false);
+                }
                 self.begin(transport)?;
                 self.begun = true;
             }
-            if !self.test(transport)? {
+            if !self.test(transport)? || !self.gate.lets_combine(self.round) {
                 return Ok(false);
             }
             self.apply();
@@ -186,12 +235,12 @@ impl Run {
                 expected.push((receive.from, place, waits));
             }
         }
-        if self.buffer.len() * LINE < waiting {
-            self.buffer.resize(waiting / LINE, Line([0; LINE]));
+        if self.buffer.0.len() * LINE < waiting {
+            self.buffer.0.resize(waiting / LINE, Line([0; LINE]));
         }
         for (from, place, waits) in expected {
             let into = match waits {
-                Some((at, _)) => self.buffer.as_mut_ptr().cast::<u8>().wrapping_add(at),
+                Some((at, _)) => self.buffer.0.as_mut_ptr().cast::<u8>().wrapping_add(at),
                 None => self.memory.data.wrapping_add(place.start),
             };
             // SAFETY: the place lies within the memory, which its owner keeps for this run, or within the buffer, which
@@ -229,7 +278,7 @@ impl Run {
         for arrival in self.arrivals.drain(..) {
             let (Some((at, combine)), Some(combiner)) = (arrival.waits, self.combiner) else { continue };
             let n = arrival.place.len().checked_div(self.memory.element).unwrap_or(0);
-            let arrived = self.buffer.as_ptr().cast::<u8>().wrapping_add(at);
+            let arrived = self.buffer.0.as_ptr().cast::<u8>().wrapping_add(at);
             let own = self.memory.data.wrapping_add(arrival.place.start);
             let operands = match combine {
                 Combine::Left => [arrived, own.cast_const()],
