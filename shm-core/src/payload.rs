@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::pace::Way;
+use crate::segment::layout::FIRST_LINE;
 #[cfg(target_arch = "x86_64")]
 use crate::segment::layout::LINE;
 
-/// Stores `bytes` bytes in the words of a line.
+/// Stores `bytes` bytes in the words of a line slot.
+///
+/// The first line comes last. It is the one that readers look at while they wait, and each look takes it away from the
+/// writer: stored to first, it would have to be fetched once more for the stamp, which follows.
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes, and `bytes <= 8 * words.len()`.
@@ -17,6 +21,13 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
         let value = unsafe { from.cast::<u64>().read_unaligned() };
         return words[0].store(value, Ordering::Relaxed);
     }
+    if bytes > FIRST_LINE {
+        let to = words[FIRST_LINE / 8..].as_ptr().cast_mut().cast::<u8>();
+        // SAFETY: by contract so many bytes are there and fit the words, which are the writer's alone until it has published
+        // them, and may be written through a shared reference, as atomics are.
+        unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(FIRST_LINE), to, bytes - FIRST_LINE) };
+    }
+    let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
@@ -33,7 +44,7 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
     }
 }
 
-/// Loads `bytes` bytes from the words of a line.
+/// Loads `bytes` bytes from the words of a line slot.
 ///
 /// # Safety
 /// `bytes` bytes may be written to `to`, and `bytes <= 8 * words.len()`.
@@ -43,6 +54,14 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
         // SAFETY: eight bytes may be written there; any alignment will do.
         return unsafe { to.cast::<u64>().write_unaligned(words[0].load(Ordering::Relaxed)) };
     }
+    if bytes > FIRST_LINE {
+        debug_assert!(bytes <= size_of_val(words));
+        let from = words[FIRST_LINE / 8..].as_ptr().cast::<u8>();
+        // SAFETY: by contract so many bytes may be written there, and are in the words, which nobody writes to while their
+        // reader holds them.
+        unsafe { std::ptr::copy_nonoverlapping(from, to.wrapping_add(FIRST_LINE), bytes - FIRST_LINE) };
+    }
+    let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
@@ -174,9 +193,28 @@ unsafe fn stream_lines(from: *const u8, to: *mut u8, lines: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::layout::SLOT_PAYLOAD;
 
     #[repr(align(64))]
     struct Lines([u8; 1024]);
+
+    /// What a slot is given comes out of it, at every length, and nothing beside it is touched.
+    #[test]
+    fn lines_give_back_what_they_were_given() {
+        let from: Vec<u8> = (0..SLOT_PAYLOAD).map(|i| (i * 7 % 251) as u8).collect();
+        for bytes in 0..=SLOT_PAYLOAD {
+            let words: Vec<AtomicU64> = (0..SLOT_PAYLOAD / 8).map(|_| AtomicU64::new(u64::MAX)).collect();
+            let mut to = vec![255; SLOT_PAYLOAD];
+            // SAFETY: so many bytes are there, and the words hold as many.
+            unsafe { store_line(&words, from.as_ptr(), bytes) };
+            // SAFETY: the same.
+            unsafe { load_line(&words, to.as_mut_ptr(), bytes) };
+            assert_eq!(to[..bytes], from[..bytes]);
+            assert!(to[bytes..].iter().all(|&byte| byte == 255));
+            let beyond = &words[bytes.div_ceil(8)..];
+            assert!(beyond.iter().all(|word| word.load(Ordering::Relaxed) == u64::MAX), "{bytes}");
+        }
+    }
 
     /// Every kernel, at every offset within a line, and nothing beside the place that was meant.
     #[test]

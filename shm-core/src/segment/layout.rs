@@ -15,8 +15,8 @@ pub const HEADER: usize = round_up(size_of::<super::header::Header>(), 4096);
 /// Line slots a rank owns in a communicator.
 pub const LINE_SLOTS: usize = 16;
 
-/// Cache lines of a line slot.
-pub const LINES_A_SLOT: usize = 8;
+/// Cache lines of a line slot: room for 1 KiB of payload behind the stamp, in whole pairs of lines.
+pub const LINES_A_SLOT: usize = 18;
 
 /// Payload bytes that share the first line of a slot with its stamp.
 pub const FIRST_LINE: usize = LINE - 8;
