@@ -2,17 +2,20 @@
  *
  * usage: collectives PLAN RESULTS RANKS SECONDS
  *
- * The method is that of src/rank/: the same checks, buffers, calibration and timing in the same
- * order, so that a ratio compares collectives and nothing else. A change there belongs here too.
+ * The method is that of src/rank/ and src/gate.rs: the same checks, buffers, calibration, start and timing in
+ * the same order, so that a ratio compares collectives and nothing else. A change there belongs here too.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <mpi.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +42,11 @@ static const char *const elements[] = {"i32", "i64", "f32", "f64", NULL};
 #define SLEPT_FROM 200
 #define SETTLE 2e8 /* nanoseconds */
 #define MOST_BLOCKS 4096
+#define GATE_LINE 16 /* words */
+#define AHEAD 1000 /* nanoseconds */
+#define AHEAD_RANK 50
+#define ROUNDS_BEFORE 16
+#define ROUNDS 64
 
 struct measurement {
     int operation, buffers, timing, element, root;
@@ -75,10 +83,74 @@ static void wrong(const struct measurement *m, const char *when, size_t index, d
     give_up("wrong answer:", operations[m->operation]);
 }
 
-static double now(void) {
+static uint64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+    return 1000000000 * (uint64_t)t.tv_sec + (uint64_t)t.tv_nsec;
+}
+
+/* The page where ranks meet: src/gate.rs. */
+static uint64_t *gate;
+static uint64_t gate_round;
+static int gate_yields;
+
+static void open_gate(const char *folder) {
+    char path[4096];
+    size_t bytes = (size_t)(1 + ranks) * GATE_LINE * sizeof *gate;
+    int file;
+    snprintf(path, sizeof path, "%s/gate", folder);
+    file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) give_up(path, strerror(errno));
+    gate = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (gate == MAP_FAILED) give_up(path, strerror(errno));
+    close(file);
+    if (gate[0] != (uint64_t)ranks) give_up(path, "was made for another number of ranks");
+    gate_yields = gate[1] != 0;
+}
+
+static void pause_a_moment(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static uint64_t meet(uint64_t time) {
+    uint64_t *mine = gate + (size_t)(1 + rank) * GATE_LINE, latest = time, other;
+    size_t place = 1 + (++gate_round & 1);
+    __atomic_store_n(mine + place, time, __ATOMIC_RELAXED);
+    __atomic_store_n(mine, gate_round, __ATOMIC_RELEASE);
+    for (int i = 0; i < ranks; i++) {
+        const uint64_t *line = gate + (size_t)(1 + i) * GATE_LINE;
+        if (i == rank) continue;
+        while (__atomic_load_n(line, __ATOMIC_ACQUIRE) < gate_round) {
+            if (gate_yields)
+                sched_yield();
+            else
+                pause_a_moment();
+        }
+        other = __atomic_load_n(line + place, __ATOMIC_RELAXED);
+        if (other > latest) latest = other;
+    }
+    return latest;
+}
+
+/* Returns when all begin: the time of that. */
+static uint64_t begin_together(void) {
+    uint64_t latest = meet(now()), begin = latest + AHEAD + AHEAD_RANK * (uint64_t)ranks, time;
+    if (gate_yields) return now();
+    while ((time = now()) < begin) pause_a_moment();
+    return time;
+}
+
+/* Nanoseconds of a bare exchange between all ranks. */
+static double distance(void) {
+    uint64_t begin;
+    for (int i = 0; i < ROUNDS_BEFORE; i++) meet(0);
+    begin = now();
+    for (int i = 0; i < ROUNDS; i++) meet(0);
+    return (double)(now() - begin) / ROUNDS;
 }
 
 static size_t element_bytes(int element) { return element == I32 || element == F32 ? 4 : 8; }
@@ -308,36 +380,39 @@ static void delay(void) {
         struct timespec t = {(time_t)(late / 1000000), (long)(late % 1000000) * 1000};
         while (nanosleep(&t, &t) != 0 && errno == EINTR) {}
     } else if (late > 0) {
-        double until = now() + 1e3 * (double)late;
+        uint64_t until = now() + 1000 * late;
         while (now() < until) {}
     }
 }
 
 /* Makes `iterations` calls and returns the nanoseconds spent in them. */
 static double block(const struct measurement *m, uint64_t iterations) {
-    double elapsed = 0;
-    MPI_Barrier(MPI_COMM_WORLD);
+    uint64_t elapsed = 0, start;
+    begin_together();
     if (m->timing == STREAM) {
-        double start = now();
+        start = now();
         for (uint64_t i = 0; i < iterations; i++) one_call(m);
-        return now() - start;
+        return (double)(now() - start);
     }
     for (uint64_t i = 0; i < iterations; i++) {
         rewrite(m);
-        MPI_Barrier(MPI_COMM_WORLD);
-        delay();
-        double start = now();
+        start = begin_together();
+        if (late > 0) {
+            delay();
+            start = now();
+        }
         one_call(m);
         elapsed += now() - start;
     }
-    return elapsed;
+    return (double)elapsed;
 }
 
 static void calibrate(const struct measurement *m, uint64_t *iterations, long *blocks) {
     for (uint64_t tried = 1;; tried *= 2) {
-        double start = now(), mine, elapsed;
+        uint64_t start = now();
+        double mine, elapsed;
         block(m, tried);
-        mine = now() - start;
+        mine = (double)(now() - start);
         MPI_Allreduce(&mine, &elapsed, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         if (elapsed >= m->block * CALIBRATED_PART) {
             double cost = elapsed / (double)tried, fitting = m->block / cost, affordable;
@@ -355,13 +430,22 @@ static void calibrate(const struct measurement *m, uint64_t *iterations, long *b
 static void measure(const struct measurement *m) {
     uint64_t iterations;
     long blocks;
-    static double samples[MOST_BLOCKS];
+    static double samples[MOST_BLOCKS], distances[MOST_BLOCKS];
+    int exchanges = ranks > 1 && !gate_yields;
     make_buffers(m);
     check(m);
     calibrate(m, &iterations, &blocks);
-    for (long b = 0; b < blocks; b++) samples[b] = block(m, iterations) / (double)iterations;
+    for (long b = 0; b < blocks; b++) {
+        if (exchanges) distances[b] = distance();
+        samples[b] = block(m, iterations) / (double)iterations;
+    }
     if (calls > 0)
         compare(m, calls - 1, m->buffers == REWRITTEN ? -1 : 0, rewritten_value(calls - 1), "after timing");
+    if (exchanges) {
+        fprintf(sheet, "distances %ld", current);
+        for (long b = 0; b < blocks; b++) fprintf(sheet, " %.1f", distances[b]);
+        fprintf(sheet, "\n");
+    }
     fprintf(sheet, "times %ld %" PRIu64, current, iterations);
     for (long b = 0; b < blocks; b++) fprintf(sheet, " %.3f", samples[b]);
     fprintf(sheet, "\n");
@@ -372,10 +456,11 @@ static void measure(const struct measurement *m) {
 
 /* Calls barriers until the kernel has had time to spread the ranks over the cores. */
 static void settle(void) {
-    double start = now(), mine, least = 0;
+    uint64_t start = now();
+    double mine, least = 0;
     for (long tried = 1; least < SETTLE; tried *= 2) {
         for (long i = 0; i < tried; i++) MPI_Barrier(MPI_COMM_WORLD);
-        mine = now() - start;
+        mine = (double)(now() - start);
         MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
     }
 }
@@ -441,6 +526,7 @@ int main(int argc, char **argv) {
     plan = fopen(argv[1], "r");
     if (!plan) give_up(argv[1], strerror(errno));
     fprintf(sheet, "rank %d of %d\n", rank, ranks);
+    open_gate(argv[2]);
     settle();
     execute(plan);
     fprintf(sheet, "end\n");

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::against::{self, Against};
 use crate::command::{Collectives, TimingWish};
-use crate::compare::{self, Comparison, comparisons};
+use crate::compare::{self, Comparison, comparisons, comparisons_while};
+use crate::cores::{Cores, Part, far_from};
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
 use crate::machine::{last_level_cache, usable_cores};
@@ -14,13 +15,14 @@ use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
 use crate::plot;
 use crate::progress::Progress;
 use crate::record::{csv, host::Host};
-use crate::rows::{Ratio, Row, slowest_by_turn};
+use crate::rows::{Ratio, Row};
 use crate::runs::baseline::{self, ALL, Baseline, Places, Series, Wanted};
 use crate::runs::peers::{PEERS, settings};
 use crate::runs::{Order, mpi, ours};
 use crate::samples::{CaseSamples, Run};
 use crate::scratch::Scratch;
 use crate::sizes::{ladder, short_ladder};
+use crate::statistics::median;
 use crate::table::{self, Width};
 
 /// Turns, blocks and block length of the comparison with the floor.
@@ -42,6 +44,8 @@ struct Results<'a> {
     rows: &'a [Row],
     /// Our rows with every peer beside them, the quickest first.
     comparisons: &'a [Comparison],
+    /// The same of blocks with the cores near and with the cores far apart; empty where they were in one state throughout.
+    comparisons_by_cores: &'a [Comparison],
 }
 
 /// Runs the command.
@@ -89,7 +93,13 @@ pub fn run(options: &Collectives) -> Result<()> {
 
     keeper.write("host.txt", &host.render());
     keeper.write("results.csv", &csv::render(&rows));
-    let results = Results { host: &host, against_floor: &against, rows: &rows, comparisons: &comparisons };
+    let results = Results {
+        host: &host,
+        against_floor: &against,
+        rows: &rows,
+        comparisons: &comparisons,
+        comparisons_by_cores: &by_cores(&rows),
+    };
     keeper.write_json("results.json", &results);
     let mut text = all_tables(options, &ranks, &rows, &against, Width::Full);
     if options.compares() {
@@ -378,18 +388,20 @@ impl Session<'_> {
             }
         }
         let first = self.rows.len();
+        let sampled = mine.iter().chain(theirs.iter().flat_map(|one| &one.samples)).flatten();
+        let far_from = far_from(&sampled.flat_map(|samples| samples.distances.iter().copied()).collect::<Vec<_>>());
         for (index, case) in plan.cases.iter().enumerate() {
-            let mut row = Row::of(ours::NAME, ranks, case, &mine[index]);
-            row.to_floor = self.to_floor(&row);
-            self.rows.push(row);
+            let mut ours = Row::of(ours::NAME, ranks, case, &mine[index]).parted(&mine[index], far_from);
+            ours.to_floor = self.to_floor(&ours);
+            self.rows.push(ours.clone());
             for one in &theirs {
                 let Some(at) = one.places.iter().position(|&place| place == index) else { continue };
                 let samples = &one.samples[at];
                 if !samples.is_empty() {
                     let case = &one.plan.cases[at];
-                    let mut row = Row::of(&one.series.name(), ranks, case, samples);
+                    let mut row = Row::of(&one.series.name(), ranks, case, samples).parted(samples, far_from);
                     if plan.cases[index].buffers == case.buffers {
-                        row.ratio = Ratio::of_turns(&slowest_by_turn(samples), &slowest_by_turn(&mine[index]));
+                        row.ratio = ours.ratio_to(&row);
                     }
                     self.rows.push(row);
                 }
@@ -427,7 +439,7 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
             text += &against::render(&compared);
             text.push('\n');
         }
-        let comparisons = comparisons(rows);
+        let comparisons: Vec<Comparison> = comparisons(rows).into_iter().chain(by_cores(rows)).collect();
         for &operation in Operation::ALL {
             for &mode in BufferMode::ALL {
                 let here = |row: &&Row| row.ranks == ranks && row.operation == operation;
@@ -438,16 +450,34 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
                     rows.iter().filter(|row| ours(row) || (here(row) && row.series != ours::NAME)).collect();
                 let beside = if options.compares() { Vec::new() } else { baselines_in(rows) };
                 text += &format!("{}\n{}", table::title(first, binding), table::results(&shown, &beside, width));
-                let wanted = |c: &&Comparison| (c.ranks, c.operation, c.buffers) == (ranks, operation, mode);
-                let compared: Vec<&Comparison> = comparisons.iter().filter(wanted).collect();
-                if options.compares() && !compared.is_empty() {
-                    text += &format!("  beside the peers{}\n{}", beside_words(mode), compare::render(&compared));
+                for cores in [None, Some(Cores::Near), Some(Cores::Far)] {
+                    let wanted =
+                        |c: &&Comparison| (c.ranks, c.operation, c.buffers, c.cores) == (ranks, operation, mode, cores);
+                    let compared: Vec<&Comparison> = comparisons.iter().filter(wanted).collect();
+                    if options.compares() && !compared.is_empty() {
+                        let apart = cores.map_or_else(String::new, |cores| apart_words(cores, rows));
+                        text += &format!("  beside the peers{}{apart}\n", beside_words(mode));
+                        text += &compare::render(&compared);
+                    }
                 }
                 text.push('\n');
             }
         }
     }
     text
+}
+
+/// Comparisons of blocks with the cores near and with the cores far apart, where both occurred.
+fn by_cores(rows: &[Row]) -> Vec<Comparison> {
+    let is_mixed = Cores::ALL.iter().all(|&cores| rows.iter().any(|row| row.part(cores).is_some()));
+    let all = |&cores: &Cores| comparisons_while(cores, rows);
+    if is_mixed { Cores::ALL.iter().flat_map(all).collect() } else { Vec::new() }
+}
+
+/// Which state of the cores a table is about.
+fn apart_words(cores: Cores, rows: &[Row]) -> String {
+    let exchanges: Vec<f64> = rows.iter().filter_map(|row| row.part(cores)).map(|part: &Part| part.exchange).collect();
+    format!(", cores {} (a bare exchange took {} us)", cores.words(), table::microseconds(median(&exchanges)))
 }
 
 /// What has to be said of the peers' buffers.

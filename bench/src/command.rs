@@ -121,7 +121,7 @@ pub struct Collectives {
     /// Where ranks are bound
     #[arg(long, value_enum, default_value = "auto")]
     pub bind: Binding,
-    /// How calls are timed. stream: back to back; each: a barrier before each, timed alone; auto:
+    /// How calls are timed. stream: back to back; each: a common start before each, timed alone; auto:
     /// stream for warm buffers, each for others (rewritten buffers are always timed alone)
     #[arg(long, value_enum, default_value = "auto")]
     pub timing: TimingWish,
@@ -200,7 +200,7 @@ pub enum TimingWish {
     Auto,
     /// Back to back.
     Stream,
-    /// Each alone, after a barrier.
+    /// Each alone, after a common start.
     Each,
 }
 

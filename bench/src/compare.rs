@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use crate::cores::Cores;
 use crate::plan::{BufferMode, Operation};
-use crate::rows::{Ratio, Row};
+use crate::rows::{Ratio, Row, ratio_while};
 use crate::runs::ours;
 use crate::runs::peers::STOCK;
 use crate::sizes::show_size;
@@ -44,6 +45,9 @@ pub struct Comparison {
     pub buffers: BufferMode,
     /// Message bytes.
     pub bytes: u64,
+    /// The state of the cores; none for all blocks together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Cores>,
     /// Microseconds a call, ours.
     pub ours: Summary,
     /// The series of all peers, the quickest first.
@@ -77,18 +81,34 @@ impl Comparison {
 
 /// Every row of ours that has a peer beside it, in the order of `rows`.
 pub fn comparisons(rows: &[Row]) -> Vec<Comparison> {
+    comparisons_by(rows, None, |row| Some(row.time), |row, other| row.ratio_to(other))
+}
+
+/// The same of the blocks that were measured while the cores were so far apart.
+pub fn comparisons_while(cores: Cores, rows: &[Row]) -> Vec<Comparison> {
+    let time = |row: &Row| row.part(cores).map(|part| part.time);
+    comparisons_by(rows, Some(cores), time, |row, other| ratio_while(cores, other, row))
+}
+
+fn comparisons_by(
+    rows: &[Row],
+    cores: Option<Cores>,
+    time_of: impl Fn(&Row) -> Option<Summary>,
+    ratio: impl Fn(&Row, &Row) -> Option<Ratio>,
+) -> Vec<Comparison> {
     let ours = rows.iter().filter(|row| row.series == ours::NAME);
-    let all = ours.map(|row| {
+    let all = ours.filter_map(|row| {
+        let ours = time_of(row)?;
         let theirs = rows.iter().filter(|other| other.series != ours::NAME && row.is_beside(other));
         let mut beside: Vec<Beside> = theirs
             .filter_map(|other| {
-                Some(Beside { series: other.series.clone(), time: other.time, ratio: row.ratio_to(other)? })
+                Some(Beside { series: other.series.clone(), time: time_of(other)?, ratio: ratio(row, other)? })
             })
             .collect();
         // By the ratio, which is taken turn by turn: what slowed a whole turn down slowed both.
         beside.sort_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
-        let Row { ranks, operation, buffers, bytes, time, .. } = *row;
-        Comparison { ranks, operation, buffers, bytes, ours: time, beside }
+        let Row { ranks, operation, buffers, bytes, .. } = *row;
+        Some(Comparison { ranks, operation, buffers, bytes, cores, ours, beside })
     });
     all.filter(|comparison| !comparison.beside.is_empty()).collect()
 }
@@ -268,6 +288,21 @@ mod tests {
         assert_eq!(all[0].of("openmpi", false).unwrap().series, "openmpi:sm");
         assert_eq!(all[1].best().unwrap().ratio.value, 0.5);
         assert_eq!(all[1].best_stock(), None);
+    }
+
+    #[test]
+    fn blocks_stand_beside_blocks_of_the_same_state() {
+        let row = |series: &str, near: f64, far: f64| {
+            let mut turn = samples(near);
+            turn.times = vec![vec![near, far]];
+            turn.distances = vec![36.0, 190.0];
+            Row::of(series, 2, &case(Operation::Allreduce, 8), std::slice::from_ref(&turn)).parted(&[turn], 90.0)
+        };
+        let parted = [row("phalanx", 1000.0, 5000.0), row("impi", 2000.0, 5000.0)];
+        let ratio = |cores| comparisons_while(cores, &parted)[0].best().unwrap().ratio.value;
+        assert_eq!([Cores::Near, Cores::Far].map(ratio), [2.0, 1.0]);
+        assert_eq!(comparisons(&parted)[0].best().unwrap().ratio.value, 1.5);
+        assert!(comparisons_while(Cores::Far, &rows()).is_empty());
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl BufferMode {
 pub enum Timing {
     /// Calls back to back, one reading of the clock before the first and one after the last.
     Stream,
-    /// A barrier before each call, and the clock read before and after each call alone.
+    /// A common start before each call, and the clock read before and after each call alone.
     Each,
 }
 named!(Timing, "timing", { Stream = "stream", Each = "each" });

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::cores::{Cores, Part, parts, ratios};
 use crate::plan::{BufferMode, Case, ElementType, Operation, Timing};
 use crate::samples::{CaseSamples, Count};
 use crate::statistics::{Summary, mean, median};
@@ -24,7 +25,12 @@ impl Ratio {
     /// disturbs both sides of a ratio, and drops out.
     pub fn of_turns(above: &[Vec<f64>], below: &[Vec<f64>]) -> Option<Ratio> {
         let turns = above.iter().zip(below).map(|(above, below)| median(above) / median(below));
-        let ratios = Summary::of(&turns.collect::<Vec<_>>());
+        Ratio::of(&turns.collect::<Vec<_>>())
+    }
+
+    /// The median of `ratios` and their range. `None` of none.
+    fn of(ratios: &[f64]) -> Option<Ratio> {
+        let ratios = Summary::of(ratios);
         (ratios.count > 0).then_some(Ratio { value: ratios.median, low: ratios.min, high: ratios.max })
     }
 }
@@ -85,6 +91,8 @@ pub struct Row {
     pub turns: Vec<f64>,
     /// Message bytes over the median time, in GB/s.
     pub bandwidth: f64,
+    /// The blocks of each state of the cores; empty where ranks outnumber cores.
+    pub parts: Vec<Part>,
     /// What was counted; ours only.
     pub counted: Option<Counted>,
     /// The algorithm that was chosen; ours only.
@@ -125,11 +133,22 @@ impl Row {
             time,
             turns: by_turn.iter().map(|blocks| median(blocks)).collect(),
             bandwidth: if time.median > 0.0 { case.bytes as f64 / time.median / 1e3 } else { 0.0 },
+            parts: Vec::new(),
             counted: choice.as_ref().and_then(|(lines, _)| counted(case.bytes, *lines, turns)),
             algorithm: choice.map(|(_, algorithm)| algorithm),
             ratio: None,
             to_floor: None,
         }
+    }
+
+    /// The row with its blocks parted by the distance of the cores, which are far apart from `far_from` nanoseconds on.
+    pub fn parted(self, turns: &[CaseSamples], far_from: f64) -> Row {
+        Row { parts: parts(turns, far_from), ..self }
+    }
+
+    /// The blocks of this state of the cores.
+    pub fn part(&self, cores: Cores) -> Option<&Part> {
+        self.parts.iter().find(|part| part.cores == cores)
     }
 
     /// Whether `other` measured the same thing, in whatever series.
@@ -144,11 +163,22 @@ impl Row {
             == (theirs.ranks, theirs.operation, theirs.buffers, theirs.timing, theirs.bytes)
     }
 
-    /// The time of `theirs` over this row's, turn by turn.
+    /// The time of `theirs` over this row's: turn by turn, and of blocks that were measured with the cores equally far apart,
+    /// where there are such.
     pub fn ratio_to(&self, theirs: &Row) -> Option<Ratio> {
+        let alike = Ratio::of(&ratios(&theirs.parts, &self.parts));
+        if alike.is_some() {
+            return alike;
+        }
         let each = |row: &Row| row.turns.iter().map(|&us| vec![us]).collect::<Vec<_>>();
         Ratio::of_turns(&each(theirs), &each(self))
     }
+}
+
+/// The time of `theirs` over that of `ours` while the cores were so far apart.
+pub fn ratio_while(cores: Cores, theirs: &Row, ours: &Row) -> Option<Ratio> {
+    let (theirs, ours) = (theirs.part(cores)?, ours.part(cores)?);
+    Ratio::of(&ratios(std::slice::from_ref(theirs), std::slice::from_ref(ours)))
 }
 
 /// Adds the counts of all ranks and turns, and divides by the calls.
@@ -201,6 +231,7 @@ pub(crate) mod tests {
             times: vec![vec![ns, ns], vec![1.5 * ns, 1.5 * ns]],
             counts: vec![Count { calls: 20, loaded: 20 * 24, stored: 20 * 8, sleeps: 5, ..Count::default() }; 2],
             choice: Some((3, "line flat".into())),
+            distances: Vec::new(),
         }
     }
 

@@ -69,6 +69,15 @@ impl Sheet {
         self.line(format!("times {case} {iterations} {}", values.join(" ")))
     }
 
+    /// How far apart the cores were before each block of case `case`: nanoseconds of a bare exchange. Nothing where none was timed.
+    pub fn distances(&mut self, case: usize, blocks: &[f64]) -> Result<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let values: Vec<String> = blocks.iter().map(|value| format!("{value:.1}")).collect();
+        self.line(format!("distances {case} {}", values.join(" ")))
+    }
+
     /// What was counted in case `case`.
     pub fn count(&mut self, case: usize, count: &Count) -> Result<()> {
         let Count { calls, loaded, stored, waits, yields, sleeps, wakes } = count;
@@ -104,6 +113,8 @@ pub struct CaseSamples {
     pub counts: Vec<Count>,
     /// Line transfers on the critical path, and the algorithm.
     pub choice: Option<(u64, String)>,
+    /// By block: nanoseconds of a bare exchange between the ranks, just before it; empty where none was timed.
+    pub distances: Vec<f64>,
 }
 
 impl CaseSamples {
@@ -205,6 +216,8 @@ fn read_line(
             let lines = lines.parse().map_err(|_| "no line count".to_string())?;
             samples.choice = Some((lines, algorithm.to_string()));
         }
+        "distances" if rank == 0 => samples.distances = numbers(rest)?,
+        "distances" => {}
         "wrong" => return Err(format!("wrong answer: {rest}")),
         other => return Err(format!("'{other}' is no kind of result")),
     }
@@ -251,6 +264,7 @@ mod tests {
         let scratch = Scratch::new().unwrap();
         let mut first = write_rank(scratch.path(), 0, &[10.0, 30.0]);
         first.choice(0, 4, "line flat").unwrap();
+        first.distances(0, &[36.0, 190.5]).unwrap();
         assert_eq!(finished_cases(scratch.path()), 1);
         first.end().unwrap();
         write_rank(scratch.path(), 1, &[20.0, 10.0]).end().unwrap();
@@ -260,6 +274,7 @@ mod tests {
         assert_eq!(samples.slowest(), [20.0, 30.0]);
         assert_eq!(samples.counts[1].loaded, 800);
         assert_eq!(samples.choice, Some((4, "line flat".into())));
+        assert_eq!(samples.distances, [36.0, 190.5]);
     }
 
     #[test]

@@ -154,7 +154,7 @@ pub fn ranks(count: usize) -> String {
 pub fn title(row: &Row, binding: &str) -> String {
     let timing = match row.timing {
         Timing::Stream => "calls back to back",
-        Timing::Each => "a barrier before each call, each call timed alone",
+        Timing::Each => "a common start before each call, each call timed alone",
     };
     match row.operation {
         Operation::Barrier => format!("barrier, {} {binding}, {timing} [us]", ranks(row.ranks)),

@@ -15,7 +15,7 @@ use crate::regime::{Engine, Thresholds};
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::select::{Collective, Explanation, Regime, Selection, Tuning, Vector};
+use crate::select::{Choice, Collective, Explanation, Regime, Selection, Tuning, Vector};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -33,6 +33,8 @@ pub struct Communicator {
     pub(crate) selection: Selection,
     /// Bytes below which a call surely takes one slot of lines, flat, by collective.
     slot_below: [usize; 4],
+    /// What `selection` chose last, by collective, and for what: programs make the same call again and again.
+    chosen: [Cell<Option<(Vector, Choice)>>; 4],
     /// The size classes that were traced, by collective and by where the payload lies.
     traced: [[Cell<u64>; PLACES * PLACES]; 4],
 }
@@ -92,6 +94,7 @@ impl Communicator {
             size,
             selection,
             slot_below,
+            chosen: Default::default(),
             traced: Default::default(),
         }
     }
@@ -195,6 +198,7 @@ impl Communicator {
         self.enter()?.set_thresholds(Thresholds::new(tuning));
         self.selection = selection;
         self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
+        self.chosen = Default::default();
         self.traced = Default::default();
         Ok(())
     }
@@ -235,6 +239,25 @@ impl Communicator {
     pub fn set_idle(&self, hook: Option<IdleHook>) -> Result<()> {
         self.enter()?.board.set_idle(hook);
         Ok(())
+    }
+
+    /// What a call on a vector takes.
+    ///
+    /// # Errors
+    /// As [`Selection::choose`].
+    #[inline]
+    pub(crate) fn choose(&self, what: Collective, vector: Vector) -> Result<Choice> {
+        match self.chosen[what as usize].get() {
+            Some((before, choice)) if before == vector => Ok(choice),
+            _ => self.choose_anew(what, vector),
+        }
+    }
+
+    #[inline(never)]
+    fn choose_anew(&self, what: Collective, vector: Vector) -> Result<Choice> {
+        let choice = self.selection.choose(what, vector)?;
+        self.chosen[what as usize].set(Some((vector, choice)));
+        Ok(choice)
     }
 
     /// Whether a call of `bytes` bytes surely takes one slot of lines, flat.

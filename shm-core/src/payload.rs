@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::pace::Way;
+use crate::segment::layout::FIRST_LINE;
 #[cfg(target_arch = "x86_64")]
 use crate::segment::layout::LINE;
 
-/// Stores `bytes` bytes in the words of a line.
+/// Stores `bytes` bytes in the words of a line slot.
+///
+/// The first line comes last. It is the one that readers look at while they wait, and each look takes it away from the
+/// writer: stored to first, it would have to be fetched once more for the stamp, which follows.
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes, and `bytes <= 8 * words.len()`.
@@ -17,6 +21,13 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
         let value = unsafe { from.cast::<u64>().read_unaligned() };
         return words[0].store(value, Ordering::Relaxed);
     }
+    if bytes > FIRST_LINE {
+        let to = words[FIRST_LINE / 8..].as_ptr().cast_mut().cast::<u8>();
+        // SAFETY: by contract so many bytes are there and fit the words, which are the writer's alone until it has published
+        // them, and may be written through a shared reference, as atomics are.
+        unsafe { copy_rising(from.wrapping_add(FIRST_LINE), to, bytes - FIRST_LINE) };
+    }
+    let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
@@ -33,7 +44,7 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
     }
 }
 
-/// Loads `bytes` bytes from the words of a line.
+/// Loads `bytes` bytes from the words of a line slot.
 ///
 /// # Safety
 /// `bytes` bytes may be written to `to`, and `bytes <= 8 * words.len()`.
@@ -43,6 +54,14 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
         // SAFETY: eight bytes may be written there; any alignment will do.
         return unsafe { to.cast::<u64>().write_unaligned(words[0].load(Ordering::Relaxed)) };
     }
+    if bytes > FIRST_LINE {
+        debug_assert!(bytes <= size_of_val(words));
+        let from = words[FIRST_LINE / 8..].as_ptr().cast::<u8>();
+        // SAFETY: by contract so many bytes may be written there, and are in the words, which nobody writes to while their
+        // reader holds them.
+        unsafe { copy_rising(from, to.wrapping_add(FIRST_LINE), bytes - FIRST_LINE) };
+    }
+    let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
     for (i, word) in words[..whole].iter().enumerate() {
         // SAFETY: `8 * (i + 1) <= bytes`; any alignment will do.
@@ -89,7 +108,7 @@ pub(crate) fn end_parts(way: Way) {
 pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, way: Way) {
     match way {
         // SAFETY: by contract.
-        Way::Cached => unsafe { std::ptr::copy_nonoverlapping(from, cell, bytes) },
+        Way::Cached => unsafe { copy_rising(from, cell, bytes) },
         // SAFETY: by contract.
         Way::Streamed => unsafe { stream(from, cell, bytes) },
     }
@@ -97,7 +116,7 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
 
 /// Copies `bytes` bytes out of another rank's cell into a private buffer.
 ///
-/// An ordinary copy: fetching ahead, and streaming to the private buffer, gained nothing or lost on the machine where they
+/// Line after line; fetching ahead, and streaming to the private buffer, gained nothing or lost on the machine where they
 /// were tried.
 ///
 /// # Safety
@@ -106,7 +125,63 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
 #[inline]
 pub(crate) unsafe fn copy_out(cell: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: by contract.
-    unsafe { std::ptr::copy_nonoverlapping(cell, to, bytes) };
+    unsafe { copy_rising(cell, to, bytes) };
+}
+
+/// Copies line after line, upwards, a register a line where the machine has such, and asks for the lines that it stores to a
+/// while ahead.
+///
+/// For lines that another core holds the way counts. The bare copies in C, on two cores of one complex (AMD EPYC, Zen 4), into one of
+/// 64 cells that the other had read, published, and copied out: 1 KiB in 196 ns by the C library's copy at both ends, 133 line after
+/// line; 4 KiB 555 and 500, 16 KiB 1776 and 1189.
+///
+/// # Safety
+/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
+/// nobody else touches meanwhile, and the two do not overlap.
+#[inline]
+unsafe fn copy_rising(from: *const u8, to: *mut u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if bytes >= LINE && is_x86_feature_detected!("avx512f") {
+        // SAFETY: by contract, and the feature was just detected; a line at least.
+        return unsafe { copy_rising_avx512(from, to, bytes) };
+    }
+    // SAFETY: by contract.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+}
+
+/// How far ahead of a store its line is asked for. Nothing is asked for past the end: that would be another's cell.
+#[cfg(target_arch = "x86_64")]
+const AHEAD: usize = 1024;
+
+/// [`copy_rising`] with registers of a line.
+///
+/// # Safety
+/// As there, of a line at least, on a machine with this feature.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn copy_rising_avx512(from: *const u8, to: *mut u8, bytes: usize) {
+    use core::arch::x86_64::{_mm512_loadu_si512, _mm512_storeu_si512};
+    let line = |at: usize| {
+        // SAFETY: the caller has `at + LINE <= bytes`, so this line lies within the buffer; any alignment will do.
+        let value = unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) };
+        // SAFETY: the same of the other buffer.
+        unsafe { _mm512_storeu_si512(to.wrapping_add(at).cast(), value) };
+    };
+    let whole = bytes / LINE * LINE;
+    let near = whole.saturating_sub(AHEAD);
+    for at in (0..near).step_by(LINE) {
+        // SAFETY: a hint, which touches nothing; every machine with registers of a line has it.
+        unsafe {
+            core::arch::asm!("prefetchw [{}]", in(reg) to.wrapping_add(at + AHEAD), options(nostack, preserves_flags, readonly));
+        }
+        line(at);
+    }
+    for at in (near..whole).step_by(LINE) {
+        line(at);
+    }
+    if whole < bytes {
+        line(bytes - LINE);
+    }
 }
 
 /// Copies past the caches where the machine can. A line that its reader still holds is then not fetched back to
@@ -174,9 +249,28 @@ unsafe fn stream_lines(from: *const u8, to: *mut u8, lines: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::layout::SLOT_PAYLOAD;
 
     #[repr(align(64))]
     struct Lines([u8; 1024]);
+
+    /// What a slot is given comes out of it, at every length, and nothing beside it is touched.
+    #[test]
+    fn lines_give_back_what_they_were_given() {
+        let from: Vec<u8> = (0..SLOT_PAYLOAD).map(|i| (i * 7 % 251) as u8).collect();
+        for bytes in 0..=SLOT_PAYLOAD {
+            let words: Vec<AtomicU64> = (0..SLOT_PAYLOAD / 8).map(|_| AtomicU64::new(u64::MAX)).collect();
+            let mut to = vec![255; SLOT_PAYLOAD];
+            // SAFETY: so many bytes are there, and the words hold as many.
+            unsafe { store_line(&words, from.as_ptr(), bytes) };
+            // SAFETY: the same.
+            unsafe { load_line(&words, to.as_mut_ptr(), bytes) };
+            assert_eq!(to[..bytes], from[..bytes]);
+            assert!(to[bytes..].iter().all(|&byte| byte == 255));
+            let beyond = &words[bytes.div_ceil(8)..];
+            assert!(beyond.iter().all(|word| word.load(Ordering::Relaxed) == u64::MAX), "{bytes}");
+        }
+    }
 
     /// Every kernel, at every offset within a line, and nothing beside the place that was meant.
     #[test]

@@ -42,9 +42,9 @@ const fn setting(
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
 pub const SETTINGS: [Setting; 20] = [
-    setting("all:auto", None, &[504, 8192], None),
-    setting("all:line", Some(Regime::Line), &[56, 504, 1008, 17 * 504], None),
-    setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 504, 1512], None),
+    setting("all:auto", None, &[504, 1144, 8192], None),
+    setting("all:line", Some(Regime::Line), &[56, 504, 1144, 2288, 17 * 1144], None),
+    setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 1144, 3432], None),
     setting("all:cells", Some(Regime::Cells), &[64, 8192, 40960], None),
     setting("all:cells,cell=64,cells=2", Some(Regime::Cells), &[64, 128, 640], None),
     setting(

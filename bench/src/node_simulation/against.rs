@@ -56,7 +56,7 @@ fn compare(machine: &MachineFile, results: &Value) -> Result<Option<String>> {
             what.to_string(),
             ranks.to_string(),
             if what == Collective::Barrier { "-".into() } else { show_size(bytes) },
-            if pace == Pace::Stream { "back to back".into() } else { "each after a barrier".into() },
+            if pace == Pace::Stream { "back to back".into() } else { "each after a common start".into() },
             microseconds(simulated),
             microseconds(measured),
             format!("{:.2}", simulated / measured),

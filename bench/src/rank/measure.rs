@@ -12,6 +12,7 @@ use super::lateness;
 use super::value::Value;
 use crate::clock::nanoseconds_since;
 use crate::error::{Error, Result};
+use crate::gate::{Gate, now};
 use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
 use crate::samples::Count;
 
@@ -33,6 +34,8 @@ pub struct Measured {
     pub iterations: u64,
     /// Nanoseconds a call, by block.
     pub blocks: Vec<f64>,
+    /// Before each block, nanoseconds of a bare exchange; empty where none was timed.
+    pub distances: Vec<f64>,
     /// What was counted during the timed calls.
     pub count: Count,
 }
@@ -42,7 +45,7 @@ pub struct Measured {
 /// # Errors
 ///
 /// [`Error::Wrong`] when an answer is not the oracle's, [`Error::Collective`] when a call fails.
-pub fn case<T: Value>(comm: &Communicator, plan: &Plan, case: &Case) -> Result<Measured>
+pub fn case<T: Value>(comm: &Communicator, plan: &Plan, case: &Case, gate: &mut Gate) -> Result<Measured>
 where
     Sum: Operator<T>,
     Max: Operator<T>,
@@ -50,16 +53,23 @@ where
 {
     let plus = |to: &mut [T], from: &[T]| to.iter_mut().zip(from).for_each(|(to, &from)| *to = to.plus(from));
     match plan.operator {
-        Combine::Sum => by(Sum, comm, plan, case),
-        Combine::Max => by(Max, comm, plan, case),
-        Combine::Min => by(Min, comm, plan, case),
-        Combine::User => by(User::commutative(plus), comm, plan, case),
+        Combine::Sum => by(Sum, comm, plan, case, gate),
+        Combine::Max => by(Max, comm, plan, case, gate),
+        Combine::Min => by(Min, comm, plan, case, gate),
+        Combine::User => by(User::commutative(plus), comm, plan, case, gate),
     }
 }
 
-fn by<T: Value, O: Operator<T> + Copy>(operator: O, comm: &Communicator, plan: &Plan, case: &Case) -> Result<Measured> {
+fn by<T: Value, O: Operator<T> + Copy>(
+    operator: O,
+    comm: &Communicator,
+    plan: &Plan,
+    case: &Case,
+    gate: &mut Gate,
+) -> Result<Measured> {
     let mut bench = Bench::<T, O> {
         comm,
+        gate,
         case,
         operator,
         combine: plan.operator,
@@ -74,6 +84,7 @@ fn by<T: Value, O: Operator<T> + Copy>(operator: O, comm: &Communicator, plan: &
     bench.count = Count::default();
     let mut measured = Measured { iterations, ..Measured::default() };
     for _ in 0..blocks {
+        measured.distances.extend(bench.gate.distance());
         measured.blocks.push(bench.block(iterations)? / iterations as f64);
     }
     measured.count = bench.count;
@@ -83,6 +94,7 @@ fn by<T: Value, O: Operator<T> + Copy>(operator: O, comm: &Communicator, plan: &
 
 struct Bench<'a, T, O> {
     comm: &'a Communicator,
+    gate: &'a mut Gate,
     case: &'a Case,
     operator: O,
     /// What that is called.
@@ -163,7 +175,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
     /// The calls of a block and the number of blocks, the same on all ranks.
     ///
     /// Runs of doubling length tell what a call costs with all that goes with it (rewriting, the
-    /// barrier before), on the slowest rank. Where one call fills more than a block, there are
+    /// common start), on the slowest rank. Where one call fills more than a block, there are
     /// fewer blocks.
     fn calibrate(&mut self) -> Result<(u64, usize)> {
         let block = self.case.block.as_nanos() as f64;
@@ -186,29 +198,31 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
 
     /// Makes `iterations` calls and returns the nanoseconds spent in them.
     fn block(&mut self, iterations: u64) -> Result<f64> {
-        self.comm.barrier()?;
+        self.gate.start();
         match self.case.timing {
             Timing::Stream => {
                 let before = self.comm.counters();
-                let start = Instant::now();
+                let start = now();
                 self.stream(iterations)?;
-                let elapsed = nanoseconds_since(start);
+                let elapsed = now() - start;
                 self.add_counts(&before, iterations);
-                Ok(elapsed)
+                Ok(elapsed as f64)
             }
             Timing::Each => {
-                let mut elapsed = 0.0;
+                let mut elapsed = 0;
                 for _ in 0..iterations {
                     self.rewrite();
-                    self.comm.barrier()?;
-                    self.delay();
                     let before = self.comm.counters();
-                    let start = Instant::now();
+                    let mut start = self.gate.start();
+                    if self.late > 0 {
+                        self.delay();
+                        start = now();
+                    }
                     self.call()?;
-                    elapsed += nanoseconds_since(start);
+                    elapsed += now() - start;
                     self.add_counts(&before, 1);
                 }
-                Ok(elapsed)
+                Ok(elapsed as f64)
             }
         }
     }

@@ -11,11 +11,13 @@
 //! barrier's skew; but a rooted collective may run ahead of its slower ranks, and what is
 //! measured is then the time between calls rather than the time of one.
 //!
-//! With the timing *each* a barrier precedes every call, and the clock is read around that call
-//! alone. The ranks leave the barrier at slightly different times: one that leaves early begins
-//! its time early and waits for the others inside the call, so up to one barrier's exit skew (at
-//! most one barrier's time) is part of the slowest rank's figure, and one clock reading is part
-//! of everyone's. Neither is subtracted, for us as little as for a baseline.
+//! With the timing *each* all ranks begin every call at one time of the clock that they share, and the
+//! clock is read around that call alone ([`crate::gate`], the same for us and for a baseline: no library's own barrier
+//! comes before a call). One clock reading is part of everyone's figure, and is not subtracted. Where ranks outnumber cores they
+//! wait for each other at the same place and then begin as they get a core.
+//!
+//! Before each block a bare exchange of lines between the ranks is timed: on virtual machines it says how far apart
+//! the cores lie at that moment.
 //!
 //! Before anything is timed, ranks (and the floor's processes) call barriers for [`SETTLE`]: processes that were just
 //! started often share a core, and the kernel takes a while to spread them.
@@ -35,6 +37,7 @@ use hier::Communicator;
 use hier::operator::Min;
 
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::plan::{Case, ElementType, Late, Operation, Plan};
 use crate::samples::Sheet;
 use measure::Measured;
@@ -74,13 +77,14 @@ pub fn run(spec: &Spec) -> Result<()> {
 /// Executes `plan` as one rank of `comm` and writes this rank's sheet into `folder`.
 pub fn execute(comm: &Communicator, plan: &Plan, folder: &Path) -> Result<()> {
     let mut sheet = Sheet::create(folder, comm.rank(), comm.size())?;
+    let mut gate = Gate::open(folder, comm.rank(), comm.size())?;
     settle(comm)?;
     for (index, case) in plan.cases.iter().enumerate() {
         let outcome = match case.element {
-            ElementType::I32 => measure::case::<i32>(comm, plan, case),
-            ElementType::I64 => measure::case::<i64>(comm, plan, case),
-            ElementType::F32 => measure::case::<f32>(comm, plan, case),
-            ElementType::F64 => measure::case::<f64>(comm, plan, case),
+            ElementType::I32 => measure::case::<i32>(comm, plan, case, &mut gate),
+            ElementType::I64 => measure::case::<i64>(comm, plan, case, &mut gate),
+            ElementType::F32 => measure::case::<f32>(comm, plan, case, &mut gate),
+            ElementType::F64 => measure::case::<f64>(comm, plan, case, &mut gate),
         };
         match outcome {
             Ok(measured) => write(&mut sheet, comm, index, case, &measured)?,
@@ -116,6 +120,7 @@ fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, meas
         let choice = if case.buffers.is_shared() { comm.explain_lent(what, bytes) } else { comm.explain(what, bytes) }?;
         sheet.choice(index, choice.critical_lines, &choice.text)?;
     }
+    sheet.distances(index, &measured.distances)?;
     sheet.times(index, measured.iterations, &measured.blocks)
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::gate;
 use crate::machine::usable_cores;
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -74,6 +75,7 @@ impl Files {
         let results = scratch.fresh(name)?;
         let plan = results.join("plan.txt");
         order.plan.write(&plan)?;
+        gate::make(&results, order.ranks, order.ranks > usable_cores().len())?;
         Ok(Files { plan, results })
     }
 }

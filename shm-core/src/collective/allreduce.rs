@@ -70,7 +70,7 @@ impl Communicator {
             let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
             return self.stopping_at_panic(|| engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag));
         }
-        let choice = match self.selection.choose(Collective::Allreduce, fold.vector(bytes)) {
+        let choice = match self.choose(Collective::Allreduce, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };

@@ -30,7 +30,7 @@ impl Communicator {
         self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.cast_const()]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
-        let choice = self.selection.choose(Collective::Broadcast, Vector::of_bytes(bytes))?;
+        let choice = self.choose(Collective::Broadcast, Vector::of_bytes(bytes))?;
         engine.board.begin(tag)?;
         if self.size() == 1 {
             return Ok(());

@@ -20,7 +20,7 @@ impl Process<'_> {
     /// it.
     ///
     /// # Cost
-    /// Blocks of up to 504 bytes go in a line each: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks;
+    /// Blocks of up to 504 bytes (1,144 on two ranks) go in a line each: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks;
     /// 2pn where all of them lie in shared memory.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ impl Communicator {
             let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
             return self.stopping_at_panic(|| engine.slot_reduce(root, Reduction { send, recv, bytes, fold }, tag));
         }
-        let choice = match self.selection.choose(Collective::Reduce, fold.vector(bytes)) {
+        let choice = match self.choose(Collective::Reduce, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };

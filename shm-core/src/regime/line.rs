@@ -322,8 +322,8 @@ mod tests {
     #[test]
     fn pieces_cover_a_message_in_whole_elements() {
         assert_eq!(pieces(0, 8).collect::<Vec<_>>(), [(0, 0)]);
-        assert_eq!(pieces(504, 8).collect::<Vec<_>>(), [(0, 504)]);
-        assert_eq!(pieces(512, 16).collect::<Vec<_>>(), [(0, 496), (496, 16)]);
-        assert_eq!(pieces(505, 1).collect::<Vec<_>>(), [(0, 504), (504, 1)]);
+        assert_eq!(pieces(1144, 8).collect::<Vec<_>>(), [(0, 1144)]);
+        assert_eq!(pieces(1152, 16).collect::<Vec<_>>(), [(0, 1136), (1136, 16)]);
+        assert_eq!(pieces(1145, 1).collect::<Vec<_>>(), [(0, 1144), (1144, 1)]);
     }
 }

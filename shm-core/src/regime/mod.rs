@@ -33,6 +33,7 @@ use crate::operator::Fold;
 use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Place, Readers, Ring, RingName};
+use crate::segment::layout::SLOT;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
 
@@ -54,7 +55,7 @@ pub(crate) struct Reduction<'a> {
 /// A line slot's worth of private memory, aligned for any element.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct Scratch([u8; 512]);
+pub(crate) struct Scratch([u8; SLOT]);
 
 /// What a rank keeps of a communicator between calls.
 pub(crate) struct Engine {
@@ -107,7 +108,7 @@ impl Engine {
             down_cell: 0,
             up_pace: Pace::new(RingName::Up, thresholds.stream),
             down_pace: Pace::new(RingName::Down, thresholds.stream),
-            scratch: Box::new(Scratch([0; 512])),
+            scratch: Box::new(Scratch([0; SLOT])),
             places: vec![std::ptr::null(); size].into_boxed_slice(),
             line_operands: Vec::with_capacity(size),
             operands: Operands::default(),

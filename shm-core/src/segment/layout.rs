@@ -22,8 +22,8 @@ pub const CROWDED_LINE_SLOTS: usize = 64;
 /// Ranks of a communicator from which on it has [`LINE_SLOTS`] in a crowd, too: the lines of all ranks lie side by side.
 const MOST_CROWDED: usize = 64;
 
-/// Cache lines of a line slot.
-pub const LINES_A_SLOT: usize = 8;
+/// Cache lines of a line slot: room for 1 KiB of payload behind the stamp, in whole pairs of lines.
+pub const LINES_A_SLOT: usize = 18;
 
 /// Payload bytes that share the first line of a slot with its stamp.
 pub const FIRST_LINE: usize = LINE - 8;
