@@ -430,7 +430,7 @@ static void calibrate(const struct measurement *m, uint64_t *iterations, long *b
 static void measure(const struct measurement *m) {
     uint64_t iterations;
     long blocks;
-    static double samples[MOST_BLOCKS], distances[MOST_BLOCKS];
+    static double samples[MOST_BLOCKS], distances[MOST_BLOCKS + 1];
     int exchanges = ranks > 1 && !gate_yields;
     make_buffers(m);
     check(m);
@@ -439,11 +439,12 @@ static void measure(const struct measurement *m) {
         if (exchanges) distances[b] = distance();
         samples[b] = block(m, iterations) / (double)iterations;
     }
+    if (exchanges) distances[blocks] = distance();
     if (calls > 0)
         compare(m, calls - 1, m->buffers == REWRITTEN ? -1 : 0, rewritten_value(calls - 1), "after timing");
     if (exchanges) {
         fprintf(sheet, "distances %ld", current);
-        for (long b = 0; b < blocks; b++) fprintf(sheet, " %.1f", distances[b]);
+        for (long b = 0; b <= blocks; b++) fprintf(sheet, " %.1f", distances[b]);
         fprintf(sheet, "\n");
     }
     fprintf(sheet, "times %ld %" PRIu64, current, iterations);

@@ -294,8 +294,8 @@ mod tests {
     fn blocks_stand_beside_blocks_of_the_same_state() {
         let row = |series: &str, near: f64, far: f64| {
             let mut turn = samples(near);
-            turn.times = vec![vec![near, far]];
-            turn.distances = vec![36.0, 190.0];
+            turn.times = vec![vec![near, 0.5 * far, far]];
+            turn.distances = vec![36.0, 36.0, 190.0, 190.0];
             Row::of(series, 2, &case(Operation::Allreduce, 8), std::slice::from_ref(&turn)).parted(&[turn], 90.0)
         };
         let parted = [row("phalanx", 1000.0, 5000.0), row("impi", 2000.0, 5000.0)];

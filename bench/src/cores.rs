@@ -3,7 +3,7 @@
 //! Beneath a virtual machine the kernel moves virtual cores about. Two of them are near each other at one time, say with a
 //! common cache, and far apart seconds later, and all that ranks exchange takes several times as long. A series
 //! that was measured while they were near must not stand beside one that was measured while they were far apart. A bare exchange
-//! before each block ([`crate::gate`]) tells which blocks are alike.
+//! before and after each block ([`crate::gate`]) tells which blocks are alike. A block in which the cores moved belongs to no state.
 
 use serde::Serialize;
 
@@ -67,11 +67,12 @@ pub fn parts(turns: &[CaseSamples], far_from: f64) -> Vec<Part> {
     let part = |cores: Cores| {
         let (mut all, mut exchanges, mut medians) = (Vec::new(), Vec::new(), Vec::new());
         for turn in turns {
-            let of_turn = |(us, &distance): (f64, &f64)| {
-                let is_far = distance >= far_from;
-                (is_far == (cores == Cores::Far)).then_some((us / 1e3, distance / 1e3))
+            let of_turn = |(ns, around): (f64, &[f64])| {
+                let alike = around.iter().all(|&distance| (distance >= far_from) == (cores == Cores::Far));
+                alike.then_some((ns / 1e3, around[0] / 1e3))
             };
-            let here: Vec<(f64, f64)> = turn.slowest().into_iter().zip(&turn.distances).filter_map(of_turn).collect();
+            let blocks = turn.slowest().into_iter().zip(turn.distances.windows(2));
+            let here: Vec<(f64, f64)> = blocks.filter_map(of_turn).collect();
             let times: Vec<f64> = here.iter().map(|&(us, _)| us).collect();
             medians.push((!times.is_empty()).then(|| median(&times)));
             exchanges.extend(here.iter().map(|&(_, exchange)| exchange));
@@ -114,8 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn blocks_belong_to_the_state_before_them() {
-        let turns = [turn(&[1e3, 5e3, 2e3], &[36.0, 200.0, 38.0]), turn(&[6e3], &[200.0])];
+    fn blocks_belong_to_the_state_around_them() {
+        // While the second and the fourth block of the first turn ran, the cores moved.
+        let turns =
+            [turn(&[1e3, 3e3, 5e3, 3e3, 2e3], &[36.0, 38.0, 200.0, 200.0, 38.0, 36.0]), turn(&[6e3], &[200.0, 190.0])];
         let far = far_from(&[36.0, 200.0, 38.0, 200.0]);
         assert_eq!(far, 90.0);
         let disturbed: Vec<f64> = [vec![36.0; 40], vec![500.0]].concat();

@@ -69,7 +69,8 @@ impl Sheet {
         self.line(format!("times {case} {iterations} {}", values.join(" ")))
     }
 
-    /// How far apart the cores were before each block of case `case`: nanoseconds of a bare exchange. Nothing where none was timed.
+    /// How far apart the cores were before each block of case `case`, and after the last: nanoseconds of a bare exchange. Nothing
+    /// where none was timed.
     pub fn distances(&mut self, case: usize, blocks: &[f64]) -> Result<()> {
         if blocks.is_empty() {
             return Ok(());
@@ -113,7 +114,7 @@ pub struct CaseSamples {
     pub counts: Vec<Count>,
     /// Line transfers on the critical path, and the algorithm.
     pub choice: Option<(u64, String)>,
-    /// By block: nanoseconds of a bare exchange between the ranks, just before it; empty where none was timed.
+    /// Nanoseconds of a bare exchange between the ranks, before each block and after the last; empty where none was timed.
     pub distances: Vec<f64>,
 }
 

@@ -34,7 +34,7 @@ pub struct Measured {
     pub iterations: u64,
     /// Nanoseconds a call, by block.
     pub blocks: Vec<f64>,
-    /// Before each block, nanoseconds of a bare exchange; empty where none was timed.
+    /// Before each block and after the last, nanoseconds of a bare exchange; empty where none was timed.
     pub distances: Vec<f64>,
     /// What was counted during the timed calls.
     pub count: Count,
@@ -87,6 +87,7 @@ fn by<T: Value, O: Operator<T> + Copy>(
         measured.distances.extend(bench.gate.distance());
         measured.blocks.push(bench.block(iterations)? / iterations as f64);
     }
+    measured.distances.extend(bench.gate.distance());
     measured.count = bench.count;
     bench.check_last()?;
     Ok(measured)

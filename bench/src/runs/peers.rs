@@ -11,9 +11,10 @@
 //! - the buffers, aligned alike, and written anew before each call where the case says so;
 //! - the start: before each timed call ranks meet in a page that belongs to no library, and begin at one time of the
 //!   clock that they share ([`crate::gate`]). A library's own barrier would leave its ranks in an order of its own, which
-//! //! - the time of a call: by that clock, of the slowest rank, with one reading of the clock in it;
-//! - the distance of the cores: before each block a bare exchange of lines is timed, and a block is set only beside blocks
-//!   that were measured with the cores equally far apart ([`crate::cores`]). Where both states occurred in one run, a
+//!   would count in the call behind it;
+//! - the time of a call: by that clock, of the slowest rank, with one reading of the clock in it;
+//! - the distance of the cores: before and after each block a bare exchange of lines is timed, and a block is set only beside
+//!   blocks that were measured with the cores equally far apart ([`crate::cores`]). Where both states occurred in one run, a
 //!   table for each follows the one of all blocks.
 //!
 //! What is not: ranks of different libraries are different processes, so that pages lie elsewhere; and a library that moves messages on
