@@ -33,8 +33,8 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// The settings of the job.
 #[inline]
-pub fn settings() -> Settings {
-    SETTINGS.get().copied().unwrap_or_default()
+pub fn settings() -> &'static Settings {
+    SETTINGS.get().unwrap_or(&Settings::DEFAULT)
 }
 
 /// Whether calls may be carried out here. A program whose MPI began where nobody saw it (by another language's bindings) is made ready
@@ -105,10 +105,6 @@ pub fn begin() {
         return;
     }
     STATE.store(READY, Ordering::Release);
-    if let Some(group) = communicators::find(abi::world()) {
-        // What went wrong shows in the statistics.
-        let _ = group.make(abi::world());
-    }
 }
 
 /// The library that is beneath.

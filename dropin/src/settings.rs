@@ -25,18 +25,21 @@ const AFTER: u32 = 32;
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            disabled: [false; COUNT],
-            after: AFTER,
-            verify: false,
-            stats: false,
-            take_all: false,
-            beneath: Beneath::default(),
-        }
+        Self::DEFAULT
     }
 }
 
 impl Settings {
+    /// Those of an environment without any of the variables.
+    pub const DEFAULT: Self = Self {
+        disabled: [false; COUNT],
+        after: AFTER,
+        verify: false,
+        stats: false,
+        take_all: false,
+        beneath: Beneath::OpenMpi,
+    };
+
     /// Those that `lookup`, the environment, names.
     ///
     /// # Errors
@@ -93,7 +96,7 @@ impl Settings {
     #[inline]
     #[must_use]
     pub fn takes(&self, what: What, ranks: usize, bytes: usize) -> bool {
-        self.take_all || gains::gains(self.beneath, what, ranks, bytes)
+        what.collective().is_some() || self.take_all || gains::gains(self.beneath, what, ranks, bytes)
     }
 
     /// Whether a collective is left to the library.

@@ -79,6 +79,7 @@ impl What {
     }
 
     /// The collective of Phalanx that has a choice of algorithms for it, and works across nodes; the others are carried out on a node alone.
+    #[inline]
     #[must_use]
     pub fn collective(self) -> Option<Collective> {
         Collective::ALL.get(self as usize).copied()

@@ -125,7 +125,7 @@ fn programs_get_the_right_answers_without_the_library() {
     });
 }
 
-/// Communicators are taken over in the midst of calls; the world's is when MPI begins.
+/// Communicators are taken over in the midst of calls; the world's is with its first.
 #[test]
 fn communicators_change_over_while_they_are_used() {
     each(|library| {

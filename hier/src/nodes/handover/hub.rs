@@ -20,6 +20,8 @@ const MOST_STRANGERS: usize = 64;
 
 /// How long a connection may take to say who it is.
 const INTRODUCTION: Duration = Duration::from_secs(5);
+/// The time in which the hub does not sleep between two looks for reports.
+const SOON: Duration = Duration::from_millis(5);
 
 /// A job, and the socket at which its segment is to be had.
 pub(in super::super) struct Hub {
@@ -61,7 +63,7 @@ impl Hub {
             if begin.elapsed() > limit {
                 return Err(Error::Late { peer: missing, what: "come for the node's segment", limit });
             }
-            self.wait(&strangers);
+            self.wait(&strangers, begin.elapsed() < SOON);
             self.accept(&mut strangers)?;
             strangers.retain(|(_, since)| since.elapsed() < INTRODUCTION);
             let mut rest = Vec::new();
@@ -109,15 +111,19 @@ impl Hub {
         Ok(Attempt::Reached(Invited { invitation, lives }))
     }
 
-    /// Until somebody comes or says something, and not for long: reports come through the transport.
-    fn wait(&self, strangers: &[(OwnedFd, Instant)]) {
+    /// Until somebody comes or says something, and not for long: reports come through the transport. `is_soon`: most of them within less
+    /// time than a process can sleep for, which is not waited for.
+    fn wait(&self, strangers: &[(OwnedFd, Instant)], is_soon: bool) {
         let mut sockets: Vec<PollFd<'_>> =
             strangers.iter().map(|(socket, _)| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
         if strangers.len() < MOST_STRANGERS {
             sockets.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
         }
         // Interrupted or not, all are looked at afterwards.
-        let _ = poll(&mut sockets, PollTimeout::from(1_u8));
+        let _ = poll(&mut sockets, PollTimeout::from(u8::from(!is_soon)));
+        if is_soon {
+            std::thread::yield_now();
+        }
     }
 
     fn accept(&self, strangers: &mut Vec<(OwnedFd, Instant)>) -> Result<()> {
