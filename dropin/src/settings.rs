@@ -8,7 +8,7 @@ use crate::what::{COUNT, NAMES, What};
 pub struct Settings {
     /// Collectives that are left to the library, by place.
     pub disabled: [bool; COUNT],
-    /// A communicator is taken over with so manieth of its collective calls.
+    /// A communicator other than the world is taken over with so manieth of its collective calls.
     pub after: u32,
     /// Every result is compared with that of the library.
     pub verify: bool,

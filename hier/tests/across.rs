@@ -277,7 +277,9 @@ fn alarms_reach_ranks_whose_first_rank_is_elsewhere() {
             error.to_string()
         });
         let word = format!("rank {culprit}, on another node");
-        assert!(errors[2].contains(&word) && errors[3].contains(&word), "{errors:?}");
+        assert!(errors[3].contains(&word), "{errors:?}");
+        // The first rank may find its neighbour gone before it hears why.
+        assert!(errors[2].contains(&word) || errors[2].starts_with("rank 3 of this communicator"), "{errors:?}");
     }
 }
 

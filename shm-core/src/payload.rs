@@ -16,6 +16,7 @@ use crate::segment::layout::LINE;
 /// `from` points to `bytes` initialised bytes, and `bytes <= 8 * words.len()`.
 #[inline]
 pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usize) {
+    debug_assert!(bytes <= size_of_val(words));
     if bytes == 8 {
         // SAFETY: eight bytes are there; any alignment will do.
         let value = unsafe { from.cast::<u64>().read_unaligned() };

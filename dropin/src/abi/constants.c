@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined OPEN_MPI || defined MPI_ABI_VERSION
+#if defined OPEN_MPI || (defined MPI_ABI_VERSION && !defined MPICH)
 #define WORD(handle) ((uintptr_t) (handle))
 #else
 #define WORD(handle) ((uintptr_t) (unsigned int) (handle))

@@ -119,6 +119,8 @@ impl Call {
         let comm = match group.enter(self.comm, self.what) {
             Ok(comm) => comm,
             Err(reason) => {
+                // Of an intercommunicator arrays of counts have the remote group's length.
+                let counts = counts && reason != Reason::Intercommunicator;
                 let bytes = if counts { plan(group).map_or_else(|(_, bytes)| bytes, |(_, bytes)| bytes) } else { 0 };
                 return self.handed_on(group, reason, bytes, hand_on);
             }

@@ -82,6 +82,11 @@ impl Alarm {
         self.raised.is_some()
     }
 
+    /// Whether there may be more to hear than was heard: a [look](Alarm::look) is due before anything else is waited for.
+    pub fn may_sound(&self, transport: &dyn Transport) -> bool {
+        self.is_raised() || self.listeners.iter().any(|listener| transport.may_have_ended(&listener.request))
+    }
+
     /// Looks whether somebody has raised the alarm; returns what it says, from then on.
     pub fn look(&mut self, transport: &dyn Transport) -> Option<Cause> {
         if self.raised.is_none() {

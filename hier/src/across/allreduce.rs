@@ -236,13 +236,15 @@ impl HierComm {
         Ok(())
     }
 
+    /// The node's contributions in one vector at its first rank, combined in rank order: which tree a piece would take hangs on its
+    /// length, and results must not hang on how a vector is cut.
     pub(super) fn reduce_to_first<T: Element, O: Operator<T>>(
         &self,
         send: &[T],
         recv: &mut [T],
         operator: &O,
     ) -> shm_core::Result<()> {
-        let first = self.node.process_at_rank(0);
+        let (first, operator) = (self.node.process_at_rank(0), &InOrder(operator));
         if self.node.rank() == 0 {
             first.reduce_into_root(send, recv, operator)
         } else {
@@ -250,12 +252,13 @@ impl HierComm {
         }
     }
 
+    /// The same, in place.
     pub(super) fn reduce_to_first_in_place<T: Element, O: Operator<T>>(
         &self,
         buffer: &mut [T],
         operator: &O,
     ) -> shm_core::Result<()> {
-        let first = self.node.process_at_rank(0);
+        let (first, operator) = (self.node.process_at_rank(0), &InOrder(operator));
         if self.node.rank() == 0 {
             first.reduce_into_root_in_place(buffer, operator)
         } else {
@@ -328,5 +331,29 @@ impl HierComm {
             }
         }
         Ok(())
+    }
+}
+
+/// An operator whose operands stay in rank order.
+struct InOrder<'a, O>(&'a O);
+
+// SAFETY: the folds are those of the operator that is referred to.
+unsafe impl<T: Element, O: Operator<T>> Operator<T> for InOrder<'_, O> {
+    fn is_commutative(&self) -> bool {
+        false
+    }
+
+    fn code(&self) -> u8 {
+        self.0.code()
+    }
+
+    unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
+        // SAFETY: by contract.
+        unsafe { self.0.fold(dst, operands, n) }
+    }
+
+    unsafe fn fold_to(&self, dsts: &[*mut T], operands: &[*const T], n: usize) {
+        // SAFETY: by contract.
+        unsafe { self.0.fold_to(dsts, operands, n) }
     }
 }

@@ -206,7 +206,7 @@ impl HierComm {
             Alarm::deaf()
         };
         let library = transport.describe().into();
-        let network = Arc::new(Mutex::new(Network::new(transport, alarm)));
+        let network = Arc::new(Mutex::new(Network::new(transport, alarm, placement.members(here).len() == 1)));
         let moved = Arc::clone(&network);
         node.set_idle(Some(Box::new(move || {
             let mut network = match moved.try_lock() {

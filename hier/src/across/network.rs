@@ -68,12 +68,15 @@ pub(super) struct Network {
     has_loss: bool,
     /// When a rank that waits for its node looks again.
     due: Option<Instant>,
+    /// This rank is alone on its node: it hears of everything by messages, and may sleep until one comes.
+    is_alone: bool,
 }
 
 impl Network {
-    pub fn new(transport: Box<dyn Transport>, alarm: Alarm) -> Self {
+    /// `is_alone`: the rank is the only one of its node.
+    pub fn new(transport: Box<dyn Transport>, alarm: Alarm, is_alone: bool) -> Self {
         let (entries, buffers) = (Vec::new(), Vec::new());
-        Self { transport, alarm, entries, buffers, next: 0, looks: 0, has_loss: false, due: None }
+        Self { transport, alarm, entries, buffers, next: 0, looks: 0, has_loss: false, due: None, is_alone }
     }
 
     /// Takes a run, which begins with the next step.
@@ -111,6 +114,17 @@ impl Network {
         // An error shows in the program's own calls.
         self.has_loss |= self.transport.progress().is_err_and(|error| error.is_loss());
         QUIET_NAP
+    }
+
+    /// Waits in the library until a message comes, if that is all that can help: a rank that looks again and again takes more
+    /// of its core, and is woken later. What comes is its own or the alarm. Returns whether it has waited. Something is under way.
+    fn doze(&self) -> Result<bool> {
+        let transport = self.transport.as_ref();
+        let mut under_way = self.entries.iter().filter(|entry| entry.outcome.is_none());
+        let may = self.is_alone
+            && !self.alarm.may_sound(transport)
+            && under_way.all(|entry| entry.run.awaits_message(transport));
+        Ok(may && transport.await_message()?)
     }
 
     /// What a rank does that waits for its node: a [`step`](Network::step), if one is due. Returns how long it may sleep.
@@ -185,6 +199,10 @@ impl Network {
             }
             if rounds.is_some_and(|rounds| self.entries[place].run.rounds_ended() >= rounds) {
                 return Ok(());
+            }
+            if self.doze()? {
+                now = Instant::now();
+                (moved_at, idle) = (now, 0);
             }
             let nap = self.step();
             looks = looks.wrapping_add(1);
@@ -315,7 +333,7 @@ mod tests {
     #[test]
     fn who_waits_for_its_node_lets_messages_move_in_a_part_of_the_time() {
         let asked = Arc::new(AtomicU32::new(0));
-        let mut network = Network::new(Box::new(Sleepy { asked: Arc::clone(&asked) }), Alarm::deaf());
+        let mut network = Network::new(Box::new(Sleepy { asked: Arc::clone(&asked) }), Alarm::deaf(), false);
         let (begin, mut turns) = (Instant::now(), 0);
         while asked.load(Ordering::Relaxed) < 4 {
             let nap = network.step_aside();

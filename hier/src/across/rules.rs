@@ -126,6 +126,8 @@ const MOST_LEADERS: usize = 16;
 const FLIGHT: usize = 2;
 /// Allreduces have a leader for so many bytes, and at most so many by default.
 const SHARE: usize = 128 << 10;
+/// And where there are many nodes, for so many bytes of each: the node works on a segment at a time.
+const SEGMENT: usize = 16 << 10;
 const LEADERS: usize = 4;
 /// Broadcasts and reductions from here on are cut.
 const CUT_FROM: usize = 512 << 10;
@@ -182,7 +184,7 @@ impl ClusterRules {
         };
         let leaders = match what {
             Collective::Allreduce if !flat => {
-                let leaders = rule.leaders.unwrap_or((bytes / SHARE).min(LEADERS));
+                let leaders = rule.leaders.unwrap_or((bytes / SHARE.max(setting.nodes * SEGMENT)).min(LEADERS));
                 leaders.clamp(1, setting.fewest.clamp(1, MOST_LEADERS))
             }
             _ => 1,

@@ -222,6 +222,14 @@ impl Run {
         self.round
     }
 
+    /// Whether nothing can happen to it before a message comes of which nothing has come yet.
+    pub fn awaits_message(&self, transport: &dyn Transport) -> bool {
+        let mut waiting = self.arrivals.iter().map(|arrival| &arrival.request).filter(|request| !request.has_ended());
+        self.begun
+            && self.departures.iter().all(Request::has_ended)
+            && waiting.next().is_some_and(|request| !transport.may_have_ended(request))
+    }
+
     /// Begins all messages of the round: receives first, so that what comes has its place.
     fn begin(&mut self, transport: &dyn Transport) -> transport::Result<()> {
         let program = Arc::clone(&self.program);

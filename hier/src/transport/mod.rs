@@ -89,6 +89,16 @@ pub trait Transport: Send {
     /// [`Error::Library`], [`Error::Thread`]. Errors of single requests are told by their own `test`.
     fn progress(&self) -> Result<()>;
 
+    /// Waits until a message of this group comes, for whatever request, and takes it. Whoever calls it knows that one must come.
+    /// Meanwhile all messages move that need no call of [`test`](Transport::test). Returns false, at once, where the library below
+    /// has no such call, or would not hear of a rank that fails.
+    ///
+    /// # Errors
+    /// As of [`progress`](Transport::progress).
+    fn await_message(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Gives a request up, and returns whether its buffer is free. A receive is withdrawn; what is halfway in is waited
     /// for, and so is a send that has begun, for `limit` at most.
     ///

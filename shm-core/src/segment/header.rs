@@ -202,13 +202,14 @@ impl Header {
 
 /// A number that differs between builds that lay the segment out differently.
 const fn layout_hash() -> u64 {
-    const PARTS: [usize; 15] = [
+    const PARTS: [usize; 16] = [
         layout::VERSION as usize,
         MOST_RANKS,
         layout::APART,
         layout::LINE,
         layout::LINE_SLOTS,
         layout::CROWDED_LINE_SLOTS,
+        layout::MOST_CROWDED,
         layout::LINES_A_SLOT,
         layout::CALLS,
         layout::MOST_DOWN_SLOTS,

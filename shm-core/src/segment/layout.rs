@@ -20,7 +20,7 @@ pub const LINE_SLOTS: usize = 16;
 pub const CROWDED_LINE_SLOTS: usize = 64;
 
 /// Ranks of a communicator from which on it has [`LINE_SLOTS`] in a crowd, too: the lines of all ranks lie side by side.
-const MOST_CROWDED: usize = 64;
+pub const MOST_CROWDED: usize = 64;
 
 /// Cache lines of a line slot: room for 1 KiB of payload behind the stamp, in whole pairs of lines.
 pub const LINES_A_SLOT: usize = 18;
@@ -34,8 +34,9 @@ pub const SLOT_PAYLOAD: usize = LINES_A_SLOT * LINE - 8;
 /// Bytes of a line slot.
 pub const SLOT: usize = LINES_A_SLOT * LINE;
 
-/// Calls that each rank remembers for the others to compare.
-pub const CALLS: usize = 64;
+/// Calls that each rank remembers for the others to compare: more than it can run ahead by in all three rings together, so that two ranks that
+/// wait for each other in different calls find one that both remember.
+pub const CALLS: usize = 256;
 
 /// Down slots a rank owns at most.
 pub const MOST_DOWN_SLOTS: usize = 64;
@@ -47,7 +48,7 @@ pub const CHUNK: usize = 64 * 1024;
 pub const EXTENT: usize = 2 * 1024 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Up slots a rank owns at most, in a communicator of `size` ranks.
 #[must_use]
@@ -180,10 +181,12 @@ impl BlockLayout {
         AreaLayout { done, core, calls, up_stamps, down_stamps, up, down, total }
     }
 
-    /// Where the words and lines lie, as ranges of offsets: all but the cells.
+    /// Where the words lie, as ranges of offsets: all but payload.
     pub fn words(&self) -> impl Iterator<Item = (usize, usize)> {
         let (ranks, stride, area) = (self.ranks, self.stride, self.area().up);
-        std::iter::once((0, ranks)).chain((0..self.size).map(move |rank| {
+        let stamps =
+            (0..self.line_slots * self.size).map(|slot| (self.lines + slot * SLOT, self.lines + slot * SLOT + 8));
+        std::iter::once((0, self.lines)).chain(stamps).chain((0..self.size).map(move |rank| {
             let at = ranks + rank * stride;
             (at, at + area)
         }))
@@ -223,9 +226,13 @@ mod tests {
             prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.up);
             prop_assert!(area.up + up <= area.down);
             prop_assert!(area.down + down <= area.total);
-            // Words and cells are all there is.
+            // Words and payload are all there is.
             let words: usize = block.words().map(|(from, to)| to - from).sum();
-            prop_assert_eq!(words + size * (area.total - area.up), block.total());
+            let slots = block.line_slots * size;
+            let unused = block.ranks - block.lines - slots * SLOT;
+            prop_assert!(unused < 4096);
+            prop_assert_eq!(words + slots * (SLOT - 8) + unused + size * (area.total - area.up), block.total());
+            prop_assert!(block.words().any(|range| range == (block.line(size - 1, 1), block.line(size - 1, 1) + 8)));
             for offset in [block.lines, area.up_stamps, area.down_stamps, area.up, area.down, block.stride, block.ranks] {
                 prop_assert_eq!(offset % LINE, 0);
             }

@@ -188,7 +188,9 @@ impl Selection {
         let band = &self.block_cut;
         let mut cell = (band.up_cell as usize).max(parts * least);
         // Where ranks share a core each slice of a row costs a turn of everybody; two of them cost less than cells that have left the caches.
-        if self.shares_cores && together && parts > 1 && parts * vector.bytes > 2 * cell {
+        // Cells that somebody has asked to be small stay so.
+        let is_long = parts > 1 && parts * vector.bytes > 2 * cell && band.up_cell >= SMALL_CELL;
+        if self.shares_cores && together && is_long {
             cell = cell.max(self.up_area / LONG_ROWS / LINE * LINE);
         }
         if 2 * cell > self.up_area {
@@ -263,6 +265,9 @@ fn block_cut(ladders: &[Ladder; 4]) -> Band {
     let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
     *bands.iter().find(is_cut).unwrap_or(&bands[bands.len() - 1])
 }
+
+/// No built-in rule has smaller cells.
+const SMALL_CELL: u32 = 32 << 10;
 
 /// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled again.
 const LONG_ROWS: usize = 4;

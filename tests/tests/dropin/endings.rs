@@ -21,7 +21,9 @@ fn a_rank_that_exits_or_dies_ends_the_job() {
             let alone = Job::new(library, "ends").native().ranks(3).words(&[how]).run();
             let done = Job::new(library, "ends").ranks(3).words(&[how]).run();
             assert!(!done.ended.status.success(), "{}", done.text());
-            assert_eq!(done.ended.status, alone.ended.status, "{}", done.text());
+            // MPICH's launcher kills the others, and may see the end of one of these first.
+            let killed = library.family != Family::OpenMpi && done.ended.status.code() == Some(9);
+            assert!(done.ended.status == alone.ended.status || killed, "{}", done.text());
             assert!(!done.text().contains("came out of a collective"), "{}", done.text());
             assert!(!done.text().contains("has not ended in time"), "{}", done.text());
         }

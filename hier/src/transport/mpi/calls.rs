@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use mpi::ffi::{self, MPI_Comm, MPI_Message, MPI_Request, MPI_Status};
 
 use super::super::Error;
+use super::recovery::Recovery;
 
 /// A call that failed, and what MPI says of it.
 #[derive(Debug)]
@@ -248,6 +249,28 @@ pub(super) struct Arrived {
 
 /// Takes the next message of any rank with any tag, if there is one; in any case messages move.
 pub(super) fn take(comm: MPI_Comm) -> Result<Option<Arrived>> {
+    take_by("MPI_Improbe", |source, tag, message, status| {
+        let mut flag = 0;
+        // SAFETY: the communicator is the transport's own; the places are the caller's.
+        let code = unsafe { ffi::PMPI_Improbe(source, tag, comm, &mut flag, message, status) };
+        (code, flag != 0)
+    })
+}
+
+/// The same, once there is one.
+pub(super) fn take_next(comm: MPI_Comm) -> Result<Option<Arrived>> {
+    take_by("MPI_Mprobe", |source, tag, message, status| {
+        // SAFETY: the communicator is the transport's own; the places are the caller's.
+        let code = unsafe { ffi::PMPI_Mprobe(source, tag, comm, message, status) };
+        (code, true)
+    })
+}
+
+/// Takes a message by a call that returns its code and whether there is one.
+fn take_by(
+    name: &'static str,
+    call: impl FnOnce(c_int, c_int, *mut MPI_Message, *mut MPI_Status) -> (c_int, bool),
+) -> Result<Option<Arrived>> {
     // SAFETY: a constant that is filled before main.
     let any_source = unsafe { ffi::RSMPI_ANY_SOURCE };
     // SAFETY: a constant that is filled before main.
@@ -255,11 +278,9 @@ pub(super) fn take(comm: MPI_Comm) -> Result<Option<Arrived>> {
     // SAFETY: a constant that is filled before main.
     let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
     let mut status = MaybeUninit::<MPI_Status>::zeroed();
-    let mut flag = 0;
-    // SAFETY: the communicator is the transport's own.
-    let code = unsafe { ffi::PMPI_Improbe(any_source, any_tag, comm, &mut flag, &mut message, status.as_mut_ptr()) };
-    checked("MPI_Improbe", code)?;
-    if flag == 0 {
+    let (code, is_there) = call(any_source, any_tag, &mut message, status.as_mut_ptr());
+    checked(name, code)?;
+    if !is_there {
         return Ok(None);
     }
     let mut count = 0;
@@ -306,7 +327,8 @@ pub(super) unsafe fn receive(mut message: MPI_Message, into: *mut u8, bytes: c_i
 
 /// Whether a request has ended; one that has, also with a failure, is none any more. Messages move, unless it has ended.
 ///
-/// MPICH's MPI_Test looks at all sockets also where the request has ended long ago; these two calls do not.
+/// MPICH's MPI_Test looks at all sockets also where the request has ended long ago; these two calls do not. In MPICH a failure that the
+/// first one tells of goes to the error handler of the program's world, not to that of the request's communicator.
 pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
     // SAFETY: a constant that is filled before main.
     let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
@@ -320,7 +342,13 @@ pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
         return checked("MPI_Test", code).map(|()| flag != 0);
     }
     if flag == 0 {
-        return Ok(false);
+        // Open MPI 5 looks whether the peer has failed, or the communicator was revoked, in MPI_Test alone.
+        if Recovery::find().is_none() {
+            return Ok(false);
+        }
+        // SAFETY: the same.
+        let code = unsafe { ffi::PMPI_Test(request, &mut flag, ignore) };
+        return checked("MPI_Test", code).map(|()| flag != 0);
     }
     // SAFETY: the same; it has ended, so that this returns at once, with its failure if it has one.
     let code = unsafe { ffi::PMPI_Wait(request, ignore) };

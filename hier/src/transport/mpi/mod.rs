@@ -265,10 +265,16 @@ impl MpiTransport {
         }
         let arrived = calls::take(self.comm).map_err(|failure| self.failure(failure, None))?;
         let Some(arrived) = arrived else { return Ok(false) };
+        self.keep(messages, arrived)?;
+        Ok(true)
+    }
+
+    /// Gives a message to the receive that waits for it, or keeps it for one that is to come.
+    fn keep(&self, messages: &mut Messages, arrived: Arrived) -> Result<()> {
         if let Some(arrived) = self.give(messages, arrived)? {
             messages.early.push((arrived.from, arrived.tag), arrived);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Gives what came early to receives that have been posted since.
@@ -428,6 +434,19 @@ impl Transport for MpiTransport {
     fn progress(&self) -> Result<()> {
         self.enter()?;
         self.take_one(&mut self.messages.borrow_mut()).map(|_| ())
+    }
+
+    fn await_message(&self) -> Result<bool> {
+        self.enter()?;
+        // Where ranks may fail, and the others live on, nobody waits in the library.
+        if self.recovers() {
+            return Ok(false);
+        }
+        let arrived = calls::take_next(self.comm).map_err(|failure| self.failure(failure, None))?;
+        if let Some(arrived) = arrived {
+            self.keep(&mut self.messages.borrow_mut(), arrived)?;
+        }
+        Ok(true)
     }
 
     fn abandon(&self, request: Request, limit: Duration) -> bool {
