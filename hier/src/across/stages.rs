@@ -7,7 +7,8 @@
 
 use crate::schedule::{Combine, Program};
 
-/// A stage has at least so many bytes, and there are four of them or none: less costs the node more than it hides.
+/// A stage has at least so many bytes, but for the last, and a vector that has not room for four such is one: less costs the node more than it
+/// hides.
 const SHORTEST: usize = 32 << 10;
 const FEWEST: usize = 4;
 
