@@ -15,8 +15,9 @@ pub use ranks::run;
 
 #[cfg(feature = "mpi")]
 mod ranks {
+    use std::io::Write;
     use std::path::{Path, PathBuf};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use hier::HierComm;
     use hier::across::ClusterSettings;
@@ -28,12 +29,17 @@ mod ranks {
 
     use super::super::tune::{Progress, Stopped, Thorough, failed, how_to_take, places, replace};
 
+    /// How long a launcher has to pass an error on.
+    const LAST_WORDS: Duration = Duration::from_millis(200);
+
     /// One rank of the job. Any rank's error ends all of it.
     pub fn run(thorough: Thorough, output: Option<&Path>, explain: bool) -> Result<(), Stopped> {
         let universe = mpi::initialize().ok_or_else(|| Stopped::because("MPI is initialised already", 1))?;
         let world = universe.world();
         measure(&world, thorough, output, explain).map_err(|stopped| {
-            eprintln!("phalanx: {}", stopped.why);
+            // At once, and some time before the end: what MPICH's launcher has not read by then is lost.
+            let _ = std::io::stderr().write_all(format!("phalanx: {}\n", stopped.why).as_bytes());
+            std::thread::sleep(LAST_WORDS);
             world.abort(i32::from(stopped.status))
         })
     }
