@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "timing.h"
 
 enum { MOST_PAIRS = 2000, CALLS = 2000 };
 static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce"};
@@ -27,13 +28,6 @@ static void fail(const char *what) {
     fprintf(stderr, "added_cost: rank %d: %s\n", rank, what);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
-}
-
-/* Nanoseconds. */
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
 static void by_mpi(int what) {
@@ -50,25 +44,15 @@ static void by_mpi(int what) {
 static double block(int what, int by_rust) {
     in = rank + 1, out = rank == 0 ? 7 : -1;
     PMPI_Barrier(MPI_COMM_WORLD);
-    double begin = now(), own, slowest;
+    double begin = nanoseconds(), own, slowest;
     if (!by_rust) by_mpi(what);
     /* A handle is a word, whatever its type. */
     else if (direct((void *)(size_t)MPI_COMM_WORLD, what, CALLS, &in, &out) != 0) fail("the communicator is not taken over, or a call failed");
-    own = (now() - begin) / CALLS;
+    own = (nanoseconds() - begin) / CALLS;
     double sum = ranks * (ranks + 1) / 2.0, should = what == 0 ? out : what == 1 ? 7 : what == 2 && rank != 0 ? out : sum;
     if (out != should) fail("wrong answer");
     PMPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return slowest;
-}
-
-static int by_value(const void *one, const void *other) {
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
-static double at_part(double *values, int count, double part) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[(int)(part * (count - 1) + 0.5)];
 }
 
 int main(int argc, char **argv) {
@@ -84,13 +68,13 @@ int main(int argc, char **argv) {
     if (rank == 0) printf("collective,ranks,bytes,mpi_ns,rust_ns,added_ns,least,most,blocks\n");
     for (int what = 0; what < 4; what++) {
         int pairs = 0, go = 1;
-        for (double begin = now(); go; pairs++) {
+        for (double begin = nanoseconds(); go; pairs++) {
             for (int turn = 0; turn < 2; turn++) {
                 int by_rust = (turn + pairs) % 2;
                 times[by_rust][pairs] = block(what, by_rust);
             }
             added[pairs] = times[0][pairs] - times[1][pairs];
-            go = pairs + 1 < MOST_PAIRS && (pairs < 5 || now() - begin < 1e9 * seconds);
+            go = pairs + 1 < MOST_PAIRS && (pairs < 5 || nanoseconds() - begin < 1e9 * seconds);
             PMPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
         }
         if (rank != 0) continue;

@@ -17,7 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "timing.h"
 
 enum collective { BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, GATHER, GATHERV, SCATTER, SCATTERV, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, COLLECTIVES };
 enum { MOST_BLOCKS = 400, MOST_CALLS = 2000 };
@@ -36,11 +37,7 @@ static void fail(const char *what, const char *name, size_t bytes) {
 }
 
 /* Microseconds. */
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-}
+static double now(void) { return 1e-3 * nanoseconds(); }
 
 static void call(enum collective which, int ours, int count) {
     switch (which) {
@@ -94,16 +91,6 @@ static void check(enum collective which, int count, double value, size_t bytes) 
             if (out[r * count + i] != value + r + from % 7) fail("wrong answer", names[which], bytes);
         if (!is_gathered && out[i] != should) fail("wrong answer", names[which], bytes);
     }
-}
-
-static int by_value(const void *one, const void *other) {
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
-static double at_part(double *values, int count, double part) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[(int)(part * (count - 1) + 0.5)];
 }
 
 /* The times of `calls` calls, each that of the slowest rank, in microseconds. */
