@@ -26,8 +26,7 @@ lint: setup
 
 # What needs an MPI or namespaces says so, and is skipped, where they are missing (tests/tests/mpi).
 test: lint
-	cargo build --workspace --bins --examples
-	cargo test --workspace
+	scripts/test
 
 # Only the programs that mpirun starts.
 mpi-tests: setup
