@@ -99,10 +99,14 @@ pub fn die(world: &SimpleCommunicator, victim: usize) {
 }
 
 /// A rank ends so many microseconds after MPI has begun, wherever it is by then: communicators are made and dropped, and calls of all
-/// kinds are mixed on them.
-pub fn end(world: &SimpleCommunicator, how: &str, victim: usize, after: u64) {
+/// kinds are mixed on them. If ranks are to be connected, the time begins after a barrier, and allreduces follow on one communicator.
+pub fn end(world: &SimpleCommunicator, how: &str, victim: usize, after: u64, connected: bool) {
     let rank = world.rank() as usize;
     block_termination();
+    let connected = connected.then(|| collectives(world));
+    if let Some(comm) = &connected {
+        comm.barrier().expect("a barrier");
+    }
     if rank == victim {
         let how = how.to_owned();
         std::thread::spawn(move || {
@@ -119,6 +123,9 @@ pub fn end(world: &SimpleCommunicator, how: &str, victim: usize, after: u64) {
     }
     let error = (0_u64..).find_map(|seed| {
         step(format!("mix {seed}"));
+        if let Some(comm) = &connected {
+            return comm.all_reduce_in_place(&mut [seed; 5000], Sum).err().map(|error| error.to_string());
+        }
         let comm = match Communicator::from_mpi(world) {
             Ok(comm) => comm,
             Err(error) => return Some(error.to_string()),

@@ -50,8 +50,8 @@ fn main() {
         "lengths" => failures::lengths(&world, number(1) as usize),
         "counts" => failures::counts(&world),
         "die" => failures::die(&world, number(1) as usize),
-        // HOW RANK MICROSECONDS: a rank ends so long after the start, whatever it does then.
-        "end" => failures::end(&world, &args[1], number(2) as usize, number(3)),
+        // HOW RANK MICROSECONDS [connected]: a rank ends so long after the start, whatever it does then; or after a barrier, amid allreduces.
+        "end" => failures::end(&world, &args[1], number(2) as usize, number(3), args.len() > 4),
         // ELEMENTS NODES [HOW:RANK ..]: ranks that fail one after another, of as they are numbered at first; the others go on.
         "recover" => recovery::run(&world, number(1) as usize, &args[2], &args[3..]),
         "no-recovery" => recovery::refused(&world),
