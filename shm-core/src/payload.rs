@@ -15,7 +15,7 @@ use crate::segment::layout::LINE;
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes, and `bytes <= 8 * words.len()`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usize) {
     debug_assert!(bytes <= size_of_val(words));
     note::stored(words.as_ptr().cast(), bytes);
@@ -51,7 +51,7 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
 ///
 /// # Safety
 /// `bytes` bytes may be written to `to`, and `bytes <= 8 * words.len()`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
     note::loaded(words.as_ptr().cast(), bytes);
     if bytes == 8 {
