@@ -124,6 +124,31 @@ fn messages_that_go_whole_overlap_with_themselves() {
     }
 }
 
+/// The same over every kind of transport, sums, into another buffer and in place: the gates of a ring open one by one while
+/// sends wait for their receives.
+#[test]
+fn stages_of_a_ring_on_every_transport() {
+    const COUNT: usize = 50_001;
+    for labels in [&[0, 0, 1, 1, 2, 2][..], &[0, 1, 0, 1, 0, 1, 2, 3]] {
+        for (i, behaviour) in BEHAVIOURS.into_iter().enumerate() {
+            let rules = format!("allreduce:ring,leaders={},slice=whole", 1 + i % 2);
+            cluster(labels, &rules, behaviour, |comm| {
+                let (rank, size) = (comm.rank() as u64, comm.size() as u64);
+                let sum = |i: u64| size * i + size * (size - 1) / 2 * 1000;
+                // More than one call, so that messages of one meet those of the next.
+                for turn in 0..3 {
+                    let own: Vec<u64> = (turn..turn + COUNT as u64).map(|i| i + 1000 * rank).collect();
+                    let (mut into, mut in_place) = (vec![0; COUNT], own.clone());
+                    comm.all_reduce_into(&own, &mut into, Sum).unwrap();
+                    comm.all_reduce_in_place(&mut in_place, Sum).unwrap();
+                    assert!(into.iter().zip(turn..).all(|(&found, i)| found == sum(i)), "{behaviour:?}");
+                    assert_eq!(into, in_place);
+                }
+            });
+        }
+    }
+}
+
 #[test]
 fn groups_of_groups() {
     for labels in PLACEMENTS {

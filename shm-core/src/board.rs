@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::counters::{Tally, add};
+use crate::counts::note;
 use crate::error::{Error, Result};
 use crate::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
 use crate::seat::{NAP, Seat};
@@ -504,9 +505,15 @@ impl Board for SharedBoard {
     #[inline]
     fn publish(&self, word: &FlagWord, value: u64, edge: Edge) {
         word.publish(value, edge);
+        note::published(word, edge);
         if self.seat.ring_if_needed() {
             add(&self.tally.wakes, 1);
         }
+    }
+
+    #[inline]
+    fn note_wait(&self, word: &FlagWord, edge: Edge) {
+        note::awaited(word, edge);
     }
 
     #[cold]

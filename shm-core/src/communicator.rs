@@ -376,3 +376,28 @@ impl std::fmt::Debug for Communicator {
         f.debug_struct("Communicator").field("rank", &self.rank).field("size", &self.size).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was chosen is remembered until the table changes, and no longer.
+    #[test]
+    fn another_table_forgets_what_was_chosen() {
+        let chosen = Communicator::threads(2, |mut comm| {
+            let vector = Vector { element: 8, align: 8, ..Vector::of_bytes(8 * 5000) };
+            ["cells", "exchange", "shares", "cells"].map(|regime| {
+                let mut tuning = Tuning::default();
+                tuning.force(&format!("allreduce:{regime}")).unwrap();
+                comm.set_tuning(&tuning).unwrap();
+                let (mut sum, rank) = (vec![0; 5000], comm.rank() as u64);
+                comm.all_reduce_into(&vec![rank + 1; 5000], &mut sum, crate::operator::Sum).unwrap();
+                assert!(sum.iter().all(|&sum| sum == 3));
+                let remembered = comm.chosen[Collective::Allreduce as usize].get();
+                assert!(remembered.is_some_and(|(before, _)| before.bytes == 8 * 5000), "{remembered:?}");
+                comm.choose(Collective::Allreduce, vector).unwrap().regime.name()
+            })
+        });
+        assert_eq!(chosen.unwrap(), [["cells", "exchange", "shares", "cells"]; 2]);
+    }
+}

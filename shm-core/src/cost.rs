@@ -189,7 +189,7 @@ mod tests {
         const WORDS: usize = 48_000;
         const LINES: u64 = WORDS as u64 / 8;
         for size in 2..=5 {
-            for rules in ["all:cells", "all:shares;broadcast:cells"] {
+            for rules in ["all:cells", "all:shares,leaders=0;broadcast:cells"] {
                 let mut spec = JobSpec::new(size).unwrap();
                 spec.tuning.force(rules).unwrap();
                 let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;

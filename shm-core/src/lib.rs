@@ -21,6 +21,10 @@ mod collective;
 mod communicator;
 mod cost;
 mod counters;
+#[cfg(any(test, feature = "counts"))]
+pub mod counts;
+#[cfg(not(any(test, feature = "counts")))]
+mod counts;
 mod element;
 mod error;
 pub mod job;

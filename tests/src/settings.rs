@@ -1,6 +1,7 @@
 //! Regimes, cells and trees under which the conformance tests run, with the sizes at which each changes its ways.
 
 use hier::Regime;
+use hier::job::JobSpec;
 
 /// A forced choice of algorithm.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +106,22 @@ pub const TREES: [&str; 14] = [
     "gather:knomial:2:right:package:numa:l3:leaders-last;release:knomial:4:package:l3:right",
     "gather:kary:1<65,knomial:3<640,kary:2;release:knomial:2<65,kary:1<320,flat<1K,kary:4",
 ];
+
+/// A job of ranks that are threads, under forced rules. By the seed, it takes its ranks for having a core each, whatever cores there are, so that
+/// the rules for such ranks are run as well as those for ranks that share cores: rarely where ranks are many, since each then spins for others.
+///
+/// # Panics
+/// When the rules cannot be forced.
+#[must_use]
+pub fn job(ranks: usize, rules: &str, seed: u64) -> JobSpec {
+    let mut spec = JobSpec::new(ranks).unwrap();
+    spec.tuning.force(rules).unwrap();
+    let turn = if ranks <= 4 { 2 } else { 8 };
+    if seed.is_multiple_of(turn) {
+        spec.cores = ranks;
+    }
+    spec
+}
 
 /// Where ranks could be bound: package, NUMA node and L3 of each, as on machines that nobody here owns.
 #[must_use]

@@ -8,11 +8,10 @@
 
 use std::time::Duration;
 
-use hier::job::JobSpec;
 use hier::{Communicator, TreeRules};
-use phalanx_tests::command::{job, run};
+use phalanx_tests::command::{self, run};
 use phalanx_tests::random::{mixed, seed_of_run};
-use phalanx_tests::settings::{SETTINGS, TREES, is_tried, places};
+use phalanx_tests::settings::{SETTINGS, TREES, is_tried, job, places};
 use phalanx_tests::sweep::Sweep;
 use phalanx_tests::watchdog::watchdog;
 
@@ -20,10 +19,9 @@ const LIMIT: Duration = Duration::from_secs(900);
 
 /// Runs a sweep on `ranks` ranks; returns the calls that each made.
 fn sweep((ranks, rules, seed): (usize, &str, u64), late: bool, calls: impl Fn(&mut Sweep) + Sync) -> usize {
-    let mut spec = JobSpec::new(ranks).unwrap();
-    spec.tuning.force(rules).unwrap();
+    let spec = job(ranks, rules, seed);
     let trees = TREES[seed as usize % TREES.len()];
-    let label = format!("{ranks} ranks, {rules:?}, trees {trees:?}, seed {seed}");
+    let label = format!("{ranks} ranks on {} cores, {rules:?}, trees {trees:?}, seed {seed}", spec.cores);
     let made = Communicator::threads_at(&spec, trees.parse::<TreeRules>().unwrap(), places(ranks, seed), |comm| {
         let mut sweep = Sweep::new(&comm, &label, seed, late);
         calls(&mut sweep);
@@ -104,7 +102,7 @@ fn over_processes() {
         for (at, setting) in SETTINGS.iter().enumerate() {
             let mode = ["block-types", "block-lengths", "block-roots"][(at + turn) % 3];
             let args = [mode, &mixed(seed ^ (ranks * 100 + at) as u64).to_string(), &at.to_string()];
-            let mut command = job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &args);
+            let mut command = command::job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &args);
             command.env("PHALANX_ALGORITHM", setting.rules).env("PHALANX_TREES", TREES[(ranks + at) % TREES.len()]);
             let said = run(&mut command, LIMIT).succeeded();
             assert!(said.contains(&format!("calls on {ranks} ranks")), "{args:?}: {said}");

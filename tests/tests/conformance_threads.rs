@@ -14,7 +14,7 @@ use hier::{Communicator, TreeRules};
 use phalanx_tests::bits::fingerprints;
 use phalanx_tests::cases::cases;
 use phalanx_tests::random::{mixed, seed_of_run};
-use phalanx_tests::settings::{SETTINGS, TREES, is_tried, places};
+use phalanx_tests::settings::{SETTINGS, TREES, is_tried, job, places};
 use phalanx_tests::sweep::Sweep;
 use phalanx_tests::watchdog::watchdog;
 
@@ -26,9 +26,8 @@ fn sweep(
     late: bool,
     calls: impl Fn(&mut Sweep) + Sync,
 ) -> usize {
-    let mut spec = JobSpec::new(ranks).unwrap();
-    spec.tuning.force(rules).unwrap();
-    let label = format!("{ranks} ranks, {rules:?}, trees {trees:?}, seed {seed}");
+    let spec = job(ranks, rules, seed);
+    let label = format!("{ranks} ranks on {} cores, {rules:?}, trees {trees:?}, seed {seed}", spec.cores);
     let trees: TreeRules = trees.parse().unwrap();
     let made = Communicator::threads_at(&spec, trees, places(ranks, seed), |comm| {
         let mut sweep = Sweep::new(&comm, &label, seed, late);

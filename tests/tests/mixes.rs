@@ -7,12 +7,11 @@
 
 use std::time::Duration;
 
-use hier::job::JobSpec;
 use hier::{Communicator, TreeRules};
-use phalanx_tests::command::{job, run};
+use phalanx_tests::command::{self, run};
 use phalanx_tests::mix::Mix;
 use phalanx_tests::random::{SEED, mixed, seed_of_run};
-use phalanx_tests::settings::{TREES, places};
+use phalanx_tests::settings::{TREES, job, places};
 use phalanx_tests::watchdog::watchdog;
 
 const LIMIT: Duration = Duration::from_secs(600);
@@ -36,14 +35,14 @@ fn over_threads() {
             let seed = mixed(first.wrapping_add(turn as u64));
             let mix = Mix { seed, calls: 3000, most: if turn % 5 == 4 { 40_000 } else { 3000 }, late: turn % 2 == 0 };
             let (rules, trees) = (RULES[turn % RULES.len()], TREES[(turn + seed as usize % 7) % TREES.len()]);
-            let mut spec = JobSpec::new(ranks).unwrap();
-            spec.tuning.force(rules).unwrap();
+            let spec = job(ranks, rules, seed);
             let done =
                 Communicator::threads_at(&spec, trees.parse::<TreeRules>().unwrap(), places(ranks, seed), |world| {
                     mix.run(&world).unwrap_or_else(|error| {
                         panic!(
-                            "{SEED}={first}: rank {} of {ranks}, {rules}, trees {trees}, {mix:?}: {error}",
-                            world.rank()
+                            "{SEED}={first}: rank {} of {ranks} on {} cores, {rules}, trees {trees}, {mix:?}: {error}",
+                            world.rank(),
+                            spec.cores
                         )
                     })
                 });
@@ -62,7 +61,7 @@ fn over_processes() {
     for (turn, ranks) in (2..=16).enumerate() {
         let seed = mixed(first.wrapping_add(1000 + turn as u64)).to_string();
         let most = if turn % 5 == 4 { "40000" } else { "3000" };
-        let mut command = job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &["mix", &seed, "3000", most]);
+        let mut command = command::job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &["mix", &seed, "3000", most]);
         command.env("PHALANX_ALGORITHM", RULES[turn % RULES.len()]).env("PHALANX_TREES", TREES[turn % TREES.len()]);
         let said = run(&mut command, LIMIT).succeeded();
         assert!(said.contains(&format!("calls on {ranks} ranks")), "{SEED}={first}: {said}");

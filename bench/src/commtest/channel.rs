@@ -15,6 +15,10 @@ use super::protocol::{Program, Protocol};
 use super::script::Step;
 use crate::error::{Error, Result};
 
+/// Cells of a channel, and bytes of each.
+const CELLS: usize = 32;
+const CELL: usize = 32 << 10;
+
 /// What the slots are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Slots {
@@ -26,10 +30,10 @@ pub enum Slots {
 
 impl Slots {
     /// The rule for `PHALANX_ALGORITHM`.
-    pub fn rule(self) -> &'static str {
+    pub fn rule(self) -> String {
         match self {
-            Slots::Lines => "broadcast:line",
-            Slots::Cells => "broadcast:cells,cell=32K,cells=32",
+            Slots::Lines => "broadcast:line".to_owned(),
+            Slots::Cells => format!("broadcast:cells,cell={CELL},cells={CELLS}"),
         }
     }
 
@@ -44,8 +48,9 @@ impl Slots {
     /// Bytes that fill half of the ring: when all send before they receive, nobody may send more at once.
     fn half(self) -> usize {
         match self {
+            // The fewest that a communicator has.
             Slots::Lines => LINE_SLOTS / 2 * SLOT_PAYLOAD,
-            Slots::Cells => 16 << 15,
+            Slots::Cells => CELLS / 2 * CELL,
         }
     }
 }

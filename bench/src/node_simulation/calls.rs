@@ -7,7 +7,7 @@ use shm_core::protocol::exchange::{Pieces, Slices, exchange, exchange_pieces, ex
 use shm_core::protocol::shares::{self, Shares, Takers, Work};
 use shm_core::protocol::step::{self, InCells, Passage};
 use shm_core::protocol::{Board, Location, Ring, RingName};
-use shm_core::segment::layout::{LINE, LINE_SLOTS, SLOT_PAYLOAD};
+use shm_core::segment::layout::{LINE, SLOT_PAYLOAD, line_slots};
 use shm_core::select::Choice;
 use shm_core::{Collective, Division, Links, Regime, Result, leader_of};
 
@@ -38,9 +38,10 @@ pub struct Call {
 }
 
 impl Call {
-    /// Slots a rank of each ring.
+    /// Slots a rank of each ring. Each rank has a core of its own.
     pub fn slots(&self) -> Slots {
-        Slots { of: [LINE_SLOTS, self.choice.up_slots.max(1), self.choice.down_slots.max(1)] }
+        let lines = line_slots(self.gather.len(), 1);
+        Slots { of: [lines, self.choice.up_slots.max(1), self.choice.down_slots.max(1)] }
     }
 
     /// Bytes that a rank touches: its buffers and the cells that it fills.
@@ -163,7 +164,7 @@ impl<'a, 'y> Rank<'a, 'y> {
             return self.line_broadcast();
         }
         let Self { seat, call, lines, .. } = self;
-        for group in call.pieces().chunks(LINE_SLOTS / 2) {
+        for group in call.pieces().chunks(lines.slots() / 2) {
             let mut pieces = Group { seat, level: call.level, pieces: group };
             exchange_pieces(*seat, lines, TAG, group.len(), &mut pieces)?;
         }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use hier::{TopologyPlan, TreeRules};
 use shm_core::protocol::Board;
-use shm_core::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD};
+use shm_core::segment::layout::{SLOT_PAYLOAD, line_slots};
 use shm_core::select::{Choice, Vector};
 use shm_core::{Collective, Division, Links, Plan, Regime, Step, Tuning};
 
@@ -126,7 +126,7 @@ impl Case<'_> {
     fn warming(&self, call: &Call) -> usize {
         let choice = &call.choice;
         let (slots, taken) = match choice.regime {
-            Regime::Line => (LINE_SLOTS, self.bytes.div_ceil(SLOT_PAYLOAD)),
+            Regime::Line => (line_slots(self.places.len(), 1), self.bytes.div_ceil(SLOT_PAYLOAD)),
             Regime::Cells | Regime::Exchange => {
                 let slots = choice.up_slots.max(choice.down_slots);
                 (slots, self.bytes.div_ceil(choice.up_cell.max(choice.down_cell)))

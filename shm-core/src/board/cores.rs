@@ -70,4 +70,34 @@ mod tests {
             assert_eq!(wanted([one, other]), [false; 2]);
         }
     }
+
+    /// A rank wants its core while it has yet to come to the call that another one on it has noted, whoever that waits for.
+    #[test]
+    fn a_core_is_wanted_by_who_is_behind() {
+        let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let mut usable = (0..CpuSet::count()).filter(|&processor| usable.is_set(processor).unwrap_or(false));
+        let (one, other) = (usable.next().unwrap(), usable.next());
+        let found = Communicator::threads(3, |comm| {
+            // Rank 0 shares its core with rank 2, and waits for rank 1.
+            let mut mask = CpuSet::new();
+            mask.set(if comm.rank() == 1 { other.unwrap_or(one) } else { one }).unwrap();
+            sched_setaffinity(Pid::from_raw(0), &mask).unwrap();
+            comm.enter().unwrap().board.note_core();
+            comm.barrier().unwrap();
+            comm.barrier().unwrap();
+            if comm.rank() > 0 {
+                return None;
+            }
+            let board = &comm.enter().unwrap().board;
+            // Both have published their part of the last call, and note it soon.
+            while board.is_behind(1) || board.is_behind(2) {
+                std::thread::yield_now();
+            }
+            let before = board.is_core_wanted(1);
+            board.note(1);
+            Some((before, board.is_behind(2), board.is_core_wanted(1)))
+        });
+        // Where there is one core, the rank that is waited for wants it.
+        assert_eq!(found.unwrap()[0], Some((other.is_none(), true, true)));
+    }
 }

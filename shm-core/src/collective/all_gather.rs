@@ -19,7 +19,7 @@ impl Communicator {
     /// lies in shared memory ([`alloc`](Communicator::alloc)) is copied from where it lies.
     ///
     /// # Cost
-    /// Blocks of up to 504 bytes (1,144 on two ranks) go in a line each: one line transfer deep. 2p(p+1)n bytes loaded and stored for blocks of n bytes on p ranks;
+    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep. 2p(p+1)n bytes loaded and stored for blocks of n bytes on p ranks;
     /// 2p²n where all of them lie in shared memory; 2pn less in place.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ impl Communicator {
     /// parts out of everybody's. What lies in shared memory ([`alloc`](Communicator::alloc)) is copied from where it lies.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks) they go in one slot of lines: one line transfer deep. p(4p-2)n bytes loaded and
+    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. p(4p-2)n bytes loaded and
     /// stored for blocks of n bytes on p ranks; 2p²n where all `send`s lie in shared memory.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ impl Process<'_> {
     /// it.
     ///
     /// # Cost
-    /// Blocks of up to 504 bytes (1,144 on two ranks) go in a line each: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks;
+    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks;
     /// 2pn where all of them lie in shared memory.
     ///
     /// # Errors
@@ -143,6 +143,9 @@ impl Communicator {
             if me == root {
                 return self.refuse(self.wrong_root(root, "the root itself calls the form that ends in _into_root"));
             }
+            if !counted && self.selection.fits_a_slot(1, bytes) {
+                return self.gather_in_a_slot(name, known, (send, bytes), std::ptr::null_mut());
+            }
             let tells = [bytes as u64];
             let told = Counted { tells: &tells, expects: &|_, _| None };
             let route = Route {
@@ -164,6 +167,11 @@ impl Communicator {
         if !send.is_null() {
             self.check_count("the root's own block", bytes, blocks.len(me), " by its own count (in bytes)")?;
         }
+        if let (false, Blocks::Even(each)) = (counted, blocks)
+            && self.selection.fits_a_slot(1, each)
+        {
+            return self.gather_in_a_slot(name, known, (send, each), buffer);
+        }
         let longest = blocks.longest(self.size());
         let tells = [longest as u64];
         let told = Counted { tells: &tells, expects: &|rank, _| Some(blocks.len(rank)) };
@@ -179,5 +187,19 @@ impl Communicator {
             longest,
         };
         self.move_blocks(name, known, 1, counted.then_some(told), route)
+    }
+
+    /// The same for equal blocks that fit a slot of lines.
+    #[inline]
+    fn gather_in_a_slot(
+        &self,
+        name: Name,
+        known: Known,
+        (send, bytes): (*const u8, usize),
+        recv: *mut u8,
+    ) -> Result<()> {
+        let mut engine = self.enter()?;
+        let tag = engine.board.chained(name.tag(known));
+        engine.slot_gather(name.root, send, bytes, recv, tag)
     }
 }

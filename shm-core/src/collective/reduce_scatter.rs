@@ -17,7 +17,7 @@ impl Communicator {
     /// combines its parts of everybody's, in rank order. What lies in shared memory ([`alloc`](Communicator::alloc)) is combined where it lies.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks) they go in one slot of lines: one line transfer deep. p(3p-1)n bytes loaded and
+    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. p(3p-1)n bytes loaded and
     /// stored for blocks of n bytes on p ranks; p(p+1)n where all `send`s lie in shared memory.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
+use crate::regime::Reduction;
 use crate::regime::blocks::Sending;
 use crate::regime::folded::{Folding, Operand};
 
@@ -99,8 +100,14 @@ impl Communicator {
     }
 
     fn scan_by(&self, what: Operand, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
-        let choice = self.or_refuse(self.selection.choose_blocks(1, false, fold.vector(bytes)))?;
         let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let exclusive = what == Operand::Exclusive;
+        if fold.vector(bytes).fits_lines() && self.selection.fits_a_slot(1, bytes) {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(tag_of_call(SCAN[usize::from(exclusive)], 0, fold.kind, fold.code, count));
+            return self.stopping_at_panic(|| engine.slot_scan(Reduction { send, recv, bytes, fold }, exclusive, tag));
+        }
+        let choice = self.or_refuse(self.selection.choose_blocks(1, false, fold.vector(bytes)))?;
         let call = Folding {
             what,
             send: Sending::Same(send, bytes),
@@ -113,8 +120,7 @@ impl Communicator {
             longest: bytes,
         };
         let mut engine = self.enter()?;
-        let number = SCAN[usize::from(what == Operand::Exclusive)];
-        let tag = engine.board.chained(tag_of_call(number, 0, fold.kind, fold.code, count));
+        let tag = engine.board.chained(tag_of_call(SCAN[usize::from(exclusive)], 0, fold.kind, fold.code, count));
         self.stopping_at_panic(|| engine.fold_blocks(&choice, call, tag))
     }
 }

@@ -20,7 +20,7 @@ impl Process<'_> {
     /// have their blocks.
     ///
     /// # Cost
-    /// Where all blocks fit in 504 bytes (1,144 on two ranks) they go in one slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for
+    /// Where all blocks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for
     /// blocks of n bytes on p ranks; 2pn where the root's buffer lies in shared memory.
     ///
     /// # Errors
@@ -133,6 +133,9 @@ impl Communicator {
             if me == root {
                 return self.refuse(self.wrong_root(root, "the root itself calls the form that ends in _into_root"));
             }
+            if !counted && self.selection.fits_a_slot(size - 1, bytes) {
+                return self.scatter_in_a_slot(name, known, std::ptr::null(), (recv, bytes));
+            }
             let tells = [bytes as u64];
             let told = Counted { tells: &tells, expects: &|_, _| None };
             let route = Route {
@@ -154,6 +157,11 @@ impl Communicator {
         if !recv.is_null() {
             self.check_count("the root's own block", bytes, blocks.len(me), " by its own count (in bytes)")?;
         }
+        if let (false, Blocks::Even(each)) = (counted, blocks)
+            && self.selection.fits_a_slot(size - 1, each)
+        {
+            return self.scatter_in_a_slot(name, known, buffer, (recv, each));
+        }
         let longest = blocks.longest(size);
         let tells = [longest as u64];
         let told = Counted { tells: &tells, expects: &|rank, _| Some(blocks.len(rank)) };
@@ -169,5 +177,19 @@ impl Communicator {
             longest,
         };
         self.move_blocks(name, known, size - 1, counted.then_some(told), route)
+    }
+
+    /// The same for equal blocks of which those of all other ranks fit a slot of lines.
+    #[inline]
+    fn scatter_in_a_slot(
+        &self,
+        name: Name,
+        known: Known,
+        send: *const u8,
+        (recv, bytes): (*mut u8, usize),
+    ) -> Result<()> {
+        let mut engine = self.enter()?;
+        let tag = engine.board.chained(name.tag(known));
+        engine.slot_scatter(name.root, send, recv, bytes, tag)
     }
 }

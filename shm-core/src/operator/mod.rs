@@ -11,6 +11,7 @@ mod user;
 pub use builtin::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum};
 pub use user::User;
 
+use crate::counts::note;
 use crate::element::{Element, type_number};
 use crate::segment::layout::LINE;
 use crate::select::Vector;
@@ -130,6 +131,8 @@ impl<'a> Fold<'a> {
     /// As [`Operator::fold`], with `bytes / element` elements of the type this was made for.
     #[inline]
     pub unsafe fn apply(&self, dst: *mut u8, operands: &[*const u8], bytes: usize) {
+        operands.iter().for_each(|&operand| note::loaded(operand, bytes));
+        note::stored(dst, bytes);
         // SAFETY: `operator` lives for 'a and is the `O` that `call` was made for; the rest by contract.
         unsafe { (self.call)(self.operator, dst, operands, bytes) }
     }
@@ -140,6 +143,8 @@ impl<'a> Fold<'a> {
     /// As [`Operator::fold_to`], with `bytes / element` elements of the type this was made for.
     #[inline]
     pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], bytes: usize) {
+        operands.iter().for_each(|&operand| note::loaded(operand, bytes));
+        dsts.iter().for_each(|&dst| note::stored(dst, bytes));
         // SAFETY: `operator` lives for 'a and is the `O` that `call_to` was made for; the rest by contract.
         unsafe { (self.call_to)(self.operator, dsts, operands, bytes) }
     }

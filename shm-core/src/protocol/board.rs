@@ -164,12 +164,17 @@ pub trait Board {
     /// When the wait can have no end: a rank has failed, or `writer` made another call.
     fn wait_slowly(&self, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64>;
 
+    /// Called before each wait: for a board that counts.
+    #[inline]
+    fn note_wait(&self, _word: &Self::Word, _edge: Edge) {}
+
     /// Waits until `word`, which `writer` writes, holds what `until` says.
     ///
     /// # Errors
     /// As [`wait_slowly`](Board::wait_slowly).
     #[inline]
     fn wait(&self, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64> {
+        self.note_wait(word, edge);
         let value = word.observe(edge);
         if until.holds(value) {
             return Ok(value);

@@ -9,7 +9,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Pace, Way};
-use crate::payload::{copy_in, copy_part_in, end_parts, load_line, store_line};
+use crate::payload::{copy_in, copy_out, copy_part_in, end_parts, load_line, store_line};
 use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange_pieces};
 use crate::segment::layout::{SLOT_PAYLOAD, round_up};
@@ -137,7 +137,7 @@ impl Medium {
             Medium::Cells(..) => {
                 let from = self.place(board, rank, slot, part);
                 // SAFETY: by contract; a cell is no caller's buffer.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+                unsafe { copy_out(from, to, len) };
             }
         }
         add(&board.tally.loaded, len);

@@ -9,6 +9,7 @@ use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
 use super::lend::{Lending, Source};
 use crate::board::SharedBoard;
 use crate::counters::add;
+use crate::counts::note;
 use crate::error::Result;
 use crate::pace::reading;
 use crate::protocol::delivery::{Delivery, Sources, deliver};
@@ -127,6 +128,8 @@ impl Engine {
 
 pub(super) fn copy_own(board: &SharedBoard, own: Option<(*const u8, *mut u8, usize)>) {
     if let Some((from, to, bytes)) = own {
+        note::loaded(from, bytes);
+        note::stored(to, bytes);
         // SAFETY: the caller has so many bytes at both places, in buffers that do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
         add(&board.tally.loaded, bytes);

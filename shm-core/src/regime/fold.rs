@@ -3,6 +3,7 @@
 //! A fold stores with ordinary stores. Where the cell is better filled past the caches ([`Way`]), or where the result is
 //! wanted in the own buffer too, a piece is folded to private memory and copied on while it lies in the first-level cache.
 
+use crate::counts::note;
 use crate::operator::Fold;
 use crate::pace::Way;
 use crate::payload::{copy_part_in, end_parts};
@@ -48,6 +49,7 @@ pub(super) unsafe fn fold_past_caches(
         // SAFETY: `len` bytes were just written there; the rest by contract.
         unsafe { copy_part_in(to, cell.wrapping_add(at), len, Way::Streamed) };
         for other in others.iter().skip(1) {
+            note::stored(other.wrapping_add(at), len);
             // SAFETY: the same; no two results overlap.
             unsafe { std::ptr::copy_nonoverlapping(to, other.wrapping_add(at), len) };
         }

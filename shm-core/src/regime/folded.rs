@@ -11,6 +11,7 @@ use super::lend::{Input, Lending, Operands, Source};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
+use crate::counts::note;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
@@ -293,6 +294,7 @@ impl Gathers for Prefixes<'_> {
         folded?;
         if self.exclusive {
             // Behind the fold: in place, the result takes the own vector's place.
+            note::loaded(before, len);
             // SAFETY: the prefix of the rank before is still there; so many bytes of the caller's buffer are.
             unsafe { std::ptr::copy_nonoverlapping(before, recv, len) };
             add(&board.tally.loaded, len);

@@ -175,13 +175,19 @@ impl Selection {
         self.shares(self.ladders[Collective::Allreduce as usize].at(vector.bytes), leaders, vector)
     }
 
+    /// Whether `parts` blocks of `bytes` bytes go in one slot of lines.
+    #[inline]
+    pub(crate) fn fits_a_slot(&self, parts: usize, bytes: usize) -> bool {
+        parts.saturating_mul(bytes.div_ceil(8) * 8) <= self.block_lines
+    }
+
     /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. Lines are for what they
     /// are for in broadcasts. `together` says that every rank reads every other's slots in turn.
     ///
     /// # Errors
     /// `Tuning` when an element is larger than a part of a cell can be: the same on all ranks.
     pub(crate) fn choose_blocks(&self, parts: usize, together: bool, vector: Vector) -> Result<BlockChoice> {
-        if vector.fits_lines() && parts * round_up(vector.bytes, 8) <= self.block_lines {
+        if vector.fits_lines() && self.fits_a_slot(parts, vector.bytes) {
             return Ok(BlockChoice { lines: true, part: 0, slice: vector.bytes.max(1), cell: 0, slots: 0 });
         }
         let least = round_up(vector.element.max(1), LINE);
