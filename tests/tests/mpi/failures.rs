@@ -10,6 +10,8 @@ use phalanx_tests::library::{Family, Library};
 const SOON: Duration = Duration::from_secs(25);
 
 const THREE: Hosts = Hosts::Cluster(3, 2, "block");
+/// Ranks that are alone on their nodes.
+const ALONE: Hosts = Hosts::Cluster(3, 1, "block");
 
 /// The job failed, soon, and nothing of it is left.
 fn ended(done: &Done) {
@@ -72,16 +74,22 @@ fn a_rank_with_buffers_of_two_lengths_ends_the_call_everywhere() {
 #[test]
 fn nodes_that_disagree_on_a_count_are_all_told() {
     each(|library| {
-        let Some(done) = run(library, THREE, &[], &["counts"]) else { return };
-        all_told(&done, THREE, |_| &["came; both must be in the same call", "its own error says", "is gone"]);
-        assert!(done.text().contains("both must be in the same call with the same count"), "{}", done.text());
+        // Messages of which both are short, or one is long, or all are those of another schedule.
+        let doubling = ("PHALANX_CLUSTER", "allreduce:recursive-doubling,slice=whole");
+        for (hosts, variables, more) in
+            [(THREE, &[][..], "1"), (ALONE, &[], "1"), (ALONE, &[doubling], "20000"), (ALONE, &[], "20000")]
+        {
+            let Some(done) = run(library, hosts, variables, &["counts", more]) else { return };
+            all_told(&done, hosts, |_| &["came; both must be in the same call", "its own error says", "is gone"]);
+            assert!(done.text().contains("both must be in the same call with the same count"), "{}", done.text());
+        }
     });
 }
 
 #[test]
 fn a_killed_rank_ends_the_job() {
     each(|library| {
-        for (hosts, victim) in [(Hosts::One(4), 1), (THREE, 0), (THREE, 3)] {
+        for (hosts, victim) in [(Hosts::One(4), 1), (THREE, 0), (THREE, 3), (ALONE, 1)] {
             let Some(done) = run(library, hosts, &[], &["die", &victim.to_string()]) else { return };
             ended(&done);
             assert!(!done.ended.status.success(), "{library:?}, {hosts:?}: the job succeeded\n{}", done.text());
