@@ -383,14 +383,13 @@ fn others_while_one_is_expected(transport: &dyn Transport) {
 fn abandoned_expectations(transport: &dyn Transport) {
     let (to, from) = neighbours(transport);
     let (mut never, mut arrived) = (vec![9; 100], [vec![0; 30], vec![0; 30]]);
-    for message in 0..2 {
+    for (message, into) in arrived.iter_mut().enumerate() {
         let mut given_up = expect(transport, from, 4, &mut never).unwrap();
         assert_eq!(transport.await_end(&mut given_up), Ok(false));
         assert!(transport.abandon(given_up, LIMIT));
         // Nobody sends before all have withdrawn.
         all_gather(transport, &[], Some(LIMIT)).unwrap();
         let data = payload(transport.rank(), message, 30);
-        let into = &mut arrived[message][..];
         let receiving =
             if message == 0 { receive(transport, from, 4, into) } else { expect(transport, from, 4, into) }.unwrap();
         let sending = send(transport, to, 4, &data).unwrap();
