@@ -76,10 +76,10 @@ fn nodes_that_disagree_on_a_count_are_all_told() {
     each(|library| {
         // Messages of which both are short, or one is long, or all are those of another schedule.
         let doubling = ("PHALANX_CLUSTER", "allreduce:recursive-doubling,slice=whole");
-        for (hosts, variables, more) in
-            [(THREE, &[][..], "1"), (ALONE, &[], "1"), (ALONE, &[doubling], "20000"), (ALONE, &[], "20000")]
+        for (hosts, rules, more) in
+            [(THREE, None, "1"), (ALONE, None, "1"), (ALONE, Some(doubling), "20000"), (ALONE, None, "20000")]
         {
-            let Some(done) = run(library, hosts, variables, &["counts", more]) else { return };
+            let Some(done) = run(library, hosts, rules.as_slice(), &["counts", more]) else { return };
             all_told(&done, hosts, |_| &["came; both must be in the same call", "its own error says", "is gone"]);
             assert!(done.text().contains("both must be in the same call with the same count"), "{}", done.text());
         }
