@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::transport::{Request, Result, Transport};
 
 /// The tag of alarms: no schedule uses it.
-pub(super) const TAG: u32 = 32_600;
+pub(super) const TAG: u32 = 16_200;
 
 /// How long withdrawing a receive, or sending an alarm, may take.
 const FAREWELL: Duration = Duration::from_millis(500);

@@ -173,7 +173,7 @@ impl HierComm {
     }
 
     /// Whether this rank is the only one of its node, which then has nothing to combine and nobody to give to.
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.node.size() == 1
     }
 
@@ -282,7 +282,8 @@ impl HierComm {
         let (tag, memory, combiner) = (self.next_tag(), Memory::whole(recv), Some(Combiner::of::<T, O>(operator)));
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
-        flight.begin(0, Some(unsafe { Run::new(program, lane.peers, tag, memory, combiner) }));
+        let run = unsafe { Run::new(program, lane.peers, tag, memory, combiner) };
+        flight.begin(0, Some(run.expecting(self.is_alone())));
         flight.finish()?;
         Ok(())
     }

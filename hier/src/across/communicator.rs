@@ -91,7 +91,7 @@ type LaneKey = (usize, usize, bool);
 type ProgramKey = (Algorithm, Goal, u32, u32);
 
 /// Schedules use the tags below this one.
-const TAGS: u32 = 30_000;
+const TAGS: u32 = 16_000;
 
 /// What [`HierComm::assemble`] puts together.
 struct Parts {

@@ -164,7 +164,8 @@ impl HierComm {
         let program = self.program(Algorithm::Dissemination, Goal::Barrier, peers.len(), self.here)?;
         let mut flight = Flight::new(self);
         // SAFETY: a barrier touches no memory, and combines nothing.
-        flight.begin(0, Some(unsafe { Run::new(program, peers, self.next_tag(), Memory::nothing(), None) }));
+        let run = unsafe { Run::new(program, peers, self.next_tag(), Memory::nothing(), None) };
+        flight.begin(0, Some(run.expecting(self.is_alone())));
         flight.finish()?;
         Ok(())
     }

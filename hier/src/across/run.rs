@@ -145,6 +145,8 @@ pub(super) struct Run {
     combiner: Option<Combiner>,
     /// How far it may go yet.
     gate: Gate,
+    /// Whether nothing else is waited for meanwhile.
+    expects: bool,
     round: usize,
     /// Whether the messages of this round were begun.
     begun: bool,
@@ -174,12 +176,24 @@ impl Run {
             memory,
             combiner,
             gate: Gate::OPEN,
+            expects: false,
             round: 0,
             begun: false,
             departures: SmallVec::new(),
             arrivals: SmallVec::new(),
             buffer: Buffer::default(),
         }
+    }
+
+    /// The same, of a rank that waits for this run alone.
+    pub fn expecting(mut self, expects: bool) -> Self {
+        self.expects = expects;
+        self
+    }
+
+    /// Whether the rank waits for this run alone.
+    pub fn expects(&self) -> bool {
+        self.expects
     }
 
     /// Sets how far it may go: what it does not send or receive before that may be written meanwhile.
@@ -251,9 +265,15 @@ impl Run {
                 Some((at, _)) => self.buffer.0.as_mut_ptr().cast::<u8>().wrapping_add(at),
                 None => self.memory.data.wrapping_add(place.start),
             };
-            // SAFETY: the place lies within the memory, which its owner keeps for this run, or within the buffer, which
-            // does not grow before the round has ended; no other receive of the round goes there.
-            let request = unsafe { transport.receive(self.peers[from as usize], self.tag, into, place.len()) }?;
+            let (from, bytes) = (self.peers[from as usize], place.len());
+            let request = if self.expects {
+                // SAFETY: the place lies within the memory, which its owner keeps for this run, or within the buffer, which
+                // does not grow before the round has ended; no other receive of the round goes there.
+                unsafe { transport.expect(from, self.tag, into, bytes) }
+            } else {
+                // SAFETY: the same.
+                unsafe { transport.receive(from, self.tag, into, bytes) }
+            }?;
             self.arrivals.push(Arrival { request, place, waits });
         }
         for send in &round.sends {
@@ -273,7 +293,11 @@ impl Run {
     /// soon as the last message has come.
     fn test(&mut self, transport: &dyn Transport) -> transport::Result<bool> {
         for request in self.departures.iter_mut().chain(self.arrivals.iter_mut().map(|arrival| &mut arrival.request)) {
-            if !request.has_ended() && !transport.test(request)? {
+            if request.has_ended() {
+                continue;
+            }
+            let ended = if self.expects { transport.await_end(request)? } else { transport.test(request)? };
+            if !ended {
                 return Ok(false);
             }
         }

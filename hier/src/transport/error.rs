@@ -21,7 +21,7 @@ pub enum Error {
     },
 
     /// A tag that MPI does not promise to carry.
-    #[error("rank {rank}: tag {tag} is too high; tags are 0 to 32767")]
+    #[error("rank {rank}: tag {tag} is too high; tags are 0 to 16383")]
     Tag {
         /// The rank that was called.
         rank: usize,

@@ -25,8 +25,9 @@ pub use exchange::{EXCHANGE_TAGS, all_gather, group_of, wait};
 pub use slots::Request;
 pub use window::Window;
 
-/// The highest tag. MPI promises no more (MPI 4.0, 3.2.3: `MPI_TAG_UB` is at least 32767).
-pub const MOST_TAG: u32 = 32_767;
+/// The highest tag. MPI promises twice as many (MPI 4.0, 3.2.3: `MPI_TAG_UB` is at least 32767), of which transports use the other half
+/// for a word of their own.
+pub const MOST_TAG: u32 = 16_383;
 
 /// One rank's end of a group of ranks that send messages to each other.
 ///
@@ -70,6 +71,29 @@ pub trait Transport: Send {
     /// # Safety
     /// `into` is valid for writes of `bytes` bytes, which nobody else reads or writes, until the request has ended.
     unsafe fn receive(&self, from: usize, tag: u32, into: *mut u8, bytes: usize) -> Result<Request>;
+
+    /// The same, of a message for which this rank waits before it does anything else: the library below may be told of it at once, so
+    /// that it goes where it belongs when it comes, and nobody looks for it among all that may come. To be waited for by
+    /// [`await_end`](Transport::await_end).
+    ///
+    /// # Errors
+    /// As of [`send`](Transport::send).
+    ///
+    /// # Safety
+    /// As of [`receive`](Transport::receive).
+    unsafe fn expect(&self, from: usize, tag: u32, into: *mut u8, bytes: usize) -> Result<Request> {
+        // SAFETY: by contract.
+        unsafe { self.receive(from, tag, into, bytes) }
+    }
+
+    /// Whether the request has ended, as [`test`](Transport::test) says it, after some looks in which all messages move. One that
+    /// has come for another request (an alarm, say) was taken when this returns.
+    ///
+    /// # Errors
+    /// As of [`test`](Transport::test).
+    fn await_end(&self, request: &mut Request) -> Result<bool> {
+        self.test(request)
+    }
 
     /// Whether the request has ended, its buffer being free again. Of a request that has ended: true.
     ///

@@ -14,7 +14,7 @@ type Check = fn(&dyn Transport);
 /// All checks, each over a group of its own.
 pub fn run(transport: &dyn Transport) {
     let everybody: Vec<usize> = (0..transport.size()).collect();
-    let checks: [(&str, Check); 11] = [
+    let checks: [(&str, Check); 16] = [
         ("lengths", lengths),
         ("order", order),
         ("tags", tags),
@@ -26,6 +26,11 @@ pub fn run(transport: &dyn Transport) {
         ("wrong arguments", wrong_arguments),
         ("abandoned receives", abandoned_receives),
         ("unequal lengths", unequal_lengths),
+        ("expected messages", expected_messages),
+        ("expected messages that came early", expected_messages_that_came_early),
+        ("others while one is expected", others_while_one_is_expected),
+        ("abandoned expectations", abandoned_expectations),
+        ("unequal lengths, expected", unequal_lengths_expected),
     ];
     for (name, check) in checks {
         let group = transport.subset(&everybody).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -55,6 +60,23 @@ fn send(transport: &dyn Transport, to: usize, tag: u32, data: &[u8]) -> Result<R
 fn receive(transport: &dyn Transport, from: usize, tag: u32, into: &mut [u8]) -> Result<Request, Error> {
     // SAFETY: all callers end or abandon the request before they look at the buffer.
     unsafe { transport.receive(from, tag, into.as_mut_ptr(), into.len()) }
+}
+
+fn expect(transport: &dyn Transport, from: usize, tag: u32, into: &mut [u8]) -> Result<Request, Error> {
+    // SAFETY: all callers end or abandon the request before they look at the buffer.
+    unsafe { transport.expect(from, tag, into.as_mut_ptr(), into.len()) }
+}
+
+/// Awaits the end of a request, or its error.
+fn outcome(transport: &dyn Transport, request: &mut Request) -> Result<(), Error> {
+    let begin = Instant::now();
+    while !transport.await_end(request)? {
+        assert!(begin.elapsed() < LIMIT, "a message has not come");
+        std::thread::yield_now();
+    }
+    assert!(request.has_ended());
+    assert_eq!((transport.await_end(request), transport.test(request)), (Ok(true), Ok(true)));
+    Ok(())
 }
 
 fn finish(transport: &dyn Transport, mut request: Request) {
@@ -247,12 +269,37 @@ fn abandoned_receives(transport: &dyn Transport) {
     assert_eq!((arrived, never), (payload(from, 4, 30), vec![9; 100]));
 }
 
+/// Lengths that differ, in parts and whole, short and long.
+const UNEQUAL: [(usize, usize); 12] = [
+    (10, 8),
+    (8, 10),
+    (0, 1),
+    (1, 0),
+    (5000, 3000),
+    (3000, 5000),
+    (1000, 2001),
+    (2001, 1000),
+    (100_000, 100),
+    (100, 100_000),
+    (66_000, 65_000),
+    (2 << 20, 1 << 20),
+];
+
 /// A message that is longer or shorter than its receive is an error there, also if both go in parts.
 fn unequal_lengths(transport: &dyn Transport) {
+    lengths_are_told(transport, receive);
+}
+
+/// The same where the message is expected.
+fn unequal_lengths_expected(transport: &dyn Transport) {
+    lengths_are_told(transport, expect);
+}
+
+type Receive = fn(&dyn Transport, usize, u32, &mut [u8]) -> Result<Request, Error>;
+
+fn lengths_are_told(transport: &dyn Transport, receive: Receive) {
     let everybody: Vec<usize> = (0..transport.size()).collect();
-    for (sent, expected) in
-        [(10, 8), (8, 10), (0, 1), (1, 0), (5000, 3000), (3000, 5000), (1000, 2001), (2001, 1000), (2 << 20, 1 << 20)]
-    {
+    for (sent, expected) in UNEQUAL {
         // The ranks are out of step afterwards: a group for each case.
         let group = transport.subset(&everybody).unwrap();
         let (to, from) = neighbours(group.as_ref());
@@ -260,7 +307,7 @@ fn unequal_lengths(transport: &dyn Transport) {
         let mut arrived = vec![0; expected];
         let mut receiving = receive(group.as_ref(), from, 6, &mut arrived).unwrap();
         let sending = send(group.as_ref(), to, 6, &data).unwrap();
-        let error = wait(group.as_ref(), &mut receiving, from, "an error", Some(LIMIT)).unwrap_err();
+        let error = outcome(group.as_ref(), &mut receiving).unwrap_err();
         match error {
             Error::Length { rank, peer, tag: 6, expected: bytes, arrived } => {
                 assert_eq!((rank, peer), (group.rank(), from));
@@ -277,4 +324,77 @@ fn unequal_lengths(transport: &dyn Transport) {
         }
         all_gather(transport, &[], Some(LIMIT)).unwrap();
     }
+}
+
+/// Messages of all lengths, some of one tag, that ranks wait for one after the other.
+fn expected_messages(transport: &dyn Transport) {
+    let (to, from) = neighbours(transport);
+    for (message, bytes) in [0, 1, 8, 999, 1001, 2003, 65_535, 65_536, 65_537, 300_000, 8, 0].into_iter().enumerate() {
+        let data = payload(transport.rank(), message, bytes);
+        let mut arrived = vec![0; bytes];
+        let mut receiving = expect(transport, from, 5, &mut arrived).unwrap();
+        let mut sending = send(transport, to, 5, &data).unwrap();
+        outcome(transport, &mut sending).unwrap();
+        outcome(transport, &mut receiving).unwrap();
+        assert!(arrived == payload(from, message, bytes), "message {message}, {bytes} bytes from {from}");
+    }
+}
+
+/// Those that were sent, and may have been taken for others, before they are expected; and one more of the same tag.
+fn expected_messages_that_came_early(transport: &dyn Transport) {
+    const COUNT: usize = 5;
+    let (to, from) = neighbours(transport);
+    let data: Vec<_> = (0..COUNT).map(|message| payload(transport.rank(), message, 100 * message)).collect();
+    let mut sending: Vec<_> = data[1..].iter().map(|data| send(transport, to, 6, data).unwrap()).collect();
+    all_gather(transport, &[], Some(LIMIT)).unwrap();
+    transport.progress().unwrap();
+    sending.push(send(transport, to, 6, &data[0]).unwrap());
+    for message in (1..COUNT).chain([0]) {
+        let mut arrived = vec![0; 100 * message];
+        let mut receiving = expect(transport, from, 6, &mut arrived).unwrap();
+        outcome(transport, &mut receiving).unwrap();
+        assert!(arrived == payload(from, message, 100 * message), "message {message} from {from}");
+    }
+    sending.into_iter().for_each(|request| finish(transport, request));
+}
+
+/// A rank that waits for one message takes what comes for other receives, of which it hears.
+fn others_while_one_is_expected(transport: &dyn Transport) {
+    let (to, from) = neighbours(transport);
+    let data = [payload(transport.rank(), 1, 30), payload(transport.rank(), 2, 40)];
+    let (mut other, mut arrived) = (vec![0; 30], vec![0; 40]);
+    let mut hearing = receive(transport, from, 9, &mut other).unwrap();
+    let mut receiving = expect(transport, from, 8, &mut arrived).unwrap();
+    let told = send(transport, to, 9, &data[0]).unwrap();
+    let begin = Instant::now();
+    while !(transport.may_have_ended(&hearing) && transport.test(&mut hearing).unwrap()) {
+        assert_eq!(transport.await_end(&mut receiving), Ok(false));
+        assert!(begin.elapsed() < LIMIT, "the other message was not taken");
+    }
+    all_gather(transport, &[], Some(LIMIT)).unwrap();
+    let sending = send(transport, to, 8, &data[1]).unwrap();
+    outcome(transport, &mut receiving).unwrap();
+    finish(transport, told);
+    finish(transport, sending);
+    assert_eq!((other, arrived), (payload(from, 1, 30), payload(from, 2, 40)));
+}
+
+/// An expectation that is given up leaves its message to the next receive.
+fn abandoned_expectations(transport: &dyn Transport) {
+    let (to, from) = neighbours(transport);
+    let (mut never, mut arrived) = (vec![9; 100], [vec![0; 30], vec![0; 30]]);
+    for (message, into) in arrived.iter_mut().enumerate() {
+        let mut given_up = expect(transport, from, 4, &mut never).unwrap();
+        assert_eq!(transport.await_end(&mut given_up), Ok(false));
+        assert!(transport.abandon(given_up, LIMIT));
+        // Nobody sends before all have withdrawn.
+        all_gather(transport, &[], Some(LIMIT)).unwrap();
+        let data = payload(transport.rank(), message, 30);
+        let receiving =
+            if message == 0 { receive(transport, from, 4, into) } else { expect(transport, from, 4, into) }.unwrap();
+        let sending = send(transport, to, 4, &data).unwrap();
+        finish(transport, receiving);
+        finish(transport, sending);
+    }
+    assert_eq!((arrived, never), ([payload(from, 0, 30), payload(from, 1, 30)], vec![9; 100]));
 }

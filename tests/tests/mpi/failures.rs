@@ -10,6 +10,8 @@ use phalanx_tests::library::{Family, Library};
 const SOON: Duration = Duration::from_secs(25);
 
 const THREE: Hosts = Hosts::Cluster(3, 2, "block");
+/// Ranks that are alone on their nodes.
+const ALONE: Hosts = Hosts::Cluster(3, 1, "block");
 
 /// The job failed, soon, and nothing of it is left.
 fn ended(done: &Done) {
@@ -72,9 +74,15 @@ fn a_rank_with_buffers_of_two_lengths_ends_the_call_everywhere() {
 #[test]
 fn nodes_that_disagree_on_a_count_are_all_told() {
     each(|library| {
-        let Some(done) = run(library, THREE, &[], &["counts"]) else { return };
-        all_told(&done, THREE, |_| &["came; both must be in the same call", "its own error says", "is gone"]);
-        assert!(done.text().contains("both must be in the same call with the same count"), "{}", done.text());
+        // Messages of which both are short, or one is long, or all are those of another schedule.
+        let doubling = ("PHALANX_CLUSTER", "allreduce:recursive-doubling,slice=whole");
+        for (hosts, rules, more) in
+            [(THREE, None, "1"), (ALONE, None, "1"), (ALONE, Some(doubling), "20000"), (ALONE, None, "20000")]
+        {
+            let Some(done) = run(library, hosts, rules.as_slice(), &["counts", more]) else { return };
+            all_told(&done, hosts, |_| &["came; both must be in the same call", "its own error says", "is gone"]);
+            assert!(done.text().contains("both must be in the same call with the same count"), "{}", done.text());
+        }
     });
 }
 
@@ -99,7 +107,7 @@ fn a_rank_that_ends_at_any_moment_ends_the_job() {
     // The first while communicators are made, the last in the midst of calls; a whole job each.
     let ends = [("kill", 0, 0), ("exit", 1, 20_000), ("abort", 2, 100_000), ("kill", 3, 250_000)];
     each(|library| {
-        for (hosts, ends) in [(Hosts::One(4), &ends[..]), (SMALL, &ends[1..3])] {
+        for (hosts, ends) in [(Hosts::One(4), &ends[..]), (SMALL, &ends[1..3]), (ALONE, &ends[2..3])] {
             for (how, victim, after) in ends {
                 let (rank, after) = (victim.to_string(), after.to_string());
                 let mut words = vec!["end", how, &rank, &after];

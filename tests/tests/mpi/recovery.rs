@@ -5,7 +5,7 @@ use crate::job::{Hosts, run_with};
 use phalanx_tests::library::Library;
 
 /// Elements, each rank's node, and who fails, one after another: see `mpi_rank recover`.
-const CASES: [(&str, &str, &[&str]); 8] = [
+const CASES: [(&str, &str, &[&str]); 9] = [
     ("5000", "found", &["kill:1"]),
     // Ranks that do and that do not speak for their nodes; short messages, and long ones that cannot be withdrawn.
     ("1", "0,0,1,1", &["kill:1"]),
@@ -14,6 +14,7 @@ const CASES: [(&str, &str, &[&str]); 8] = [
     ("300000", "0,0,1,1", &["exit:3"]),
     // The only ranks of their nodes, one after another; two at once; a whole node.
     ("5000", "0,1,2,3", &["kill:0", "kill:3"]),
+    ("1", "0,1,2", &["kill:1"]),
     ("1", "0,1,0,1,0,1", &["abort:1+4", "kill:0"]),
     ("300000", "0,0,1,1,2,2", &["kill:2+3", "exit:0", "kill:5"]),
 ];

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use mpi::ffi::{self, MPI_Comm, MPI_Message, MPI_Request, MPI_Status};
 
 use super::super::Error;
+use super::expected;
 use super::recovery::Recovery;
 
 /// A call that failed, and what MPI says of it.
@@ -245,6 +246,8 @@ pub(super) struct Arrived {
     pub from: usize,
     pub tag: u32,
     pub bytes: usize,
+    /// Whether it has the mark of short messages.
+    pub is_short: bool,
 }
 
 /// Takes the next message of any rank with any tag, if there is one; in any case messages move.
@@ -283,14 +286,36 @@ fn take_by(
     if !is_there {
         return Ok(None);
     }
-    let mut count = 0;
     // SAFETY: MPI has filled the status, since there is a message.
-    let code = unsafe { ffi::PMPI_Get_count(status.as_ptr(), byte(), &mut count) };
-    checked("MPI_Get_count", code)?;
-    // SAFETY: the same.
     let status = unsafe { status.assume_init() };
-    let (from, tag) = (status.MPI_SOURCE as usize, status.MPI_TAG as u32);
-    Ok(Some(Arrived { message, from, tag, bytes: usize::try_from(count).unwrap_or(usize::MAX) }))
+    let (tag, is_short) = expected::unmarked(status.MPI_TAG);
+    Ok(Some(Arrived { message, from: status.MPI_SOURCE as usize, tag, bytes: bytes_of(&status)?, is_short }))
+}
+
+/// The length of a message.
+fn bytes_of(status: &MPI_Status) -> Result<usize> {
+    let mut count = 0;
+    // SAFETY: MPI has filled the status.
+    let code = unsafe { ffi::PMPI_Get_count(status, byte(), &mut count) };
+    checked("MPI_Get_count", code).map(|()| usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// Begins to receive a message of so many bytes at most.
+///
+/// # Safety
+/// `into` is valid for writes of `bytes` bytes until the request has ended.
+pub(super) unsafe fn post(comm: MPI_Comm, from: c_int, tag: c_int, into: *mut u8, bytes: c_int) -> Result<MPI_Request> {
+    // SAFETY: a constant that is filled before main.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    // SAFETY: by contract; the communicator is the transport's own.
+    let code = unsafe { ffi::PMPI_Irecv(into.cast::<c_void>(), bytes, byte(), from, tag, comm, &mut request) };
+    checked("MPI_Irecv", code).map(|()| request)
+}
+
+/// Withdraws a receive, unless its message has come: either way it ends.
+pub(super) fn cancel(request: &mut MPI_Request) {
+    // SAFETY: a receive that was begun here and has not ended. Nothing can be done about a refusal.
+    let _ = unsafe { ffi::PMPI_Cancel(request) };
 }
 
 /// Lets messages move, and failures be noticed, whatever has become of other communicators: a look for a message of this
@@ -332,13 +357,27 @@ pub(super) unsafe fn receive(mut message: MPI_Message, into: *mut u8, bytes: c_i
 pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
     // SAFETY: a constant that is filled before main.
     let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
+    test_into(request, ignore)
+}
+
+/// The same of a receive that was posted; the length of its message, once it has ended.
+pub(super) fn test_receive(request: &mut MPI_Request) -> Result<Option<usize>> {
+    let mut status = MaybeUninit::<MPI_Status>::zeroed();
+    if !test_into(request, status.as_mut_ptr())? {
+        return Ok(None);
+    }
+    // SAFETY: MPI has filled the status, since the request has ended.
+    bytes_of(&unsafe { status.assume_init() }).map(Some)
+}
+
+fn test_into(request: &mut MPI_Request, status: *mut MPI_Status) -> Result<bool> {
     let mut flag = 0;
-    // SAFETY: a request that was begun here, or the null request.
-    let code = unsafe { ffi::PMPI_Request_get_status(*request, &mut flag, ignore) };
+    // SAFETY: a request that was begun here, or the null request; the status is the caller's.
+    let code = unsafe { ffi::PMPI_Request_get_status(*request, &mut flag, status) };
     if code != ffi::MPI_SUCCESS as c_int {
         // The failure is the request's own: it is to end with it.
         // SAFETY: the same.
-        let code = unsafe { ffi::PMPI_Test(request, &mut flag, ignore) };
+        let code = unsafe { ffi::PMPI_Test(request, &mut flag, status) };
         return checked("MPI_Test", code).map(|()| flag != 0);
     }
     if flag == 0 {
@@ -347,10 +386,10 @@ pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
             return Ok(false);
         }
         // SAFETY: the same.
-        let code = unsafe { ffi::PMPI_Test(request, &mut flag, ignore) };
+        let code = unsafe { ffi::PMPI_Test(request, &mut flag, status) };
         return checked("MPI_Test", code).map(|()| flag != 0);
     }
     // SAFETY: the same; it has ended, so that this returns at once, with its failure if it has one.
-    let code = unsafe { ffi::PMPI_Wait(request, ignore) };
+    let code = unsafe { ffi::PMPI_Wait(request, status) };
     checked("MPI_Wait", code).map(|()| true)
 }

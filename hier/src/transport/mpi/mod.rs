@@ -1,6 +1,7 @@
 //! Messages over MPI.
 
 mod calls;
+mod expected;
 mod quiet;
 mod recovery;
 mod start;
@@ -19,6 +20,7 @@ use super::queue::Queue;
 use super::slots::{Request, Slots};
 use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
 use calls::{Arrived, Failure};
+use expected::Landing;
 pub use quiet::QuietTransport;
 use recovery::{Loss, Recovery};
 pub use start::ThreadLevel;
@@ -46,7 +48,7 @@ const SUBSET_TAG: c_int = 1;
 /// A message is taken only when its receive is there and its length is right (`MPI_Improbe`, MPI 4.0, 3.8.2): ranks that
 /// disagree about a length get an error. Receives are not posted to MPI, since a message that is longer than its receive
 /// makes MPICH 4.0 abort the job, and has Open MPI 4.1 write beyond the buffer (by CMA and TCP). It costs one more copy of
-/// messages that are short enough to be sent eagerly.
+/// messages that are short enough to be sent eagerly. Those that a rank [expects](Transport::expect), of 64 KiB at most, are posted.
 ///
 /// Under an MPI with ULFM (Open MPI 5, `mpirun --with-ft ulfm`) it [recovers](Transport::recovers) from ranks that fail.
 ///
@@ -85,6 +87,8 @@ struct Messages {
     early: Queue<Arrived>,
     /// Messages of a wrong length: taken out of the way, so that their sends end.
     sinks: Vec<(MPI_Request, Vec<u8>)>,
+    /// Memory of posted receives that have ended.
+    landings: Vec<Landing>,
 }
 
 /// A message that has not ended.
@@ -100,6 +104,8 @@ struct Pending {
     begun_bytes: usize,
     /// Requests of parts that have begun and not ended, on pieces of the buffer.
     under_way: SmallVec<[MPI_Request; 1]>,
+    /// Where MPI puts the message of a receive that was posted.
+    landing: Option<Landing>,
     failed: Option<Error>,
 }
 
@@ -168,8 +174,13 @@ impl MpiTransport {
         let groups = calls::duplicate(comm).map_err(failed)?;
         calls::return_errors(groups).map_err(failed)?;
         let home = start::thread();
-        let messages =
-            Messages { requests: Slots::new(), posted: Queue::new(), early: Queue::new(), sinks: Vec::new() };
+        let messages = Messages {
+            requests: Slots::new(),
+            posted: Queue::new(),
+            early: Queue::new(),
+            sinks: Vec::new(),
+            landings: Vec::new(),
+        };
         let (messages, broken) = (RefCell::new(messages), Cell::new(false));
         let (recovery, revoked) = (Recovery::find(), Cell::new(false));
         Ok(Self { comm, groups, rank, size, level, home, messages, longest_whole, broken, recovery, revoked })
@@ -203,8 +214,8 @@ impl MpiTransport {
     fn pending(&self, peer: usize, tag: u32, buffer: *mut u8, bytes: usize, receives: bool) -> Result<Pending> {
         self.enter()?;
         check(self.rank, self.size, peer, tag)?;
-        let (begun, begun_bytes, under_way, failed) = (0, 0, SmallVec::new(), None);
-        Ok(Pending { peer, tag, buffer, bytes, receives, begun, begun_bytes, under_way, failed })
+        let (begun, begun_bytes, under_way, landing, failed) = (0, 0, SmallVec::new(), None, None);
+        Ok(Pending { peer, tag, buffer, bytes, receives, begun, begun_bytes, under_way, landing, failed })
     }
 
     /// The length of the next part that is to begin.
@@ -216,9 +227,9 @@ impl MpiTransport {
     fn begin_send(&self, pending: &mut Pending) -> Result<()> {
         while let Some(part) = self.next_part(pending) {
             let data = pending.buffer.wrapping_add(pending.begun_bytes);
+            let (peer, tag) = (pending.peer as c_int, expected::marked(pending.tag, part));
             // SAFETY: I2: the part lies within the buffer.
-            let request =
-                unsafe { calls::send(self.comm, pending.peer as c_int, pending.tag as c_int, data, part as c_int) };
+            let request = unsafe { calls::send(self.comm, peer, tag, data, part as c_int) };
             pending.begin(request.map_err(|failure| self.failure(failure, Some(pending.peer)))?, part);
         }
         Ok(())
@@ -249,6 +260,16 @@ impl MpiTransport {
                 drop(posted.remove(place));
                 sinks.extend(sink(arrived).map_err(failed)?);
             }
+            return Ok(None);
+        }
+        // Not for a receive that was posted: its message is a short one, which MPI would have given to it.
+        let is_long_for =
+            |pending: &Pending| pending.landing.is_some() && pending.key() == key && pending.failed.is_none();
+        if !arrived.is_short
+            && let Some(pending) = requests.find(is_long_for)
+        {
+            pending.failed = Some(self.wrong_length(pending, arrived.bytes));
+            sinks.extend(sink(arrived).map_err(failed)?);
             return Ok(None);
         }
         Ok(Some(arrived))
@@ -294,6 +315,9 @@ impl MpiTransport {
         if let Some(error) = &pending.failed {
             return Err(error.clone());
         }
+        if pending.landing.is_some() {
+            return self.land(pending);
+        }
         while let Some(part) = pending.under_way.first_mut() {
             match calls::test(part) {
                 Ok(false) => return Ok(false),
@@ -315,6 +339,9 @@ impl MpiTransport {
     fn let_end(&self, pending: &mut Pending, limit: Duration) -> bool {
         let begin = Instant::now();
         let limit = if self.recovers() { limit.max(REVOKED) } else { limit };
+        if pending.landing.is_some() {
+            pending.under_way.iter_mut().for_each(calls::cancel);
+        }
         loop {
             pending.under_way.retain_mut(|part| matches!(calls::test(part), Ok(false)));
             if pending.under_way.is_empty() || begin.elapsed() >= limit {
@@ -355,6 +382,16 @@ fn sink(arrived: Arrived) -> std::result::Result<Option<(MPI_Request, Vec<u8>)>,
     // SAFETY: the memory was just reserved, and lives until the request has ended or is leaked.
     let request = unsafe { calls::receive(arrived.message, sink.as_mut_ptr(), arrived.bytes as c_int) }?;
     Ok(Some((request, sink)))
+}
+
+impl Messages {
+    /// Gives back what a request had that has ended.
+    fn end(&mut self, request: &mut Request) {
+        if let Some(pending) = self.requests.remove(request) {
+            self.landings.extend(pending.landing);
+        }
+        *request = Request::ended();
+    }
 }
 
 impl Pending {
@@ -402,6 +439,32 @@ impl Transport for MpiTransport {
         Ok(request)
     }
 
+    unsafe fn expect(&self, from: usize, tag: u32, into: *mut u8, bytes: usize) -> Result<Request> {
+        let mut pending = self.pending(from, tag, into, bytes, true)?;
+        let messages = &mut *self.messages.borrow_mut();
+        let is_posted = self.post(messages, &mut pending)?;
+        let key = pending.key();
+        let request = messages.requests.insert(pending);
+        if !is_posted {
+            messages.posted.push(key, Slots::<Pending>::alias(&request));
+            let _ = self.give_early(messages, key);
+        }
+        Ok(request)
+    }
+
+    fn await_end(&self, request: &mut Request) -> Result<bool> {
+        if request.has_ended() {
+            return Ok(true);
+        }
+        self.enter()?;
+        let messages = &mut *self.messages.borrow_mut();
+        let ended = self.await_some(messages, request)?;
+        if ended {
+            messages.end(request);
+        }
+        Ok(ended)
+    }
+
     fn test(&self, request: &mut Request) -> Result<bool> {
         if request.has_ended() {
             return Ok(true);
@@ -418,8 +481,7 @@ impl Transport for MpiTransport {
         let pending = messages.requests.get(request).ok_or_else(|| unknown.clone())?;
         let ended = self.advance(pending)?;
         if ended {
-            messages.requests.remove(request);
-            *request = Request::ended();
+            messages.end(request);
         } else if !pending.receives && !messages.posted.is_empty() {
             self.take_one(messages)?;
         }
@@ -467,8 +529,8 @@ impl Transport for MpiTransport {
         if pending.receives {
             messages.posted.retain(|other| *other != request);
         }
-        if free {
-            messages.requests.remove(&request);
+        if free && let Some(pending) = messages.requests.remove(&request) {
+            messages.landings.extend(pending.landing);
         }
         free
     }
@@ -597,7 +659,11 @@ impl Drop for MpiTransport {
         let (pending, sinks) = (requests.drain(), std::mem::take(sinks));
         let mut all_ended = was_quiet;
         for mut pending in pending {
-            all_ended &= self.let_end(&mut pending, FAREWELL);
+            let has_ended = self.let_end(&mut pending, FAREWELL);
+            if !has_ended {
+                pending.forget();
+            }
+            all_ended &= has_ended;
         }
         for (mut request, sink) in sinks {
             if !matches!(calls::test(&mut request), Ok(true)) {

@@ -49,13 +49,13 @@ pub fn lengths(world: &SimpleCommunicator, culprit: usize) {
     finds_out(&comm, || comm.all_reduce_into(send, &mut recv, Sum));
 }
 
-/// The ranks of each node have agreed on a count, those of different nodes have not.
-pub fn counts(world: &SimpleCommunicator) {
+/// The ranks of each node have agreed on a count, those of different nodes have not: so many elements more on the second.
+pub fn counts(world: &SimpleCommunicator, more: usize) {
     let comm = collectives(world);
     let node = comm.placement().node_of(comm.rank());
     comm.barrier().expect("a barrier");
     std::thread::sleep(Duration::from_millis(200));
-    let mut buffer = vec![1_u64; 300 + usize::from(node == 1)];
+    let mut buffer = vec![1_u64; if node == 1 { 300 + more } else { 300 }];
     finds_out(&comm, || comm.all_reduce_in_place(&mut buffer, Sum));
 }
 

@@ -48,7 +48,8 @@ fn main() {
         // From here on, what each rank was told instead of an answer.
         "alone" => failures::alone(&world),
         "lengths" => failures::lengths(&world, number(1) as usize),
-        "counts" => failures::counts(&world),
+        // MORE: so many elements more on one node than on the others.
+        "counts" => failures::counts(&world, number(1) as usize),
         "die" => failures::die(&world, number(1) as usize),
         // HOW RANK MICROSECONDS [connected]: a rank ends so long after the start, whatever it does then; or after a barrier, amid allreduces.
         "end" => failures::end(&world, &args[1], number(2) as usize, number(3), args.len() > 4),
