@@ -351,7 +351,7 @@ const PLACE_WORDS: [&str; PLACES] = ["through cells", "where it lies in shared m
 
 fn kind_of(place: Place) -> usize {
     match place {
-        Place::Cell => 0,
+        Place::Cell | Place::Back => 0,
         Place::Heap(_) => 1,
         Place::Private(_) => 2,
     }

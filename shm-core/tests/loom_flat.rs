@@ -202,3 +202,47 @@ fn two_lend(mutant: Mutant) {
 model! {
     lent_by_two_of_three, Bound::Preemptions(1), two_lend, [U1, U2];
 }
+
+/// Two ranks exchange slices through four slots. Each call takes two positions: its slot was used two calls before, and in every second turn
+/// the ranks write in each other's cells.
+fn cells_change_hands(mutant: Mutant) {
+    World::new(mutant, 2).up(4).run(|rank| {
+        let crossed: Vec<u64> = (0..5).map(|_| rank.exchange_crossing(1, 2)).collect();
+        assert_eq!(crossed, [0, 0, 1, 1, 0]);
+    });
+}
+
+model! {
+    crossing, Bound::Preemptions(2), cells_change_hands, [U1];
+}
+
+/// Two ranks exchange five slices through two slots: cells change hands within the call, and `done` words are waited for.
+fn cells_change_hands_within_a_call(mutant: Mutant) {
+    World::new(mutant, 2).up(2).run(|rank| {
+        assert_eq!(rank.exchange_crossing(5, 6), 2);
+        assert_eq!(rank.exchange_crossing(1, 2), 1);
+    });
+}
+
+model! {
+    crossing_through_two_slots, Bound::Preemptions(2), cells_change_hands_within_a_call, [U1, U2];
+    rejects_done_before_the_fold: Mutant::DoneTooEarly(Up) => [Race, WrongValue, Deadlock];
+    rejects_done_left_out: Mutant::DoneMissing(Up) => [Deadlock];
+}
+
+/// Two ranks, two slots: calls with a root come before, between and after exchanges whose cells change hands.
+fn rooted_calls_among_crossings(mutant: Mutant) {
+    World::new(mutant, 2).up(2).run(|rank| {
+        rank.collect(Up, 0);
+        rank.collect(Up, 1);
+        assert_eq!(rank.exchange_crossing(1, 2), 0);
+        assert_eq!(rank.exchange_crossing(1, 2), 1);
+        rank.collect(Up, 1);
+        rank.collect(Up, 0);
+        assert_eq!(rank.exchange_crossing(1, 2), 0);
+    });
+}
+
+model! {
+    rooted_among_crossings, Bound::Preemptions(2), rooted_calls_among_crossings, [U1, U2];
+}

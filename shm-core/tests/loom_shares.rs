@@ -5,7 +5,7 @@ mod model;
 use model::check::model;
 use model::{Bound, Mutant, World};
 use shm_core::protocol::RingName::{Down, Up};
-use shm_core::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
+use shm_core::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots, up_slots_to_give_back};
 
 /// A world with the least number of cells for so many leaders.
 fn world(mutant: Mutant, size: usize, leaders: usize) -> World {
@@ -49,4 +49,46 @@ fn two_leaders_of_three(mutant: Mutant) {
 
 model! {
     two_leaders_and_a_follower, Bound::Preemptions(2), two_leaders_of_three, [U1, D1];
+}
+
+/// Two ranks, of which one leads: what it folds comes back in the other's cell. Four rounds to that other, through slots for three.
+///
+/// U2 is proven by D1: who has taken what came back knows that it was folded.
+fn one_leader_gives_back(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.reduce_shares(&[0], 4, 1);
+    });
+}
+
+model! {
+    given_back_by_one, Bound::Preemptions(2), one_leader_gives_back, [U1, D1, D2];
+    rejects_up_done_left_out: Mutant::DoneMissing(Up) => [Deadlock];
+    rejects_down_done_left_out: Mutant::DoneMissing(Down) => [Deadlock];
+}
+
+/// Two ranks, both lead, and each gets back what the other folds: three rounds.
+fn two_leaders_give_back(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.allreduce_shares(&[0, 1], 3);
+    });
+}
+
+model! {
+    given_back_by_two, Bound::Preemptions(2), two_leaders_give_back, [U1, D1, D2];
+}
+
+/// The same slots before, between and after: a reduction through cells, and exchanges whose cells change hands.
+fn cells_of_all_kinds(mutant: Mutant) {
+    World::new(mutant, 2).up(3).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.collect(Up, 1);
+        rank.allreduce_shares(&[0], 1);
+        rank.exchange_crossing(1, 3);
+        rank.exchange_crossing(1, 3);
+        rank.allreduce_shares(&[0], 1);
+        rank.collect(Up, 0);
+    });
+}
+
+model! {
+    given_back_among_others, Bound::Preemptions(1), cells_of_all_kinds, [U1, D1];
 }

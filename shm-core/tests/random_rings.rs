@@ -82,8 +82,12 @@ impl HeapBoard {
     }
 
     fn fill(&self, ring: RingName, slot: usize, value: u64) {
+        self.fill_of(ring, self.rank, slot, value);
+    }
+
+    fn fill_of(&self, ring: RingName, rank: usize, slot: usize, value: u64) {
         self.delay();
-        self.area(ring, self.rank).cells[slot].store(value, Ordering::Relaxed);
+        self.area(ring, rank).cells[slot].store(value, Ordering::Relaxed);
     }
 
     fn read(&self, ring: RingName, from: usize, slot: usize) -> u64 {
@@ -521,6 +525,23 @@ impl Slices<'_> {
     fn position(&self, round: u64, leader: usize) -> u64 {
         self.first + self.index(round, leader) as u64
     }
+
+    /// Everybody's part of a slice, summed up to where it is wanted.
+    fn sum(&mut self, round: u64, leader: usize, up: usize) -> u64 {
+        let (board, position, index) = (self.board, self.position(round, leader), self.index(round, leader));
+        let others = (0..board.size).filter(|&rank| rank != board.rank);
+        let word = |rank: usize| board.read_at(RingName::Up, rank, up, self.told[rank].place, index);
+        let sum = others.clone().map(word).sum::<u64>() + word_of(board.rank, position, 3);
+        board.expect(sum, sum_of(board.size, position, 3), "fold of a share");
+        if self.takes {
+            board.store(board.rank, RECEIVE, index, sum);
+        }
+        for rank in others.filter(|&rank| self.told[rank].result.is_some()) {
+            board.store(rank, RECEIVE, index, sum);
+        }
+        self.folded += 1;
+        sum
+    }
 }
 
 impl Work for Slices<'_> {
@@ -553,27 +574,29 @@ impl Work for Slices<'_> {
     }
 
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
-        let (board, position, index) = (self.board, self.position(round, leader), self.index(round, leader));
-        let others = (0..board.size).filter(|&rank| rank != board.rank);
-        let word = |rank: usize| board.read_at(RingName::Up, rank, up, self.told[rank].place, index);
-        let sum = others.clone().map(word).sum::<u64>() + word_of(board.rank, position, 3);
-        board.expect(sum, sum_of(board.size, position, 3), "fold of a share");
-        if self.takes {
-            board.store(board.rank, RECEIVE, index, sum);
-        }
-        for rank in others.filter(|&rank| self.told[rank].result.is_some()) {
-            board.store(rank, RECEIVE, index, sum);
-        }
+        let sum = self.sum(round, leader, up);
         if let Some(slot) = down {
-            board.fill(RingName::Down, slot, sum);
+            self.board.fill(RingName::Down, slot, sum);
         }
-        self.folded += 1;
+        Ok(())
+    }
+
+    fn gives_back(&self) -> bool {
+        true
+    }
+
+    fn fold_back(&mut self, round: u64, leader: usize, up: usize) -> Result<()> {
+        let sum = self.sum(round, leader, up);
+        self.board.fill_of(RingName::Up, 1 - self.board.rank, up, sum);
         Ok(())
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
         let (board, index) = (self.board, self.index(round, leader));
-        let found = board.read_at(RingName::Down, self.leaders[leader], slot, location.place, index);
+        let found = match location.place {
+            Place::Back => board.read(RingName::Up, board.rank, slot),
+            place => board.read_at(RingName::Down, self.leaders[leader], slot, place, index),
+        };
         board.expect(found, sum_of(board.size, self.position(round, leader), 3), "take of a share");
         board.store(board.rank, RECEIVE, index, found);
         self.taken += 1;

@@ -300,14 +300,14 @@ struct Exchanging<'a, 'y> {
 }
 
 impl Slices for Exchanging<'_, '_> {
-    fn write(&mut self, slice: u64, slot: usize) {
+    fn write(&mut self, slice: u64, slot: usize, _: bool) {
         let len = self.slices[slice as usize];
         self.seat.compute(|costs| costs.operation);
         self.seat.private(len, self.level);
         self.seat.write(RingName::Up, slot, len);
     }
 
-    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+    fn combine(&mut self, slice: u64, slot: usize, _: bool) -> Result<()> {
         let (seat, len) = (self.seat, self.slices[slice as usize]);
         seat.compute(|costs| costs.operation + costs.operand * seat.size() as u64);
         (0..seat.size()).filter(|&from| from != seat.rank()).for_each(|from| seat.read(RingName::Up, from, slot, len));

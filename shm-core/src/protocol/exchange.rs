@@ -143,14 +143,20 @@ pub trait Slices {
         0
     }
 
-    /// Fills the own slot of a slice.
-    fn write(&mut self, slice: u64, slot: usize);
+    /// Whether cells change hands between two ranks from turn to turn of the ring: the same on both.
+    fn crosses(&self) -> bool {
+        false
+    }
 
-    /// Combines everybody's part of a slice; those in cells lie in slot `slot` of their ranks.
+    /// Fills the own slot of a slice, or that of the other rank where they are crossed.
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool);
+
+    /// Combines everybody's part of a slice; those in cells lie in slot `slot` of their ranks, or, crossed, that of the other one in the
+    /// own cell.
     ///
     /// # Errors
     /// When payload cannot be reached.
-    fn combine(&mut self, slice: u64, slot: usize) -> Result<()>;
+    fn combine(&mut self, slice: u64, slot: usize, crossed: bool) -> Result<()>;
 
     /// Whether all ranks lent their contributions and said where they want the result, so that each may combine a share for all.
     /// Asked once everybody's first slice was noted; all ranks have noted the same.
@@ -179,6 +185,8 @@ pub const LEAST_SLICE_SLOTS: usize = 2;
 /// A rank publishes its slice `s` when it has read all of slice `s - 2`: who acquires that stamp knows it. So with four slots no
 /// `done` word is waited for, but those of earlier calls, and of ranks that lent their contribution and publish no more.
 ///
+/// Two ranks may write each where it read the other's payload in the turn of the ring before ([`Ring::cross`]).
+///
 /// # Errors
 /// When a rank has failed or made another call, or payload cannot be reached.
 pub fn exchange_slices<B: Board>(
@@ -193,12 +201,14 @@ pub fn exchange_slices<B: Board>(
     let (last, stored) = (first + slices - 1, ring.next_position() - 1);
     let me = board.rank();
     let location = work.location();
+    let crosses = board.size() == 2 && work.crosses();
     for turn in 0..=slices {
+        let crossed = crosses && turn < slices && ring.cross(first + turn);
         if turn < slices && !(location.whole && turn > 0) {
             let position = first + turn;
             let slot = ring.claim(board, position)?;
             if !location.is_lent() {
-                work.write(turn, slot);
+                work.write(turn, slot, crossed);
             }
             let until = if location.whole { last } else { position };
             ring.publish_at(board, position, until, tag, &Readers::All, location);
@@ -225,7 +235,8 @@ pub fn exchange_slices<B: Board>(
                 ring.finish(board, stored);
                 return Ok(());
             }
-            work.combine(slice, ring.slot(position))?;
+            let slot = ring.slot(position);
+            work.combine(slice, slot, crosses && ring.is_crossed(slot))?;
             ring.finish(board, position);
         }
     }

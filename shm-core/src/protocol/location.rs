@@ -16,6 +16,8 @@ pub enum Place {
     Heap(u64),
     /// In the writer's private memory, byte 0 of the message at this address.
     Private(u64),
+    /// In the reader's own up cell, in the place of the contribution that the writer folded.
+    Back,
 }
 
 /// What a slot says about its payload, and of what its writer wants.
@@ -34,24 +36,33 @@ pub struct Location {
 const KIND: u64 = 3;
 const HEAP: u64 = 1;
 const PRIVATE: u64 = 2;
+const BACK: u64 = 3;
 const WHOLE: u64 = 4;
 const RESULT: u64 = 8;
 const SHIFT: u32 = 4;
+
+/// Whether it is a cell, whosever.
+const fn is_cell(place: Place) -> bool {
+    matches!(place, Place::Cell | Place::Back)
+}
 
 impl Location {
     /// In the slot's cell, and nothing wanted.
     pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, bytes: 0 };
 
+    /// In the reader's own up cell.
+    pub const BACK: Self = Self { place: Place::Back, ..Self::CELL };
+
     /// One slice of a message of `bytes` bytes, in this place.
     #[must_use]
     pub const fn slice_at(place: Place, bytes: usize) -> Self {
-        Self { place, whole: false, result: None, bytes: if matches!(place, Place::Cell) { 0 } else { bytes as u64 } }
+        Self { place, whole: false, result: None, bytes: if is_cell(place) { 0 } else { bytes as u64 } }
     }
 
     /// All slices of a message of `bytes` bytes, if this place is no cell.
     #[must_use]
     pub const fn whole_at(place: Place, bytes: usize) -> Self {
-        Self { whole: !matches!(place, Place::Cell), ..Self::slice_at(place, bytes) }
+        Self { whole: !is_cell(place), ..Self::slice_at(place, bytes) }
     }
 
     /// The same, where its writer wants the result of that length at `result`.
@@ -74,7 +85,7 @@ impl Location {
     #[inline]
     #[must_use]
     pub const fn is_lent(self) -> bool {
-        !matches!(self.place, Place::Cell)
+        !is_cell(self.place)
     }
 
     /// As the words beside a stamp; where the first is 0 ([`CELL`](Location::CELL)), the others say nothing. Offsets and addresses
@@ -86,6 +97,7 @@ impl Location {
             Place::Cell => 0,
             Place::Heap(offset) => offset << SHIFT | HEAP,
             Place::Private(address) => address << SHIFT | PRIVATE,
+            Place::Back => BACK,
         };
         let whole = if self.whole { WHOLE } else { 0 };
         let (wants, result) = match self.result {
@@ -95,7 +107,7 @@ impl Location {
         [place | whole | wants, result, self.bytes]
     }
 
-    /// What [`words`](Location::words) made words of; kinds that it never writes are cells.
+    /// What [`words`](Location::words) made words of.
     #[inline]
     #[must_use]
     pub const fn of_words([place, result, bytes]: [u64; 3]) -> Self {
@@ -104,6 +116,7 @@ impl Location {
             place: match place & KIND {
                 HEAP => Place::Heap(at),
                 PRIVATE => Place::Private(at),
+                BACK => Place::Back,
                 _ => Place::Cell,
             },
             whole: place & WHOLE != 0,
@@ -119,9 +132,14 @@ mod tests {
 
     #[test]
     fn words_hold_every_location() {
-        for place in
-            [Place::Cell, Place::Heap(0), Place::Heap(1 << 45), Place::Private(64), Place::Private((1 << 57) - 1)]
-        {
+        for place in [
+            Place::Cell,
+            Place::Back,
+            Place::Heap(0),
+            Place::Heap(1 << 45),
+            Place::Private(64),
+            Place::Private((1 << 57) - 1),
+        ] {
             for whole in [false, true] {
                 for result in [None, Some(0), Some(1 << 45)] {
                     for bytes in [1, u64::MAX] {
@@ -139,6 +157,8 @@ mod tests {
     fn only_what_is_lent_has_a_length() {
         assert_eq!(Location::slice_at(Place::Cell, 7), Location::CELL);
         assert_eq!(Location::whole_at(Place::Cell, 7).wanting(None, 7), Location::CELL);
+        assert_eq!(Location::slice_at(Place::Back, 7), Location::BACK);
+        assert!(!Location::BACK.is_lent() && Location::BACK.agrees(7));
         assert!(Location::CELL.agrees(7));
         for lent in [
             Location::slice_at(Place::Heap(0), 7),

@@ -15,6 +15,9 @@
 //!   the call. Such a use lasts until its readers have `done` at the last position that they read it for, and the writer
 //!   waits for that ([`settle`](Ring::settle)) before its call ends: then the buffer is its own again.
 //!
+//! * **Crossing**: of two ranks that exchange slices, a slot's cells change hands from one turn of the ring to the next: each rank
+//!   writes where it has read the other's payload ([`cross`](Ring::cross)).
+//!
 //! The readers of a slot are remembered with its last use, slot by slot. So a parent in one tree is never
 //! taken as proof for the reader in another tree, and collectives of different trees, roots and kinds may
 //! follow one another in a ring without waiting for each other.
@@ -56,7 +59,11 @@ struct Use {
     /// payload is that of several slices; 0 when the slot was never used.
     position: u64,
     readers: Readers,
+    /// The last position at which two ranks exchanged slices here, and whether each wrote in the other's cell.
+    exchanged: (u64, bool),
 }
+
+const UNUSED: Use = Use { position: 0, readers: Readers::All, exchanged: (0, false) };
 
 /// One rank's view of one ring: its clock, and what it knows of its readers.
 ///
@@ -83,14 +90,7 @@ impl Ring {
     /// A ring of `slots` slots a rank, in a communicator of `size` ranks, of which nothing was used.
     #[must_use]
     pub fn new(name: RingName, slots: usize, size: usize) -> Self {
-        Self {
-            name,
-            clock: 0,
-            proven: 0,
-            uses: vec![Use { position: 0, readers: Readers::All }; slots],
-            mask: mask_of(slots),
-            known: vec![0; size],
-        }
+        Self { name, clock: 0, proven: 0, uses: vec![UNUSED; slots], mask: mask_of(slots), known: vec![0; size] }
     }
 
     /// Slots a rank.
@@ -132,6 +132,28 @@ impl Ring {
             self.wait_for_readers(board, slot)?;
         }
         Ok(slot)
+    }
+
+    /// Whether two ranks that exchange slices write, at `position`, each in the cell of the other. Asked once for each position of an
+    /// exchange, by both ranks, before it is written.
+    ///
+    /// They do if they exchanged slices at this slot in the turn before, and then wrote each in its own: each has acquired the
+    /// other's stamp of that position, or of the first slice if all is lent, so that what it reads there is written; and who has read a
+    /// cell may write it. In between nobody used the slot. A line that was read is then stored to by the core that has it.
+    #[inline]
+    pub fn cross(&mut self, position: u64) -> bool {
+        let (slot, slots) = (self.slot(position), self.uses.len() as u64);
+        let (before, crossed) = self.uses[slot].exchanged;
+        let crosses = before != 0 && before + slots == position && !crossed;
+        self.uses[slot].exchanged = (position, crosses);
+        crosses
+    }
+
+    /// What [`cross`](Ring::cross) said of the last position of an exchange at this slot.
+    #[inline]
+    #[must_use]
+    pub fn is_crossed(&self, slot: usize) -> bool {
+        self.uses[slot].exchanged.1
     }
 
     /// Publishes the own slot of `position`, which was claimed and filled, to `readers`.
@@ -248,7 +270,7 @@ impl Ring {
             }
         }
         self.uses.clear();
-        self.uses.resize(slots, Use { position: 0, readers: Readers::All });
+        self.uses.resize(slots, UNUSED);
         self.mask = mask_of(slots);
         Ok(())
     }
@@ -256,7 +278,7 @@ impl Ring {
     #[inline(never)]
     fn wait_for_readers<B: Board>(&mut self, board: &B, slot: usize) -> Result<()> {
         let Self { name, uses, known, proven, .. } = self;
-        let Use { position, readers } = &uses[slot];
+        let Use { position, readers, .. } = &uses[slot];
         let mut wait = |reader: usize| {
             if known[reader] < *position {
                 let word = board.done(*name, reader);

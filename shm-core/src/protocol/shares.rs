@@ -14,12 +14,17 @@
 //! wants the result, if leaders can reach that: they store it there, and one stamp a leader, that of the last round, says that all
 //! of it is there. A leader may lend the buffer that holds its own result to those who have to take theirs.
 //!
+//! Of two ranks each is the only one that takes the other's results. There a leader stores its result where the contribution lay that
+//! it has folded, in the taker's own cell ([`Place::Back`](super::Place::Back)), and the stamp of its down slot says so: the lines of a cell
+//! go to the leader and come back, and neither rank stores to a line that the other holds. So that a rank has taken what came back
+//! before it fills the slot again, the up ring needs slots for one round more.
+//!
 //! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring; result r of
 //! any leader at `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down
 //! ring two slots: with less, two leaders could each wait for what the other does next.
 
 use super::board::Board;
-use super::location::Location;
+use super::location::{Location, Place};
 use super::ring::{Readers, Ring};
 use crate::error::Result;
 
@@ -76,6 +81,12 @@ pub trait Work {
         Location::CELL
     }
 
+    /// Whether results go back to where contributions lay, where one rank alone takes them and there are slots for it: the same on all
+    /// ranks.
+    fn gives_back(&self) -> bool {
+        false
+    }
+
     /// Fills the own up slot with the own part of slice `round` of the share of `leader` (an index).
     fn contribute(&mut self, round: u64, leader: usize, slot: usize);
 
@@ -86,7 +97,17 @@ pub trait Work {
     /// When payload cannot be reached.
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()>;
 
-    /// Takes slice `round` of the share of `leader`, whose down slot says that it lies at `location`.
+    /// [`fold`](Work::fold) of two contributions, to where results are wanted and to slot `up` of the other rank, where its
+    /// contribution lies.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn fold_back(&mut self, _round: u64, _leader: usize, _up: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes slice `round` of the share of `leader`, whose down slot says that it lies at `location`: in that rank's down slot `slot`,
+    /// or in the own up slot `slot` if it came back.
     ///
     /// # Errors
     /// When payload cannot be reached.
@@ -100,6 +121,12 @@ pub const ROUNDS_AHEAD: u64 = 1;
 #[must_use]
 pub const fn least_up_slots(leaders: usize) -> usize {
     leaders * (ROUNDS_AHEAD as usize + 1)
+}
+
+/// The least number of up slots for `leaders` leaders that store results where contributions lay.
+#[must_use]
+pub const fn up_slots_to_give_back(leaders: usize) -> usize {
+    leaders * (ROUNDS_AHEAD as usize + 2)
 }
 
 /// The least number of down slots.
@@ -135,6 +162,7 @@ pub fn run<B: Board>(
     let contribution = work.contribution();
     let served = takes && work.is_served();
     let mut lends_result = false;
+    let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(count) && work.gives_back();
     if served && rounds > 1 {
         // It reads no slot of the down ring; of the last round it waits for the stamps.
         down.finish(board, last_down - 1);
@@ -175,7 +203,12 @@ pub fn run<B: Board>(
                 Some(_) => Some(down.claim(board, first_down + round)?),
                 None => None,
             };
-            work.fold(round, own, up.slot(position), slot.filter(|_| !all_served && !result.is_lent()))?;
+            let comes_back = gives_back && !all_served && !result.is_lent() && !work.has(1 - me);
+            let result = if comes_back { Location::BACK } else { result };
+            match comes_back {
+                true => work.fold_back(round, own, up.slot(position))?,
+                false => work.fold(round, own, up.slot(position), slot.filter(|_| !all_served && !result.is_lent()))?,
+            }
             if let Some(readers) = readers {
                 let position = first_down + round;
                 down.publish_at(board, position, position, tag, &readers, result);
@@ -188,6 +221,8 @@ pub fn run<B: Board>(
             if !served || round == rounds - 1 {
                 for leader in (0..count).map(|i| (start + i) % count).filter(|&leader| leaders[leader] != me) {
                     let (slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
+                    let own = first_up + round * count as u64 + leader as u64;
+                    let slot = if location.place == Place::Back { up.slot(own) } else { slot };
                     if !served {
                         work.take(round, leader, slot, location)?;
                     }

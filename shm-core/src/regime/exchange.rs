@@ -4,6 +4,9 @@
 //! twice and n of each other rank, and stores 2n: p(p+3)n bytes loaded and stored on p ranks, of which p(p-1)n come from other
 //! cores. So it is for few ranks.
 //!
+//! Of two ranks each writes its next contribution over the one that it has read ([`cross`](crate::protocol::Ring::cross)): a line that was fetched
+//! to be read, and to be written, is stored to without being fetched again.
+//!
 //! Where all buffers lie in shared memory each rank folds a share to where all want it: 2pn bytes.
 
 use super::cells::Slices as Cut;
@@ -14,7 +17,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::pace::{Pace, Way, reading};
-use crate::payload::copy_in;
+use crate::payload::{ask_for, copy_in};
 use crate::protocol::exchange::{Slices, exchange_slices};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::segment::layout::LINE;
@@ -36,7 +39,10 @@ impl Engine {
         sources.resize(board.size(), Source::Cell);
         results.clear();
         results.resize(board.size(), None);
-        let positions = positions(cut.count(), reduction.bytes, up.slots());
+        let positions = match board.size() {
+            2 => crossing_positions(cut.count(), up.slots()),
+            _ => positions(cut.count(), reduction.bytes, up.slots()),
+        };
         let lending = Lending::begin(board, (up, positions), (down, 0));
         let wanted = match place {
             Place::Heap(_) => thresholds.heap_offset(board, reduction.recv, reduction.bytes),
@@ -72,6 +78,16 @@ fn positions(slices: u64, bytes: usize, slots: usize) -> u64 {
     match FEW.iter().find(|(most, _)| bytes <= *most) {
         Some((_, cells)) if slices == 1 => ((slots / cells) as u64).max(slices + 1),
         _ => (slices + 1) | 1,
+    }
+}
+
+/// The same of two ranks, whose cells change hands: calls of one length come to few slots, and in every turn of the ring. A stamp is stored
+/// again when the other rank is known to have seen it: by the next call, where that has other slots, or by the later slices of this one.
+fn crossing_positions(slices: u64, slots: usize) -> u64 {
+    let slots = slots as u64;
+    match slices {
+        1..=3 if slices < slots / 2 => slots / 2,
+        _ => (slices + 1).next_multiple_of(slots),
     }
 }
 
@@ -126,29 +142,43 @@ impl Slices for Exchanging<'_> {
         self.positions
     }
 
-    fn write(&mut self, slice: u64, slot: usize) {
+    fn crosses(&self) -> bool {
+        true
+    }
+
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
         let (at, len) = self.cut.range(slice);
         let (rank, send) = (self.board.rank(), self.reduction.send.wrapping_add(at));
-        let cell = self.board.up_cell(rank, slot, self.cell);
-        self.pace.writing(self.board, self.first + slice, (rank + 1) % self.board.size(), len, |way| {
-            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-            unsafe { copy_in(send, cell, len, way) };
-        });
+        let cell = self.board.up_cell(if crossed { 1 - rank } else { rank }, slot, self.cell);
+        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, or the other's and read, `len` bytes fit its cell.
+        let write = |way| unsafe { copy_in(send, cell, len, way) };
+        match self.board.size() {
+            // The lines are here, as a rule.
+            2 => write(Way::Cached),
+            size => self.pace.writing(self.board, self.first + slice, (rank + 1) % size, len, write),
+        }
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
 
-    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+    fn combine(&mut self, slice: u64, slot: usize, crossed: bool) -> Result<()> {
         if let Some(error) = self.trouble.take() {
             return Err(error);
         }
         let (at, len) = self.cut.range(slice);
+        let two = self.board.size() == 2;
         let Self { board, operands, reduction: Reduction { send, recv, fold, .. }, .. } = self;
         let Operands { inputs, results, .. } = &mut **operands;
         inputs.clear();
         inputs.extend(self.sources.iter().enumerate().map(|(from, source)| match from == board.rank() {
             true => Input::Here(send.wrapping_add(at)),
-            false => source.input(from, board.up_cell(from, slot, self.cell).cast_const(), at),
+            false => {
+                let cell = board.up_cell(if crossed { board.rank() } else { from }, slot, self.cell).cast_const();
+                if two && !source.is_lent() {
+                    ask_for(cell, len);
+                }
+                source.input(from, cell, at)
+            }
         }));
         results.clear();
         results.push(recv.wrapping_add(at));
@@ -156,7 +186,7 @@ impl Slices for Exchanging<'_> {
         // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result goes
         // to the caller's buffer, which is an operand only in place, and then was not lent.
         let mut combine = || folded = unsafe { operands.fold(board, fold, len, Way::Cached) };
-        let in_cells = board.size() > 1 && !self.sources.iter().any(|source| source.is_lent());
+        let in_cells = board.size() > 2 && !self.sources.iter().any(|source| source.is_lent());
         match in_cells {
             true => reading(board, RingName::Up, self.first + slice, len, combine),
             false => combine(),
@@ -206,6 +236,18 @@ mod tests {
         assert!(taken > slices);
         let written = (0..1000).flat_map(|call| (0..slices).map(move |slice| (call * taken + slice) % slots as u64));
         written.collect::<HashSet<_>>().len()
+    }
+
+    #[test]
+    fn cells_that_change_hands_are_few_and_come_round_in_every_turn() {
+        for slots in [2u64, 4, 8, 16, 32, 64] {
+            for slices in 1..=2 * slots {
+                let taken = crossing_positions(slices, slots as usize);
+                assert!(taken > slices, "{slices} slices, {slots} slots");
+                assert!(taken.is_multiple_of(slots) || slots.is_multiple_of(taken), "{slices} slices, {slots} slots");
+            }
+        }
+        assert_eq!([1, 2, 3, 4, 63, 64].map(|slices| crossing_positions(slices, 64)), [32, 32, 32, 64, 64, 128]);
     }
 
     #[test]

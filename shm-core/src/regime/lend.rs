@@ -70,7 +70,7 @@ impl Source {
             return Err(board.differs(from, location.bytes, bytes));
         }
         Ok(match location.place {
-            Place::Cell => Source::Cell,
+            Place::Cell | Place::Back => Source::Cell,
             Place::Heap(offset) => Source::Near(board.seat().mapping().heap_pointer(offset, bytes, align)?),
             Place::Private(address) => Source::Far(address),
         })

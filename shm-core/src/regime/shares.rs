@@ -3,6 +3,9 @@
 //! A contribution is copied once, to a cell; the leader folds all p of them in one pass, its own from the private
 //! buffer, straight into its result, which the others copy out: (5p-2)n bytes loaded and stored for an allreduce of n bytes
 //! on p ranks with p leaders. Contributions are combined in rank order, for every operator.
+//!
+//! Of two ranks each leader stores its result over the contribution that it folds, where the other takes it: cells go to and fro, and
+//! nobody stores to lines that another core holds.
 
 use super::lend::{Input, Lending, Operands, Source};
 use super::{Engine, Reduction};
@@ -195,6 +198,7 @@ impl Engine {
         results.resize(board.size(), None);
         let lending = Lending::begin(board, (up, rounds * leaders.len() as u64), (down, rounds));
         let cell = choice.up_cell;
+        let comes_back = board.size() == 2 && keeps && up.slots() >= shares::up_slots_to_give_back(leaders.len());
         // A rank that takes this rank's results.
         let taker = match takers {
             Takers::Root(root) => root,
@@ -215,6 +219,7 @@ impl Engine {
             results,
             keeps,
             shared,
+            comes_back,
             contribution,
             result,
             trouble: None,
@@ -246,6 +251,8 @@ struct Slicing<'a> {
     taker: usize,
     /// Whether all look at one result, that of rank 0.
     shared: bool,
+    /// Whether results come back in the own up cells, as a rule.
+    comes_back: bool,
     contribution: Location,
     result: Location,
     /// What was wrong with a place that another rank told.
@@ -272,6 +279,49 @@ impl Slicing<'_> {
             None => None,
         };
         Ok(())
+    }
+
+    /// Folds everybody's part of a slice of the own share to where it is wanted, and to the cell `to`, which may be filled past the caches.
+    fn fold_into(
+        &mut self,
+        round: u64,
+        leader: usize,
+        up: usize,
+        to: Option<*mut u8>,
+        past_caches: bool,
+    ) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
+        let (at, len) = self.division.range(leader, round);
+        let (board, rank) = (self.board, self.board.rank());
+        let Operands { inputs, results, .. } = &mut *self.operands;
+        inputs.clear();
+        inputs.extend((0..board.size()).map(|from| match from == rank {
+            true => Input::Here(self.reduction.send.wrapping_add(at)),
+            false => self.sources[from].input(from, board.up_cell(from, up, self.cell).cast_const(), at),
+        }));
+        results.clear();
+        results.extend(self.keeps.then(|| self.reduction.recv.wrapping_add(at)));
+        results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
+        results.extend(to);
+        let (up_position, down_position) = (self.up_position(round, leader), self.first.1 + round);
+        let in_cells = board.size() > 1 && !self.sources.iter().any(|source| source.is_lent());
+        let Self { down_pace, operands, taker, reduction, .. } = self;
+        let mut folded = Ok(());
+        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result
+        // goes to the caller's buffer, to those that others want it in, who wait for it, and to a cell that this rank holds. Of these
+        // a rank's receive buffer can be an operand, namely its own in place, and the cell that it goes back to.
+        let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, len, way) };
+        let combine = || match to {
+            Some(_) if past_caches => down_pace.writing(board, down_position, *taker, len, fold),
+            _ => fold(Way::Cached),
+        };
+        match in_cells {
+            true => reading(board, RingName::Up, up_position, len, combine),
+            false => combine(),
+        }
+        folded
     }
 }
 
@@ -309,58 +359,44 @@ impl Work for Slicing<'_> {
         self.result
     }
 
+    fn gives_back(&self) -> bool {
+        true
+    }
+
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         let (send, position) = (self.reduction.send.wrapping_add(at), self.up_position(round, leader));
-        self.up_pace.writing(self.board, position, self.leaders[leader], len, |way| {
-            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-            unsafe { copy_in(send, cell, len, way) };
-        });
+        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+        let write = |way| unsafe { copy_in(send, cell, len, way) };
+        match self.comes_back {
+            // What is stored to has come back to this core.
+            true => write(Way::Cached),
+            false => self.up_pace.writing(self.board, position, self.leaders[leader], len, write),
+        }
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
 
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
-        if let Some(error) = self.trouble.take() {
-            return Err(error);
-        }
-        let (at, len) = self.division.range(leader, round);
-        let (board, rank) = (self.board, self.board.rank());
-        let Operands { inputs, results, .. } = &mut *self.operands;
-        inputs.clear();
-        inputs.extend((0..board.size()).map(|from| match from == rank {
-            true => Input::Here(self.reduction.send.wrapping_add(at)),
-            false => self.sources[from].input(from, board.up_cell(from, up, self.cell).cast_const(), at),
-        }));
-        results.clear();
-        results.extend(self.keeps.then(|| self.reduction.recv.wrapping_add(at)));
-        results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
-        results.extend(down.map(|slot| board.down_cell(rank, slot, self.cell)));
-        let (up_position, down_position) = (self.up_position(round, leader), self.first.1 + round);
-        let in_cells = board.size() > 1 && !self.sources.iter().any(|source| source.is_lent());
-        let Self { down_pace, operands, taker, reduction, .. } = self;
-        let mut folded = Ok(());
-        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result
-        // goes to the caller's buffer, to those that others want it in, who wait for it, and to the own claimed slot. Of these
-        // only a rank's receive buffer can be an operand, namely its own in place.
-        let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, len, way) };
-        let combine = || match down {
-            Some(_) => down_pace.writing(board, down_position, *taker, len, fold),
-            None => fold(Way::Cached),
-        };
-        match in_cells {
-            true => reading(board, RingName::Up, up_position, len, combine),
-            false => combine(),
-        }
-        folded
+        let down = down.map(|slot| self.board.down_cell(self.board.rank(), slot, self.cell));
+        self.fold_into(round, leader, up, down, true)
+    }
+
+    fn fold_back(&mut self, round: u64, leader: usize, up: usize) -> Result<()> {
+        let cell = self.board.up_cell(1 - self.board.rank(), up, self.cell);
+        self.fold_into(round, leader, up, Some(cell), false)
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
         let (at, len) = self.division.range(leader, round);
         let from = self.leaders[leader];
         let source = Source::find(self.board, from, location, self.reduction.bytes, self.reduction.fold.align)?;
-        let input = source.input(from, self.board.down_cell(from, slot, self.cell), at);
+        let cell = match location.place {
+            Place::Back => self.board.up_cell(self.board.rank(), slot, self.cell),
+            _ => self.board.down_cell(from, slot, self.cell),
+        };
+        let input = source.input(from, cell, at);
         let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.

@@ -50,10 +50,20 @@ impl Rank {
 
     /// Everybody tells everybody a word a slice, through cells; each sums them up.
     pub fn exchange_slices(&mut self, slices: u64) {
+        assert_eq!(self.exchange_words(slices, 0, false), 0);
+    }
+
+    /// The same of two ranks whose cells change hands, taking so many positions; returns how many slices lay in the other's cell.
+    pub fn exchange_crossing(&mut self, slices: u64, positions: u64) -> u64 {
+        self.exchange_words(slices, positions, true)
+    }
+
+    fn exchange_words(&mut self, slices: u64, positions: u64, crosses: bool) -> u64 {
         let Self { board, up, .. } = self;
-        let mut sums = Sums { board, first: up.next_position(), combined: 0 };
+        let mut sums = Sums { board, first: up.next_position(), positions, crosses, combined: 0, crossed: 0 };
         exchange_slices(board, up, slices, TAG, &mut sums).unwrap();
         assert_eq!(sums.combined, slices);
+        sums.crossed
     }
 
     /// The root tells everybody a word, with no tree.
@@ -148,19 +158,35 @@ impl Pieces for Words<'_> {
 struct Sums<'a> {
     board: &'a ModelBoard,
     first: u64,
+    positions: u64,
+    crosses: bool,
+    /// Slices that lay in the other rank's cell.
+    crossed: u64,
     combined: u64,
 }
 
 impl Slices for Sums<'_> {
-    fn write(&mut self, slice: u64, slot: usize) {
-        self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.first + slice));
+    fn crosses(&self) -> bool {
+        self.crosses
     }
 
-    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+    fn positions(&self) -> u64 {
+        self.positions
+    }
+
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        let me = self.board.rank();
+        self.crossed += u64::from(crossed);
+        self.board.fill_of(RingName::Up, if crossed { 1 - me } else { me }, slot, word_of(me, self.first + slice));
+    }
+
+    fn combine(&mut self, slice: u64, slot: usize, crossed: bool) -> Result<()> {
         assert_eq!(slice, self.combined);
         self.combined += 1;
-        for rank in (0..self.board.size()).filter(|&rank| rank != self.board.rank()) {
-            expect_value(self.board.read(RingName::Up, rank, slot), word_of(rank, self.first + slice));
+        let me = self.board.rank();
+        for rank in (0..self.board.size()).filter(|&rank| rank != me) {
+            let found = self.board.read(RingName::Up, if crossed { me } else { rank }, slot);
+            expect_value(found, word_of(rank, self.first + slice));
         }
         Ok(())
     }

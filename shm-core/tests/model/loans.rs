@@ -215,15 +215,21 @@ impl exchange::Slices for Exchanged<'_> {
         self.told[rank] = location;
     }
 
-    fn write(&mut self, slice: u64, slot: usize) {
-        self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.first + slice));
+    fn crosses(&self) -> bool {
+        true
     }
 
-    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
-        for rank in (0..self.board.size()).filter(|&rank| rank != self.board.rank()) {
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        let me = self.board.rank();
+        self.board.fill_of(RingName::Up, if crossed { 1 - me } else { me }, slot, word_of(me, self.first + slice));
+    }
+
+    fn combine(&mut self, slice: u64, slot: usize, crossed: bool) -> Result<()> {
+        let me = self.board.rank();
+        for rank in (0..self.board.size()).filter(|&rank| rank != me) {
             let found = match self.told[rank].is_lent() {
                 true => self.board.buffer(rank, SEND)[slice as usize].read(),
-                false => self.board.read(RingName::Up, rank, slot),
+                false => self.board.read(RingName::Up, if crossed { me } else { rank }, slot),
             };
             expect_value(found, word_of(rank, self.first + slice));
         }

@@ -1,8 +1,8 @@
 //! Reductions through shares, and their two halves, with payload whose every value is known.
 
 use shm_core::Result;
-use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
-use shm_core::protocol::{Board, Location, RingName};
+use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work, up_slots_to_give_back};
+use shm_core::protocol::{Board, Location, Place, RingName};
 
 use super::calls::{TAG, sum_of_all};
 use super::rank::Rank;
@@ -26,8 +26,11 @@ impl Rank {
 
     fn reduce(&mut self, leaders: &[usize], rounds: u64, takers: Takers) {
         let Self { board, up, down, .. } = self;
-        let mut slices = Slices { board, leaders, first: up.next_position(), folded: 0, taken: 0 };
+        let first = (up.next_position(), up.slots() as u64);
+        let mut slices = Slices { board, leaders, first, folded: 0, taken: 0, came_back: 0 };
         shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut slices).unwrap();
+        let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(leaders.len());
+        assert_eq!(slices.came_back, if gives_back { slices.taken } else { 0 });
         let takes = takers == Takers::All || takers == Takers::Root(board.rank());
         assert_eq!(slices.taken, if takes { rounds * others(leaders, board.rank()) } else { 0 });
         assert_eq!(slices.folded, if leaders.contains(&board.rank()) { rounds } else { 0 });
@@ -51,14 +54,27 @@ fn others(leaders: &[usize], rank: usize) -> u64 {
 struct Slices<'a> {
     board: &'a ModelBoard,
     leaders: &'a [usize],
-    first: u64,
+    /// The first position, and the slots of the up ring.
+    first: (u64, u64),
     folded: u64,
     taken: u64,
+    /// Of those that were taken, how many out of own cells.
+    came_back: u64,
 }
 
 impl Slices<'_> {
     fn position(&self, round: u64, leader: usize) -> u64 {
-        self.first + round * self.leaders.len() as u64 + leader as u64
+        self.first.0 + round * self.leaders.len() as u64 + leader as u64
+    }
+
+    /// The sum of everybody's part of a slice.
+    fn sum(&mut self, round: u64, leader: usize, up: usize) -> u64 {
+        let (board, position) = (self.board, self.position(round, leader));
+        let others = (0..board.size()).filter(|&rank| rank != board.rank());
+        let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank(), position);
+        expect_value(sum, sum_of_all(board, position));
+        self.folded += 1;
+        sum
     }
 }
 
@@ -68,20 +84,34 @@ impl Work for Slices<'_> {
     }
 
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
-        let (board, position) = (self.board, self.position(round, leader));
-        let others = (0..board.size()).filter(|&rank| rank != board.rank());
-        let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank(), position);
-        expect_value(sum, sum_of_all(board, position));
+        let sum = self.sum(round, leader, up);
         if let Some(slot) = down {
-            board.fill(RingName::Down, slot, sum);
+            self.board.fill(RingName::Down, slot, sum);
         }
-        self.folded += 1;
         Ok(())
     }
 
-    fn take(&mut self, round: u64, leader: usize, slot: usize, _: Location) -> Result<()> {
-        let found = self.board.read(RingName::Down, self.leaders[leader], slot);
-        expect_value(found, sum_of_all(self.board, self.position(round, leader)));
+    fn gives_back(&self) -> bool {
+        true
+    }
+
+    fn fold_back(&mut self, round: u64, leader: usize, up: usize) -> Result<()> {
+        let sum = self.sum(round, leader, up);
+        self.board.fill_of(RingName::Up, 1 - self.board.rank(), up, sum);
+        Ok(())
+    }
+
+    fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
+        let (board, position) = (self.board, self.position(round, leader));
+        let found = match location.place {
+            Place::Back => {
+                assert_eq!(slot as u64, position % self.first.1);
+                self.came_back += 1;
+                board.read(RingName::Up, board.rank(), slot)
+            }
+            _ => board.read(RingName::Down, self.leaders[leader], slot),
+        };
+        expect_value(found, sum_of_all(board, position));
         self.taken += 1;
         Ok(())
     }

@@ -197,7 +197,12 @@ impl ModelBoard {
 
     /// Fills an own slot.
     pub fn fill(&self, ring: RingName, slot: usize, value: u64) {
-        for unit in self.units(ring, self.rank, slot) {
+        self.fill_of(ring, self.rank, slot, value);
+    }
+
+    /// Fills the cell of a slot of `rank`, which this rank holds.
+    pub fn fill_of(&self, ring: RingName, rank: usize, slot: usize, value: u64) {
+        for unit in self.units(ring, rank, slot) {
             unit.write(value);
         }
     }

@@ -110,9 +110,10 @@ struct Exchanged<'a> {
 }
 
 impl Exchanged<'_> {
-    fn read(&self, rank: usize, slot: usize, slice: u64) -> u64 {
+    fn read(&self, rank: usize, slot: usize, crossed: bool, slice: u64) -> u64 {
         let location = if rank == self.board.rank { self.location } else { self.told[rank] };
-        self.board.read_at(RingName::Up, rank, slot, location.place, slice as usize)
+        let holder = if crossed && !location.is_lent() { 1 - rank } else { rank };
+        self.board.read_at(RingName::Up, holder, slot, location.place, slice as usize)
     }
 }
 
@@ -133,13 +134,23 @@ impl Slices for Exchanged<'_> {
         self.slices + 1 + self.spare
     }
 
-    fn write(&mut self, slice: u64, slot: usize) {
-        self.board.fill(RingName::Up, slot, word_of(self.board.rank, self.first + slice, PART));
+    fn crosses(&self) -> bool {
+        true
     }
 
-    fn combine(&mut self, slice: u64, slot: usize) -> Result<()> {
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        let me = self.board.rank;
+        self.board.fill_of(
+            RingName::Up,
+            if crossed { 1 - me } else { me },
+            slot,
+            word_of(me, self.first + slice, PART),
+        );
+    }
+
+    fn combine(&mut self, slice: u64, slot: usize, crossed: bool) -> Result<()> {
         for rank in 0..self.board.size {
-            self.board.expect(self.read(rank, slot, slice), word_of(rank, self.first + slice, PART), "slice");
+            self.board.expect(self.read(rank, slot, crossed, slice), word_of(rank, self.first + slice, PART), "slice");
         }
         self.combined += 1;
         Ok(())
@@ -153,7 +164,7 @@ impl Slices for Exchanged<'_> {
     fn combine_share(&mut self) -> Result<()> {
         let (me, size) = (self.board.rank, self.board.size);
         for slice in (0..self.slices).filter(|slice| *slice as usize % size == me) {
-            let sum = (0..size).map(|rank| self.read(rank, 0, slice)).sum();
+            let sum = (0..size).map(|rank| self.read(rank, 0, false, slice)).sum();
             (0..size).for_each(|rank| self.board.store(rank, RECEIVE, slice as usize, sum));
         }
         self.combined = self.slices;
