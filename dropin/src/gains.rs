@@ -55,8 +55,12 @@ pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
         (What::Alltoallv | What::Gatherv | What::Scatterv, OpenMpi) => false,
         (What::Allgatherv, Intel) => (4 * K..=64 * K).contains(&each),
         (What::Alltoall, Intel) => bytes <= 16 * K,
-        (What::Gather, Intel) => bytes >= 256,
-        (What::Scatter, Intel) => bytes >= K,
+        // Long ones of two ranks on cores that are near each other: between far ones they would gain.
+        (What::Gather, Intel) => bytes >= 256 && (ranks > 2 || bytes < 16 * K),
+        (What::Scatter, Intel) => bytes >= K && (ranks > 2 || !(4 * K..64 * K).contains(&bytes)),
+        (What::Gatherv, Intel) => ranks > 2,
+        (What::ReduceScatter, Intel) => ranks > 2 || each <= 4 * K,
+        (What::ReduceScatterBlock, Intel) => ranks > 2 || bytes <= 4 * K,
         (What::Allgather | What::Scatterv | What::Alltoallv, Intel) => false,
         (_, Mpich | Intel) => true,
     }

@@ -1,8 +1,11 @@
 //! A table of a few words, looked up on every call.
 
-/// What belongs to some words: an open table at most half full, whose size is a power of two.
+/// What belongs to some words: an open table at most half full, whose size is a power of two. Its slots are small, so that a look-up takes one
+/// cache line, and what belongs to the word the next.
 pub struct Table<T> {
-    slots: Box<[Option<(usize, T)>]>,
+    /// A word, and one more than the place of what belongs to it; 0 in empty slots.
+    slots: Box<[(usize, usize)]>,
+    values: Box<[T]>,
     shift: u32,
 }
 
@@ -10,25 +13,32 @@ impl<T> Table<T> {
     /// The table of these; of several of the same word the first counts.
     pub fn new(entries: Vec<(usize, T)>) -> Self {
         let size = (2 * entries.len()).next_power_of_two().max(2);
-        let mut table = Self { slots: (0..size).map(|_| None).collect(), shift: usize::BITS - size.trailing_zeros() };
+        let shift = usize::BITS - size.trailing_zeros();
+        let mut table = Self { slots: vec![(0, 0); size].into(), values: Box::default(), shift };
+        let mut values = Vec::with_capacity(entries.len());
         for (word, of) in entries {
             let place = table.place(word);
-            table.slots[place].get_or_insert((word, of));
+            if table.slots[place].1 == 0 {
+                values.push(of);
+                table.slots[place] = (word, values.len());
+            }
         }
+        table.values = values.into();
         table
     }
 
     /// What belongs to a word.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, word: usize) -> Option<&T> {
-        self.slots[self.place(word)].as_ref().map(|(_, of)| of)
+        let (_, place) = *self.slots.get(self.place(word))?;
+        self.values.get(place.wrapping_sub(1))
     }
 
     /// Where the word is, or would be.
-    #[inline]
+    #[inline(always)]
     fn place(&self, word: usize) -> usize {
         let mut place = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift;
-        while self.slots[place].as_ref().is_some_and(|(other, _)| *other != word) {
+        while self.slots.get(place).is_some_and(|&(other, of)| of != 0 && other != word) {
             place = (place + 1) & (self.slots.len() - 1);
         }
         place

@@ -33,7 +33,6 @@ pub struct Named {
 }
 
 /// How an operator is applied to a type.
-#[derive(Clone, Copy)]
 pub enum Reduction {
     /// The standard does not have it: the library may refuse it, or know better.
     Refused,
@@ -68,6 +67,7 @@ pub fn learn() -> Option<()> {
     NAMED.get_or_init(|| Table::new(named.collect()));
     let operators = abi::operators()
         .iter()
+        .filter(|constant| !abi::is_no_operator(constant.handle))
         .filter_map(|constant| Some((abi::handle(constant.handle), *Op::ALL.get(constant.meaning as usize)?)));
     OPERATORS.get_or_init(|| Table::new(operators.collect()));
     let key = abi::type_keyval(forget)?;
@@ -100,23 +100,23 @@ pub fn quiet() -> ffi::MPI_Comm {
     abi::comm(QUIET.get().copied().unwrap_or_else(abi::comm_self))
 }
 
-/// The predefined type of a handle.
-#[inline]
+/// The predefined type of a handle. It has bytes.
+#[inline(always)]
 pub fn named(datatype: Word) -> Option<&'static Named> {
     NAMED.get()?.find(abi::handle(datatype))
 }
 
 /// The predefined operator of a handle.
-#[inline]
+#[inline(always)]
 pub fn operator(op: Word) -> Option<Op> {
     OPERATORS.get()?.find(abi::handle(op)).copied()
 }
 
 impl Named {
     /// How the operator is applied.
-    #[inline]
-    pub fn reduction(&self, op: Op) -> Reduction {
-        self.reductions[op as usize]
+    #[inline(always)]
+    pub fn reduction(&self, op: Op) -> &Reduction {
+        &self.reductions[op as usize]
     }
 }
 

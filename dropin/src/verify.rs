@@ -58,10 +58,10 @@ pub fn reduction<E>(
     let has_place = arguments.goal.has_place(rank);
     let in_place = abi::is_in_place(arguments.send) || has_place && arguments.send == arguments.recv;
     let from = if in_place { arguments.recv } else { arguments.send };
-    let extent = plan.of.extent as usize;
+    let extent = plan.of().extent as usize;
     // Words, so that elements are aligned.
     let mut input = vec![0_u128; (plan.count * extent).div_ceil(16)];
-    let held = (plan.count - 1) * extent + plan.of.reach;
+    let held = (plan.count - 1) * extent + plan.of().reach;
     // SAFETY: by MPI's contract the elements reach so far, and the copy has room.
     unsafe { std::ptr::copy_nonoverlapping(from as *const u8, input.as_mut_ptr().cast::<u8>(), held) };
     carry_out()?;
@@ -91,11 +91,11 @@ pub fn reduction<E>(
     };
     let (datatype, op) = (abi::datatype(arguments.datatype), abi::op(arguments.op));
     reduce(datatype, op, input.as_ptr().cast(), output.as_mut_ptr().cast(), extent);
-    let packed = |at: *const c_void, count: usize| pack(at, count, arguments.datatype, count * plan.of.size);
+    let packed = |at: *const c_void, count: usize| pack(at, count, arguments.datatype, count * plan.of().size);
     let operator = types::operator(arguments.op);
-    let kind = plan.of.kind.unwrap_or(Kind::Other);
+    let kind = plan.of().kind.unwrap_or(Kind::Other);
     // Sums of absolute values say how much additions may lose.
-    let values = numbers(&packed(input.as_ptr().cast(), plan.count), kind, plan.of.size);
+    let values = numbers(&packed(input.as_ptr().cast(), plan.count), kind, plan.of().size);
     let scale = match (&values, operator) {
         (Some((values, width, _)), Some(Op::Sum)) => {
             let absolute: Vec<f64> = values.iter().map(|value| value.abs()).collect();
@@ -118,9 +118,9 @@ pub fn reduction<E>(
             Goal::Exscan => ("MPI_Exscan", String::new()),
             Goal::Parts(_) => ("MPI_Reduce_scatter", format!(", part of {results}")),
         };
-        format!("{name}{root} of {} elements, {kind:?} of {} bytes, {operator:?}", plan.count, plan.of.size)
+        format!("{name}{root} of {} elements, {kind:?} of {} bytes, {operator:?}", plan.count, plan.of().size)
     };
-    match (numbers(&own, kind, plan.of.size), numbers(&theirs, kind, plan.of.size)) {
+    match (numbers(&own, kind, plan.of().size), numbers(&theirs, kind, plan.of().size)) {
         (Some((own, _, unit)), Some((theirs, _, _))) if operator.is_some() => {
             let most = |at: usize| match (&scale, operator) {
                 (Some(scale), _) => 4.0 * ranks * unit * scale[at],
@@ -145,9 +145,9 @@ pub fn reduction<E>(
             if let Some(at) = own.iter().zip(&theirs).position(|(own, their)| own != their) {
                 let text = format!(
                     "element {} has {:02x?}, with the library {:02x?}",
-                    at / plan.of.size,
-                    &own[at - at % plan.of.size..][..plan.of.size],
-                    &theirs[at - at % plan.of.size..][..plan.of.size]
+                    at / plan.of().size,
+                    &own[at - at % plan.of().size..][..plan.of().size],
+                    &theirs[at - at % plan.of().size..][..plan.of().size]
                 );
                 differ(&what(), rank, comm, &text);
             }

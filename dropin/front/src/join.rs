@@ -39,7 +39,10 @@ pub(crate) fn join() {
         }
         for (name, entry) in NAMES.iter().zip(&entries) {
             let target = if entry.own.is_null() { entry.next } else { entry.own };
-            name.target.store(target.cast(), Ordering::Release);
+            // A function that the library does not have is looked for in each call.
+            if !target.is_null() {
+                name.target.store(target.cast(), Ordering::Release);
+            }
         }
     });
 }

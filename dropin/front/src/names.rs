@@ -9,25 +9,26 @@ use crate::join;
 /// A word of an argument: an integer, a pointer or a handle, whose upper half may be anything where the type is narrower.
 pub(crate) type Word = usize;
 
-/// Where a name leads; nothing before the first call.
+/// Where a name leads: before the first call, and where no library has the function, to what looks for it.
 pub(crate) struct Name {
     pub name: &'static CStr,
     pub target: AtomicPtr<()>,
 }
 
 impl Name {
-    #[inline(always)]
-    fn target(&self) -> *mut () {
-        let target = self.target.load(Ordering::Acquire);
-        if target.is_null() { self.find() } else { target }
-    }
-
+    /// Where it leads, found by the function `first`, to which it has led until then.
     #[cold]
-    fn find(&self) -> *mut () {
+    fn find(&self, first: *mut ()) -> *mut () {
         join::join();
         let target = self.target.load(Ordering::Acquire);
-        if target.is_null() { join::find_late(self.name) } else { target }
+        if target == first { join::find_late(self.name) } else { target }
     }
+}
+
+macro_rules! words {
+    ($argument:ident) => {
+        Word
+    };
 }
 
 macro_rules! names {
@@ -41,25 +42,35 @@ macro_rules! names {
                 Ok(name) => name,
                 Err(_) => c"",
             },
-            target: AtomicPtr::new(std::ptr::null_mut()),
+            target: AtomicPtr::new(first::$symbol as *mut ()),
         },)*];
 
         $(
+            // A load and a jump: no argument is moved.
             #[unsafe(no_mangle)]
             extern "C" fn $symbol($($argument: Word),*) -> Word {
-                let target = NAMES[Place::$symbol as usize].target();
+                let target = NAMES[Place::$symbol as usize].target.load(Ordering::Acquire);
                 // SAFETY: the target is a function of this name, whose arguments are as many words, passed in the same places whatever
                 // they mean; its result, if it has one, is a word or less.
                 let target = unsafe { transmute::<*mut (), extern "C" fn($(words!($argument)),*) -> Word>(target) };
                 target($($argument),*)
             }
         )*
-    };
-}
 
-macro_rules! words {
-    ($argument:ident) => {
-        Word
+        /// Where names lead until it is known where they should.
+        #[allow(non_snake_case, clippy::too_many_arguments)]
+        mod first {
+            use super::{NAMES, Place, Word, transmute};
+
+            $(
+                pub extern "C" fn $symbol($($argument: Word),*) -> Word {
+                    let target = NAMES[Place::$symbol as usize].find($symbol as *mut ());
+                    // SAFETY: as there.
+                    let target = unsafe { transmute::<*mut (), extern "C" fn($(words!($argument)),*) -> Word>(target) };
+                    target($($argument),*)
+                }
+            )*
+        }
     };
 }
 

@@ -50,8 +50,22 @@ pub struct Message {
 
 impl Message {
     /// The bytes of the signature, and whether they lie in the buffer as they are sent.
-    #[inline]
+    #[inline(always)]
     fn plan(&self, group: &Group) -> Result<((usize, bool), usize), (Reason, usize)> {
+        if self.count > 0
+            && self.buffer != 0
+            && (0..group.ranks as isize).contains(&self.root)
+            && let Some(named) = types::named(self.datatype)
+            && let Some(bytes) = (self.count as usize).checked_mul(named.of.size)
+        {
+            return Ok(((bytes, named.of.is_plain), bytes));
+        }
+        self.plan_otherwise(group)
+    }
+
+    /// The same for whatever is not an everyday call.
+    #[cold]
+    fn plan_otherwise(&self, group: &Group) -> Result<((usize, bool), usize), (Reason, usize)> {
         let wrong = (Reason::Argument, 0);
         let count = usize::try_from(self.count).map_err(|_| wrong)?;
         if abi::is_no_datatype(self.datatype) || self.root < 0 || self.root >= group.ranks as isize {

@@ -12,7 +12,7 @@ use crate::abi::{self, Word};
 use crate::local::Local;
 use crate::operators::{Kernel, Shape};
 use crate::stats::Reason;
-use crate::types::{self, Reduction, Type};
+use crate::types::{self, Named, Reduction, Type};
 
 /// The arguments of a reduction.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ impl Goal<'_> {
 
     /// Whether it contributes what lies in the place of the result, if that is said.
     pub fn has_place(self, rank: usize) -> bool {
-        self == Self::Exscan || self.gets(rank)
+        matches!(self, Self::Exscan) || self.gets(rank)
     }
 }
 
@@ -107,15 +107,25 @@ impl Goal<'_> {
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub count: usize,
-    pub of: Type,
-    pub way: Way,
+    way: Way,
 }
 
+/// Kernels stay where they are: what short calls take is three words.
 #[derive(Clone, Copy)]
-pub enum Way {
-    Kernel(Kernel),
+enum Way {
+    Kernel(&'static Named, &'static Kernel),
     /// By the library's own function; whether operands may change places.
-    Local(bool),
+    Local(Type, bool),
+}
+
+impl Plan {
+    /// The elements.
+    pub fn of(&self) -> &Type {
+        match &self.way {
+            Way::Kernel(named, _) => &named.of,
+            Way::Local(of, _) => of,
+        }
+    }
 }
 
 /// The longest element that is folded by the library's function.
@@ -159,40 +169,56 @@ impl From<hier::Error> for Fault {
 impl Arguments<'_> {
     /// How it is carried out, and the bytes of the vector; or why it is not. All that this looks at is the same on all ranks
     /// (MPI 4.1, section 6.9.1), but for pointers to nothing, which are errors.
-    #[inline]
+    #[inline(always)]
     pub fn plan(&self) -> Result<(Plan, usize), (Reason, usize)> {
+        if self.count > 0
+            && let (Some(op), Some(named)) = (types::operator(self.op), types::named(self.datatype))
+            && let Reduction::Kernel(kernel) = named.reduction(op)
+            && let Some(bytes) = (self.count as usize).checked_mul(named.of.size)
+        {
+            return Ok((Plan { count: self.count as usize, way: Way::Kernel(named, kernel) }, bytes));
+        }
+        self.plan_otherwise()
+    }
+
+    /// The same for whatever is not an everyday call.
+    #[cold]
+    fn plan_otherwise(&self) -> Result<(Plan, usize), (Reason, usize)> {
         let wrong = (Reason::Argument, 0);
         let count = usize::try_from(self.count).map_err(|_| wrong)?;
         if abi::is_no_datatype(self.datatype) || abi::is_no_operator(self.op) {
             return Err(wrong);
         }
-        let (of, way) = match (types::operator(self.op), types::named(self.datatype)) {
+        let way = match (types::operator(self.op), types::named(self.datatype)) {
             (Some(op), Some(named)) => match named.reduction(op) {
-                Reduction::Kernel(kernel) => (named.of, Way::Kernel(kernel)),
-                Reduction::Local => (named.of, Way::Local(true)),
+                Reduction::Kernel(kernel) => Way::Kernel(named, kernel),
+                Reduction::Local => Way::Local(named.of, true),
                 Reduction::Refused => return Err((Reason::Operator, count * named.of.size)),
             },
             (Some(_), None) => return Err((Reason::Datatype, 0)),
             (None, _) => {
                 let of = types::find(self.datatype).ok_or(wrong)?;
-                (of, Way::Local(commutes(self.op).ok_or(wrong)?))
+                Way::Local(of, commutes(self.op).ok_or(wrong)?)
             }
         };
-        let bytes = count.checked_mul(of.size).ok_or(wrong)?;
+        let plan = Plan { count, way };
+        let bytes = count.checked_mul(plan.of().size).ok_or(wrong)?;
         if bytes == 0 {
             return Err((Reason::Empty, 0));
         }
-        if matches!(way, Way::Local(_)) && (!of.is_regular || of.extent as usize > LONGEST) {
+        if let Way::Local(of, _) = &plan.way
+            && (!of.is_regular || of.extent as usize > LONGEST)
+        {
             return Err((Reason::Datatype, bytes));
         }
-        Ok((Plan { count, of, way }, bytes))
+        Ok((plan, bytes))
     }
 
     /// Carries it out.
     #[inline]
     pub fn carry_out(&self, comm: &HierComm, plan: &Plan) -> Result<(), Fault> {
-        match plan.way {
-            Way::Kernel(kernel) => match kernel.shape {
+        match &plan.way {
+            Way::Kernel(_, kernel) => match kernel.shape {
                 Shape::One => self.by_kernel::<u8>(comm, plan, kernel),
                 Shape::Two => self.by_kernel::<u16>(comm, plan, kernel),
                 Shape::Four => self.by_kernel::<u32>(comm, plan, kernel),
@@ -200,8 +226,8 @@ impl Arguments<'_> {
                 Shape::TwoFours => self.by_kernel::<[u32; 2]>(comm, plan, kernel),
                 Shape::TwoEights => self.by_kernel::<[u64; 2]>(comm, plan, kernel),
             },
-            Way::Local(commutative) => {
-                let local = Local::new(self.op, self.datatype, plan.of.extent as usize, commutative);
+            Way::Local(of, commutative) => {
+                let local = Local::new(self.op, self.datatype, of.extent as usize, *commutative);
                 self.by_library(comm, plan, &local)?;
                 local.failure().map_or(Ok(()), |code| Err(Fault::Operator(code)))
             }
@@ -212,7 +238,7 @@ impl Arguments<'_> {
     fn by_library(&self, comm: &HierComm, plan: &Plan, local: &Local) -> Result<(), Fault> {
         macro_rules! blocks {
             ($($size:literal)*) => {
-                match plan.of.extent as usize {
+                match plan.of().extent as usize {
                     $(..=$size => self.in_blocks::<$size>(comm, plan, local),)*
                     _ => unreachable!("the plan takes no longer elements"),
                 }
@@ -223,12 +249,12 @@ impl Arguments<'_> {
 
     /// The contribution and the result, as vectors of their elements, where they lie.
     #[inline]
-    fn by_kernel<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: Kernel) -> Result<(), Fault> {
+    fn by_kernel<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: &Kernel) -> Result<(), Fault> {
         let gets = self.goal.has_place(comm.rank());
         let is_aligned = |word: Word| (word as *const T).is_aligned();
         let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
         if !(in_place || is_aligned(self.send)) || gets && (self.recv == 0 || !is_aligned(self.recv)) {
-            return self.aside::<T>(comm, plan, &kernel);
+            return self.aside::<T>(comm, plan, kernel);
         }
         // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile; they are aligned.
         let send = || unsafe { std::slice::from_raw_parts(self.send as *const T, plan.count) };
@@ -238,7 +264,7 @@ impl Arguments<'_> {
         let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut T, places) };
         let send = if in_place { None } else { Some(send()) };
         let recv = if gets { Some(recv()) } else { None };
-        reduce(comm, self.goal, send, recv, &kernel)
+        reduce(comm, self.goal, send, recv, kernel)
     }
 
     /// The same with copies, for vectors that are not aligned as their elements should be, or have no place for a result.
@@ -282,8 +308,9 @@ impl Arguments<'_> {
     {
         let gets = self.goal.has_place(comm.rank());
         let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
-        let (extent, count) = (plan.of.extent as usize, plan.count);
-        if extent == N && plan.of.size == N && (self.recv != 0 || !gets) {
+        let (of, count) = (plan.of(), plan.count);
+        let extent = of.extent as usize;
+        if extent == N && of.size == N && (self.recv != 0 || !gets) {
             // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile.
             let send = || unsafe { std::slice::from_raw_parts(self.send as *const [u8; N], count) };
             let places = if in_place { count } else { self.goal.results(count) };
@@ -299,7 +326,7 @@ impl Arguments<'_> {
         for (i, block) in blocks.iter_mut().enumerate() {
             let element = (from as *const u8).wrapping_add(i * extent);
             // What lies behind the last element's data need not be the program's.
-            let bytes = if i + 1 == count { plan.of.reach } else { extent };
+            let bytes = if i + 1 == count { of.reach } else { extent };
             // SAFETY: by MPI's contract there are so many elements, of so many bytes.
             unsafe { std::ptr::copy_nonoverlapping(element, block.as_mut_ptr(), bytes) };
         }
@@ -312,7 +339,7 @@ impl Arguments<'_> {
         }
         let count = self.goal.results(count);
         let elements: Vec<u8> = blocks[..count].iter().flat_map(|block| &block[..extent]).copied().collect();
-        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * plan.of.size);
+        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size);
         unpack(&data, self.recv as *mut _, count, self.datatype);
         Ok(())
     }
