@@ -73,6 +73,14 @@ impl Library {
         Self { name: name.to_owned().leak(), family, folder, has_standard_abi: name.ends_with("-abi") }
     }
 
+    /// MPICH 5, with programs for MPI 5's standard ABI, where `scripts/peers mpich5` has installed it.
+    pub fn with_standard_abi() -> Option<Self> {
+        static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+        let folder = FOLDER.get_or_init(|| root().join("target/peers/mpich5/bin"));
+        let library = Self { name: "mpich5-abi", family: Family::Mpich, folder: Some(folder), has_standard_abi: true };
+        ["mpirun", "mpicc"].into_iter().all(|name| library.command(name).is_some()).then_some(library)
+    }
+
     /// What `scripts/cluster/run --mpi` takes.
     pub fn on_cluster(self) -> String {
         let family = if self.family == Family::OpenMpi { "openmpi" } else { "mpich" };

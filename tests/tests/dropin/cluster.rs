@@ -61,11 +61,10 @@ fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str])
 fn programs_get_the_right_answers_on_a_cluster() {
     each(|library| {
         let mut list: Vec<(usize, usize, &str, &[&str])> =
-            vec![(2, 2, "isolation", &[]), (2, 1, "stress", &["3", "300", "20000"])];
+            vec![(2, 2, "communicators", &[]), (2, 2, "isolation", &[]), (2, 1, "stress", &["3", "300", "20000"])];
         if full() {
             list.extend([
-                (2, 2, "communicators", &[][..]),
-                (3, 2, "stress", &["4", "2000", "50000"]),
+                (3, 2, "stress", &["4", "2000", "50000"][..]),
                 (2, 2, "interleaved", &[]),
             ]);
             list.extend([

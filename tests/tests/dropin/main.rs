@@ -103,6 +103,21 @@ fn programs_in_fortran_get_the_right_answers() {
     });
 }
 
+/// Some programs, linked with MPI 5's standard ABI.
+#[test]
+fn programs_of_the_standard_abi_get_the_right_answers() {
+    let Some(library) = Library::with_standard_abi() else {
+        library::skip(
+            "PHALANX_TEST_ABI",
+            "no MPICH 5, which has the standard ABI, is in target/peers: scripts/peers mpich5",
+        );
+        return;
+    };
+    for program in programs::C.iter().filter(|program| programs::ABI.contains(&program.name)) {
+        well(library, 2, program);
+    }
+}
+
 /// The suite asks for nothing that the library beneath does not give.
 #[test]
 fn programs_get_the_right_answers_without_the_library() {
