@@ -63,10 +63,7 @@ fn programs_get_the_right_answers_on_a_cluster() {
         let mut list: Vec<(usize, usize, &str, &[&str])> =
             vec![(2, 2, "communicators", &[]), (2, 2, "isolation", &[]), (2, 1, "stress", &["3", "300", "20000"])];
         if full() {
-            list.extend([
-                (3, 2, "stress", &["4", "2000", "50000"][..]),
-                (2, 2, "interleaved", &[]),
-            ]);
+            list.extend([(3, 2, "stress", &["4", "2000", "50000"][..]), (2, 2, "interleaved", &[])]);
             list.extend([
                 (2, 2, "types", &[][..]),
                 (2, 2, "operators", &[]),
