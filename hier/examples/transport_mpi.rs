@@ -56,9 +56,11 @@ fn fine(rank: usize, text: &str) {
 
 fn contract() {
     let universe = start(Threading::Funneled);
-    // As long as it is, and with everything of more than 1000 bytes in parts.
+    // As long as it is, and with everything of more than 1000 bytes in parts, or only long messages, whose further parts are short.
     let whole = MpiTransport::new(&universe.world()).unwrap();
     contract::run(&whole);
+    let parted = MpiTransport::world().unwrap().with_longest_whole(100_000);
+    contract::run(&parted);
     let parted = MpiTransport::world().unwrap().with_longest_whole(1000);
     contract::run(&parted);
     fine(parted.rank(), &parted.describe());

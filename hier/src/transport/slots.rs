@@ -61,10 +61,10 @@ impl<T> Slots<T> {
         if entry.generation == request.generation { entry.state.as_mut() } else { None }
     }
 
-    /// The first state of which something is true.
+    /// All states.
     #[cfg_attr(not(feature = "mpi"), allow(dead_code))]
-    pub fn find(&mut self, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
-        self.slots.iter_mut().filter_map(|slot| slot.state.as_mut()).find(|state| is_it(state))
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.state.as_mut())
     }
 
     /// Gives the slot of a request back.
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(slots.remove(&stale), None);
         assert_eq!((slots.get(&second).copied(), slots.get(&third).copied()), (Some('b'), Some('c')));
         assert_eq!(slots.get(&Request::ended()), None);
-        assert_eq!((slots.find(|&state| state == 'b').copied(), slots.find(|&state| state == 'a')), (Some('b'), None));
+        assert_eq!(slots.iter_mut().collect::<Vec<_>>(), [&'c', &'b']);
         assert_eq!(slots.drain(), ['c', 'b']);
     }
 }

@@ -14,7 +14,7 @@ type Check = fn(&dyn Transport);
 /// All checks, each over a group of its own.
 pub fn run(transport: &dyn Transport) {
     let everybody: Vec<usize> = (0..transport.size()).collect();
-    let checks: [(&str, Check); 16] = [
+    let checks: [(&str, Check); 17] = [
         ("lengths", lengths),
         ("order", order),
         ("tags", tags),
@@ -29,6 +29,7 @@ pub fn run(transport: &dyn Transport) {
         ("expected messages", expected_messages),
         ("expected messages that came early", expected_messages_that_came_early),
         ("others while one is expected", others_while_one_is_expected),
+        ("long messages behind expected ones", long_messages_behind_expected_ones),
         ("abandoned expectations", abandoned_expectations),
         ("unequal lengths, expected", unequal_lengths_expected),
     ];
@@ -270,7 +271,7 @@ fn abandoned_receives(transport: &dyn Transport) {
 }
 
 /// Lengths that differ, in parts and whole, short and long.
-const UNEQUAL: [(usize, usize); 12] = [
+const UNEQUAL: [(usize, usize); 13] = [
     (10, 8),
     (8, 10),
     (0, 1),
@@ -282,6 +283,7 @@ const UNEQUAL: [(usize, usize); 12] = [
     (100_000, 100),
     (100, 100_000),
     (66_000, 65_000),
+    (100_010, 9),
     (2 << 20, 1 << 20),
 ];
 
@@ -377,6 +379,28 @@ fn others_while_one_is_expected(transport: &dyn Transport) {
     finish(transport, told);
     finish(transport, sending);
     assert_eq!((other, arrived), (payload(from, 1, 30), payload(from, 2, 40)));
+}
+
+/// A long message that comes behind a short one of its tag, and is taken before anybody has asked for the short one.
+fn long_messages_behind_expected_ones(transport: &dyn Transport) {
+    let (to, from) = neighbours(transport);
+    for (message, bytes) in [(30, 100_000), (0, 2001), (65_536, 65_537)].into_iter().enumerate() {
+        let tag = 10 + message as u32;
+        let data = [bytes.0, bytes.1].map(|bytes| payload(transport.rank(), message, bytes));
+        let mut arrived = [vec![0; bytes.0], vec![0; bytes.1]];
+        let [first, second] = &mut arrived;
+        let mut receiving = expect(transport, from, tag, first).unwrap();
+        let sending = data.each_ref().map(|data| send(transport, to, tag, data).unwrap());
+        (0..3).for_each(|_| drop(all_gather(transport, &[], Some(LIMIT)).unwrap()));
+        outcome(transport, &mut receiving).unwrap();
+        let mut receiving = expect(transport, from, tag, second).unwrap();
+        outcome(transport, &mut receiving).unwrap();
+        sending.into_iter().for_each(|request| finish(transport, request));
+        assert!(
+            arrived == [bytes.0, bytes.1].map(|bytes| payload(from, message, bytes)),
+            "{bytes:?} bytes from {from}"
+        );
+    }
 }
 
 /// An expectation that is given up leaves its message to the next receive.

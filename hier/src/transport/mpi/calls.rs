@@ -360,14 +360,27 @@ pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
     test_into(request, ignore)
 }
 
-/// The same of a receive that was posted; the length of its message, once it has ended.
-pub(super) fn test_receive(request: &mut MPI_Request) -> Result<Option<usize>> {
+/// What has become of a receive that was posted.
+pub(super) enum Posted {
+    Waits,
+    /// It was withdrawn, and no message has come for it.
+    Withdrawn,
+    /// Its message has come, of so many bytes.
+    Arrived(usize),
+}
+
+/// The same of a receive that was posted.
+pub(super) fn test_receive(request: &mut MPI_Request) -> Result<Posted> {
     let mut status = MaybeUninit::<MPI_Status>::zeroed();
     if !test_into(request, status.as_mut_ptr())? {
-        return Ok(None);
+        return Ok(Posted::Waits);
     }
     // SAFETY: MPI has filled the status, since the request has ended.
-    bytes_of(&unsafe { status.assume_init() }).map(Some)
+    let (status, mut flag) = (unsafe { status.assume_init() }, 0);
+    // SAFETY: MPI has filled the status.
+    let code = unsafe { ffi::PMPI_Test_cancelled(&status, &mut flag) };
+    checked("MPI_Test_cancelled", code)?;
+    if flag != 0 { Ok(Posted::Withdrawn) } else { bytes_of(&status).map(Posted::Arrived) }
 }
 
 fn test_into(request: &mut MPI_Request, status: *mut MPI_Status) -> Result<bool> {

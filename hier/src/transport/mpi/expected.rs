@@ -12,7 +12,8 @@ use smallvec::smallvec;
 
 use super::super::slots::Request;
 use super::super::{Error, MOST_TAG, Result};
-use super::{Messages, MpiTransport, Pending, calls};
+use super::calls::{self, Posted};
+use super::{Messages, MpiTransport, Pending};
 
 /// Messages of so many bytes at most are short.
 pub(super) const LONGEST_SHORT: usize = 64 << 10;
@@ -23,7 +24,7 @@ const SHORT: u32 = MOST_TAG + 1;
 /// How often a message that is waited for is asked for, before others are looked for.
 const LOOKS: u32 = 8;
 
-/// The tag with which MPI carries a message of so many bytes.
+/// The tag with which MPI carries a message of so many bytes, whole or in parts: no part of a long message is taken for a short one.
 pub(super) fn marked(tag: u32, bytes: usize) -> c_int {
     (if bytes <= LONGEST_SHORT { tag | SHORT } else { tag }) as c_int
 }
@@ -57,21 +58,34 @@ impl MpiTransport {
     pub(super) fn land(&self, pending: &mut Pending) -> Result<bool> {
         let (Some(request), Some(landing)) = (pending.under_way.first_mut(), &pending.landing) else { return Ok(true) };
         let outcome = calls::test_receive(request);
-        if matches!(outcome, Ok(None)) {
+        if matches!(outcome, Ok(Posted::Waits)) {
             return Ok(false);
         }
         pending.under_way.clear();
         let error = match outcome {
-            Ok(Some(arrived)) if arrived == pending.bytes => {
+            Ok(Posted::Arrived(arrived)) if arrived == pending.bytes => {
                 // SAFETY: I2: the buffer has room for so many bytes, and the landing has no fewer; MPI uses neither any more.
                 unsafe { std::ptr::copy_nonoverlapping(landing.as_ptr(), pending.buffer, arrived) };
                 return Ok(true);
             }
-            Ok(arrived) => self.wrong_length(pending, arrived.unwrap_or(0)),
+            Ok(Posted::Arrived(arrived)) => self.wrong_length(pending, arrived),
+            Ok(_) => self.wrong_length(pending, pending.displaced.unwrap_or(0)),
             Err(failure) => self.failure(failure, Some(pending.peer)),
         };
         pending.failed = Some(error.clone());
         Err(error)
+    }
+
+    /// Whether a long message of so many bytes has come in the place of the one that a posted receive waits for, which fails then. It may
+    /// also be the next one, behind a short one that has come, or is on its way in, of which nobody has heard yet: MPI withdraws a
+    /// receive unless a message was matched to it, and matches those of a rank in the order in which they were sent.
+    pub(super) fn displaces(&self, pending: &mut Pending, bytes: usize) -> bool {
+        if self.land(pending) != Ok(false) {
+            return false;
+        }
+        pending.displaced = Some(bytes);
+        pending.under_way.iter_mut().for_each(calls::cancel);
+        (0..LOOKS).any(|_| self.land(pending) != Ok(false)) && pending.failed.is_some()
     }
 
     /// The error of a message that is not as long as its receive.

@@ -106,6 +106,8 @@ struct Pending {
     under_way: SmallVec<[MPI_Request; 1]>,
     /// Where MPI puts the message of a receive that was posted.
     landing: Option<Landing>,
+    /// The bytes of a long message that has come since, perhaps in its place.
+    displaced: Option<usize>,
     failed: Option<Error>,
 }
 
@@ -214,8 +216,8 @@ impl MpiTransport {
     fn pending(&self, peer: usize, tag: u32, buffer: *mut u8, bytes: usize, receives: bool) -> Result<Pending> {
         self.enter()?;
         check(self.rank, self.size, peer, tag)?;
-        let (begun, begun_bytes, under_way, landing, failed) = (0, 0, SmallVec::new(), None, None);
-        Ok(Pending { peer, tag, buffer, bytes, receives, begun, begun_bytes, under_way, landing, failed })
+        let (begun, begun_bytes, under_way, landing, displaced, failed) = (0, 0, SmallVec::new(), None, None, None);
+        Ok(Pending { peer, tag, buffer, bytes, receives, begun, begun_bytes, under_way, landing, displaced, failed })
     }
 
     /// The length of the next part that is to begin.
@@ -227,7 +229,7 @@ impl MpiTransport {
     fn begin_send(&self, pending: &mut Pending) -> Result<()> {
         while let Some(part) = self.next_part(pending) {
             let data = pending.buffer.wrapping_add(pending.begun_bytes);
-            let (peer, tag) = (pending.peer as c_int, expected::marked(pending.tag, part));
+            let (peer, tag) = (pending.peer as c_int, expected::marked(pending.tag, pending.bytes));
             // SAFETY: I2: the part lies within the buffer.
             let request = unsafe { calls::send(self.comm, peer, tag, data, part as c_int) };
             pending.begin(request.map_err(|failure| self.failure(failure, Some(pending.peer)))?, part);
@@ -263,14 +265,19 @@ impl MpiTransport {
             return Ok(None);
         }
         // Not for a receive that was posted: its message is a short one, which MPI would have given to it.
-        let is_long_for =
-            |pending: &Pending| pending.landing.is_some() && pending.key() == key && pending.failed.is_none();
-        if !arrived.is_short
-            && let Some(pending) = requests.find(is_long_for)
-        {
-            pending.failed = Some(self.wrong_length(pending, arrived.bytes));
-            sinks.extend(sink(arrived).map_err(failed)?);
-            return Ok(None);
+        let is_short = arrived.is_short;
+        let may_be_displaced = |pending: &Pending| {
+            !is_short
+                && pending.landing.is_some()
+                && pending.key() == key
+                && pending.failed.is_none()
+                && pending.displaced.is_none()
+        };
+        for pending in requests.iter_mut().filter(|pending| may_be_displaced(pending)) {
+            if self.displaces(pending, arrived.bytes) {
+                sinks.extend(sink(arrived).map_err(failed)?);
+                return Ok(None);
+            }
         }
         Ok(Some(arrived))
     }
@@ -644,7 +651,14 @@ impl Transport for MpiTransport {
 
 impl Drop for MpiTransport {
     fn drop(&mut self) {
-        if self.enter().is_err() || !start::is_running() {
+        if !start::is_running() {
+            return;
+        }
+        if self.enter().is_err() {
+            // MPI may write to what is under way at any time.
+            let Messages { requests, sinks, .. } = self.messages.get_mut();
+            requests.drain().into_iter().for_each(Pending::forget);
+            std::mem::forget(std::mem::take(sinks));
             return;
         }
         // Nobody will ask for what has come: it is received, so that its sends end. A communicator to which more may be on its way is
