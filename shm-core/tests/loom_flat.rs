@@ -4,7 +4,8 @@ mod model;
 
 use model::Tree::Flat;
 use model::check::model;
-use model::loans::Lends;
+use model::loans::{Lends, NOTHING};
+use model::rank::Rank;
 use model::{Bound, Mutant, World};
 use shm_core::protocol::RingName::{Down, Line, Up};
 
@@ -245,4 +246,53 @@ fn rooted_calls_among_crossings(mutant: Mutant) {
 
 model! {
     rooted_among_crossings, Bound::Preemptions(2), rooted_calls_among_crossings, [U1, U2];
+}
+
+/// Exchanges of one slice, always at the same of two slots. Cells change hands from call to call, whatever was lent in them.
+fn exchange_at_one_slot(rank: &mut Rank, calls: [Lends; 4]) {
+    for (call, lends) in calls.into_iter().enumerate() {
+        let slot = rank.up.slot(rank.up.next_position());
+        rank.lend_exchange(1, lends);
+        assert_eq!((slot, rank.up.is_crossed(slot)), (1, call % 2 == 1));
+    }
+}
+
+/// Rank 1 lends in the third call. In the fourth rank 0 fills rank 1's cell, which that read in the second, and nobody used in the third.
+fn one_lends_among_crossings(mutant: Mutant) {
+    World::new(mutant, 2).up(2).buffers(1).run(|rank| {
+        exchange_at_one_slot(rank, [NOTHING, NOTHING, Lends { send: &[1], ..NOTHING }, NOTHING]);
+    });
+}
+
+/// Both lend in the third call, and each stores half of the result: neither cell is used.
+fn all_is_lent_among_crossings(mutant: Mutant) {
+    World::new(mutant, 2).up(2).buffers(1).run(|rank| {
+        let all = Lends { send: &[0, 1], receive: &[0, 1], result: &[] };
+        exchange_at_one_slot(rank, [NOTHING, NOTHING, all, NOTHING]);
+    });
+}
+
+model! {
+    crossing_beside_a_loan, Bound::Preemptions(1), one_lends_among_crossings, [U1, U2];
+}
+
+model! {
+    divided_among_crossings, Bound::Preemptions(1), all_is_lent_among_crossings, [U1, U2];
+}
+
+/// Two ranks: slot 1 of two is cut anew to slot 1 of four, where cells are others, before the turn in which its cells would change hands.
+fn cells_are_cut_anew(mutant: Mutant) {
+    World::new(mutant, 2).up(4).run(|rank| {
+        rank.cut(Up, 2);
+        assert_eq!(rank.exchange_crossing(1, 4), 0);
+        rank.cut(Up, 4);
+        assert_eq!(rank.exchange_crossing(1, 4), 0);
+        assert_eq!(rank.exchange_crossing(1, 4), 1);
+        rank.cut(Up, 2);
+        assert_eq!(rank.exchange_crossing(1, 2), 0);
+    });
+}
+
+model! {
+    crossing_through_a_ring_cut_anew, Bound::Preemptions(2), cells_are_cut_anew, [U1, U2];
 }

@@ -8,7 +8,7 @@ use model::check::model;
 use model::loans::{Lends, NOTHING};
 use model::{Bound, Mutant, World};
 use shm_core::protocol::RingName::{Down, Up};
-use shm_core::protocol::shares::{LEAST_DOWN_SLOTS, Takers, least_up_slots};
+use shm_core::protocol::shares::{LEAST_DOWN_SLOTS, Takers, least_up_slots, up_slots_to_give_back};
 
 /// A world with the least number of cells for so many leaders, and buffers of so many units.
 fn world(mutant: Mutant, size: usize, leaders: usize, units: usize) -> World {
@@ -210,4 +210,39 @@ fn a_root_lends_too_little(mutant: Mutant) {
 model! {
     too_short_a_message, Bound::Preemptions(3), a_root_lends_too_little, [D1];
     rejects_lengths_that_are_not_compared: Mutant::LengthsNotCompared => [WrongValue];
+}
+
+/// Two ranks, three up slots, rank 0 leads: its result comes back in the other's cell where that neither lent nor is served, and the result is not
+/// lent. In the last call rank 0 fills the cell again in which the first result came back: rank 1 took it out there, and lent in the call before.
+fn some_comes_back(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).buffers(1).run(|rank| {
+        let taker = u64::from(rank.number() == 1);
+        let mut share = |lends| rank.lend_shares(&[0], 1, Takers::All, lends);
+        assert_eq!(share(NOTHING), taker);
+        assert_eq!(share(Lends { send: &[1], ..NOTHING }), 0);
+        assert_eq!(share(Lends { receive: &[1], ..NOTHING }), 0);
+        rank.lend_exchange(1, Lends { send: &[1], ..NOTHING });
+        assert_eq!(rank.lend_shares(&[0], 1, Takers::All, Lends { result: &[0], ..NOTHING }), 0);
+        let slot = rank.up.slot(rank.up.next_position());
+        rank.lend_exchange(1, NOTHING);
+        assert_eq!((slot, rank.up.is_crossed(slot)), (1, true));
+    });
+}
+
+model! {
+    given_back_among_loans, Bound::Preemptions(1), some_comes_back, [U1, U2, D1, D2];
+}
+
+/// Two ranks, both lead two rounds: rank 0 gets back what rank 1 folds, rank 1 lends; then rank 1 gets back what rank 0 folds, and rank 0 is served.
+fn one_of_two_gets_back(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).buffers(4).run(|rank| {
+        let first = u64::from(rank.number() == 0);
+        let mut share = |lends| rank.lend_shares(&[0, 1], 2, Takers::All, lends);
+        assert_eq!(share(Lends { send: &[1], ..NOTHING }), 2 * first);
+        assert_eq!(share(Lends { receive: &[0], ..NOTHING }), 2 - 2 * first);
+    });
+}
+
+model! {
+    given_back_beside_a_loan, Bound::Preemptions(1), one_of_two_gets_back, [U1, D1];
 }

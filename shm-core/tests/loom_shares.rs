@@ -92,3 +92,19 @@ fn cells_of_all_kinds(mutant: Mutant) {
 model! {
     given_back_among_others, Bound::Preemptions(1), cells_of_all_kinds, [U1, D1];
 }
+
+/// Two ranks, three slots: between two exchanges through slot 1 a result comes back there, which rank 1 may be late to take: rank 0, which has
+/// nothing to wait for but what was exchanged, must not fill rank 1's cell.
+fn a_result_between_exchanges(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        assert_eq!(rank.exchange_crossing(1, 3), 0);
+        rank.allreduce_shares(&[0], 1);
+        rank.collect(Up, 1);
+        rank.collect(Up, 1);
+        assert_eq!(rank.exchange_crossing(1, 3), 0);
+    });
+}
+
+model! {
+    given_back_between_exchanges, Bound::Preemptions(1), a_result_between_exchanges, [U1, D1];
+}

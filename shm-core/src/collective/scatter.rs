@@ -20,7 +20,7 @@ impl Process<'_> {
     /// have their blocks.
     ///
     /// # Cost
-    /// Where all blocks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for
+    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for
     /// blocks of n bytes on p ranks; 2pn where the root's buffer lies in shared memory.
     ///
     /// # Errors

@@ -50,8 +50,8 @@ fn agreed(ended: Result<()>) {
 }
 
 impl Rank {
-    /// A reduction through shares.
-    pub fn lend_shares(&mut self, leaders: &[usize], rounds: u64, takers: Takers, lends: Lends) {
+    /// A reduction through shares; returns how many slices came back in own cells.
+    pub fn lend_shares(&mut self, leaders: &[usize], rounds: u64, takers: Takers, lends: Lends) -> u64 {
         let Self { board, up, down, .. } = self;
         let (me, first) = (board.rank(), up.next_position());
         let count = rounds * leaders.len() as u64;
@@ -61,14 +61,16 @@ impl Rank {
         let contribution = whole(lends.send.contains(&me), count).wanting(wanted, count as usize);
         let result = slices_of(lends.result.contains(&me), count);
         let told = vec![Location::CELL; board.size()];
-        let mut work = Slices { board, leaders, first, contribution, result, told, takes };
+        let mut work = Slices { board, leaders, first, contribution, result, told, takes, came_back: 0 };
         agreed(shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut work));
         if takes {
             for (at, unit) in (0..count).zip(board.buffer(me, RECEIVE)) {
                 expect_value(unit.read(), sum_of_all(board, first + at));
             }
         }
+        let came_back = work.came_back;
         board.rewrite(std::iter::empty());
+        came_back
     }
 
     /// Every rank gets each leader's share; these leaders lend theirs.
@@ -247,11 +249,30 @@ struct Slices<'a> {
     /// What each rank said.
     told: Vec<Location>,
     takes: bool,
+    /// Slices that were taken out of own cells.
+    came_back: u64,
 }
 
 impl Slices<'_> {
     fn unit(&self, round: u64, leader: usize) -> usize {
         round as usize * self.leaders.len() + leader
+    }
+
+    /// The sum of everybody's part of a slice, stored to where it is wanted.
+    fn sum(&self, round: u64, leader: usize, up: usize) -> u64 {
+        let (board, unit) = (self.board, self.unit(round, leader));
+        let position = self.first + unit as u64;
+        let others = (0..board.size()).filter(|&rank| rank != board.rank());
+        let word = |rank: usize| board.read_at(RingName::Up, rank, up, self.told[rank].place, unit);
+        let sum = others.clone().map(word).sum::<u64>() + word_of(board.rank(), position);
+        expect_value(sum, sum_of_all(board, position));
+        if self.takes {
+            board.buffer(board.rank(), RECEIVE)[unit].write(sum);
+        }
+        for rank in others.filter(|&rank| self.told[rank].result.is_some()) {
+            board.buffer(rank, RECEIVE)[unit].write(sum);
+        }
+        sum
     }
 }
 
@@ -288,27 +309,32 @@ impl Work for Slices<'_> {
     }
 
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
-        let (board, unit) = (self.board, self.unit(round, leader));
-        let position = self.first + unit as u64;
-        let others = (0..board.size()).filter(|&rank| rank != board.rank());
-        let word = |rank: usize| board.read_at(RingName::Up, rank, up, self.told[rank].place, unit);
-        let sum = others.clone().map(word).sum::<u64>() + word_of(board.rank(), position);
-        expect_value(sum, sum_of_all(board, position));
-        if self.takes {
-            board.buffer(board.rank(), RECEIVE)[unit].write(sum);
-        }
-        for rank in others.filter(|&rank| self.told[rank].result.is_some()) {
-            board.buffer(rank, RECEIVE)[unit].write(sum);
-        }
+        let sum = self.sum(round, leader, up);
         if let Some(slot) = down {
-            board.fill(RingName::Down, slot, sum);
+            self.board.fill(RingName::Down, slot, sum);
         }
+        Ok(())
+    }
+
+    fn gives_back(&self) -> bool {
+        true
+    }
+
+    fn fold_back(&mut self, round: u64, leader: usize, up: usize) -> Result<()> {
+        let sum = self.sum(round, leader, up);
+        self.board.fill_of(RingName::Up, 1 - self.board.rank(), up, sum);
         Ok(())
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
         let (board, unit) = (self.board, self.unit(round, leader));
-        let found = board.read_at(RingName::Down, self.leaders[leader], slot, location.place, unit);
+        let found = match location.place {
+            Place::Back => {
+                self.came_back += 1;
+                board.read(RingName::Up, board.rank(), slot)
+            }
+            place => board.read_at(RingName::Down, self.leaders[leader], slot, place, unit),
+        };
         expect_value(found, sum_of_all(board, self.first + unit as u64));
         board.buffer(board.rank(), RECEIVE)[unit].write(found);
         Ok(())
