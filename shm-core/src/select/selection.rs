@@ -406,7 +406,7 @@ mod tests {
         assert_eq!((crowded.slots, crowded.cell), (4, 128 << 10));
         assert!(crowded.slice >= 3 * alone.slice && 7 * crowded.part <= crowded.cell, "{crowded:?} {alone:?}");
         for parts in [1, 7] {
-            assert_eq!(choose(1, parts, 600), choose(4, parts, 600));
+            assert_eq!(choose(1, parts, 2 << 10), choose(4, parts, 2 << 10));
         }
     }
 }
