@@ -137,6 +137,15 @@ fn over_trees(what: What, p: u64, is_root: bool, n: u64) -> Counts {
     let (peers, lines, slices) = (p - 1, n / LINE as u64, n.div_ceil(CELL as u64));
     // A cell and its stamp, of all slices; the words that say that all was read.
     let message = lines + slices;
+    // Of who sends: a leaf on the way up, the root on the way down.
+    let published = Counts {
+        stamps: slices,
+        dones: slices,
+        lines_stored: message + slices,
+        bytes_loaded: n,
+        bytes_stored: n,
+        ..Counts::default()
+    };
     let up = match is_root {
         true => Counts {
             dones: slices,
@@ -147,24 +156,10 @@ fn over_trees(what: What, p: u64, is_root: bool, n: u64) -> Counts {
             bytes_stored: n,
             ..Counts::default()
         },
-        false => Counts {
-            stamps: slices,
-            dones: slices,
-            lines_stored: message + slices,
-            bytes_loaded: n,
-            bytes_stored: n,
-            ..Counts::default()
-        },
+        false => published,
     };
     let down = match is_root {
-        true => Counts {
-            stamps: slices,
-            dones: slices,
-            lines_stored: message + slices,
-            bytes_loaded: n,
-            bytes_stored: n,
-            ..Counts::default()
-        },
+        true => published,
         false => Counts {
             dones: slices,
             waits: slices,
