@@ -95,6 +95,8 @@ fn all_schedules_leaders_and_slices() {
         "allreduce:recursive-doubling,leaders=16,slice=2K;broadcast:binomial,slice=1K",
         "allreduce:halving-nearest,slice=4K,flight=8;reduce:halving-farthest",
         "allreduce:halving-farthest;broadcast:scatter-ring-native",
+        "allreduce:halving-exchange,leaders=2,slice=3000",
+        "allreduce:halving-exchange-3,slice=adaptive",
         "allreduce:binomial;reduce:binomial,slice=100",
         "allreduce:circulant,leaders=2,slice=10K",
     ];
@@ -113,10 +115,16 @@ fn all_schedules_leaders_and_slices() {
 #[test]
 fn messages_that_go_whole_overlap_with_themselves() {
     let labels = [&[0, 0, 1, 1, 2][..], &[0, 1, 0, 1, 0, 1], &[0, 0, 0, 1, 2, 2, 3, 3]];
-    for (i, schedule) in ["ring", "halving-nearest", "halving-farthest", "circulant", "binomial", "recursive-doubling"]
-        .iter()
-        .enumerate()
-    {
+    let schedules = [
+        "ring",
+        "halving-nearest",
+        "halving-farthest",
+        "halving-exchange-2",
+        "circulant",
+        "binomial",
+        "recursive-doubling",
+    ];
+    for (i, schedule) in schedules.iter().enumerate() {
         for leaders in 1..=2 {
             let rules = format!("allreduce:{schedule},leaders={leaders},slice=whole");
             cluster(labels[i % labels.len()], &rules, BEHAVIOURS[i % BEHAVIOURS.len()], |comm| check(comm, 70_001));

@@ -1,6 +1,6 @@
 //! The figures of the papers, and what parts of uneven length cost.
 
-use hier::schedule::{Algorithm, Goal, Order, Pattern, Schedule};
+use hier::schedule::{Algorithm, Exchanges, Goal, Order, Pattern, Schedule};
 
 fn pattern(algorithm: Algorithm, goal: Goal, ranks: u32) -> Pattern {
     algorithm.pattern(goal, ranks).unwrap()
@@ -90,6 +90,22 @@ fn recursive_doubling_and_halving_of_powers_of_two() {
             assert_eq!(halving.rounds(), 2 * log);
             for rank in 0..ranks {
                 assert_eq!(halving.count(rank, elements).sent.elements, 6 * u64::from(ranks - 1));
+            }
+        }
+    }
+}
+
+/// An exchange of what is left saves a round; the first costs no byte, the second 2/N of the vector, the third 8/N.
+#[test]
+fn exchanges_save_rounds() {
+    for log in 3..=8_u32 {
+        let ranks = 1 << log;
+        let elements = 3 * ranks as usize;
+        for (exchanges, more) in Exchanges::ALL.into_iter().zip([0, 6, 30]) {
+            let hybrid = pattern(Algorithm::HalvingExchange { exchanges }, Goal::Allreduce, ranks);
+            assert_eq!(hybrid.rounds(), 2 * log - exchanges.number());
+            for rank in 0..ranks {
+                assert_eq!(hybrid.count(rank, elements).sent.elements, 6 * u64::from(ranks - 1) + more);
             }
         }
     }

@@ -40,8 +40,7 @@ impl Default for NetworkModel {
     ///
     /// The latency is a low one for such a network: where it is higher, a schedule of few bytes and many rounds costs a few
     /// percent more than the best, while one of many bytes takes twice as long as the best where links are slower. Among 8 nodes
-    /// halving takes over from doubling at 7,500 bytes, and the ring at 34 KB; measured on links of 100 Mbit/s, with both libraries, these
-    /// edges lie between 4 and 8 KiB, and between 32 and 64 KiB.
+    /// halving with two exchanges takes over from doubling at 3,100 bytes, with one exchange at 12,600, and the ring at 38 KB.
     fn default() -> Self {
         Self { shift: Line { latency: 5.5, per_byte: 1e-3 }, exchange: Line { latency: 5.5, per_byte: 1.75e-3 } }
     }
@@ -58,7 +57,9 @@ impl NetworkModel {
             Algorithm::Binomial | Algorithm::Circulant | Algorithm::Dissemination => {
                 Line { latency: self.shift.latency, ..self.exchange }
             }
-            Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling { .. } => self.exchange,
+            Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling { .. } | Algorithm::HalvingExchange { .. } => {
+                self.exchange
+            }
         };
         // In a tree each round waits for whole vectors, of whatever rank; elsewhere the busiest rank sets the pace.
         let carried = match pattern.algorithm() {

@@ -4,8 +4,8 @@
 //! PHALANX_CLUSTER = rule [ ; rule ]..
 //! rule            = collective : [schedule] [ , parameter = value ]..
 //! collective      = barrier | broadcast | reduce | allreduce | all
-//! schedule        = auto | ring | recursive-doubling | halving-nearest | halving-farthest | binomial | circulant
-//!                 | scatter-ring | scatter-ring-native | dissemination | one-sided
+//! schedule        = auto | ring | recursive-doubling | halving-nearest | halving-farthest | halving-exchange
+//!                 | halving-exchange-2 | halving-exchange-3 | binomial | circulant | scatter-ring | scatter-ring-native | dissemination | one-sided
 //! parameter       = leaders | slice | flight
 //! ```
 //! `leaders` is how many ranks of each node take a share of the vector to the network (at most the ranks of the
@@ -18,7 +18,7 @@ use shm_core::select::number_of_bytes;
 
 use super::error::{Error, Result};
 use super::model::NetworkModel;
-use crate::schedule::{Algorithm, Goal, Order};
+use crate::schedule::{Algorithm, Exchanges, Goal, Order};
 
 /// The variable.
 pub(super) const VARIABLE: &str = "PHALANX_CLUSTER";
@@ -69,8 +69,8 @@ impl Rule {
 /// rules      = rule [ ; rule ]..
 /// rule       = collective : [schedule] [ , parameter = value ]..
 /// collective = barrier | broadcast | reduce | allreduce | all
-/// schedule   = auto | ring | recursive-doubling | halving-nearest | halving-farthest | binomial | circulant
-///            | scatter-ring | scatter-ring-native | dissemination | one-sided
+/// schedule   = auto | ring | recursive-doubling | halving-nearest | halving-farthest | halving-exchange
+///            | halving-exchange-2 | halving-exchange-3 | binomial | circulant | scatter-ring | scatter-ring-native | dissemination | one-sided
 /// parameter  = leaders | slice | flight
 /// ```
 /// A schedule that does not serve a call (one that is not in rank order, for an operator that does not commute) gives way to the
@@ -137,9 +137,11 @@ const ADAPT_FROM: usize = 128 << 10;
 const BARRIERS: [Algorithm; 1] = [Algorithm::Dissemination];
 const BROADCASTS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::ScatterRing { saving: true }];
 const REDUCTIONS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::HalvingDoubling { order: Order::Nearest }];
-const ALLREDUCES: [Algorithm; 5] = [
+const ALLREDUCES: [Algorithm; 7] = [
     Algorithm::RecursiveDoubling,
-    Algorithm::HalvingDoubling { order: Order::Nearest },
+    Algorithm::HalvingExchange { exchanges: Exchanges::Three },
+    Algorithm::HalvingExchange { exchanges: Exchanges::Two },
+    Algorithm::HalvingExchange { exchanges: Exchanges::One },
     Algorithm::Ring,
     Algorithm::Circulant,
     Algorithm::Binomial,

@@ -45,6 +45,31 @@ pub enum Order {
     Farthest,
 }
 
+/// How many of the last halvings, and of the doublings that undo them, are exchanges of all that is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exchanges {
+    /// One: a round less than by halving and doubling throughout, and no byte more.
+    One,
+    /// Two: another round less, and 2/N of the vector more.
+    Two,
+    /// Three: another round less, and 8/N of the vector more.
+    Three,
+}
+
+impl Exchanges {
+    /// All of them.
+    pub const ALL: [Exchanges; 3] = [Exchanges::One, Exchanges::Two, Exchanges::Three];
+
+    /// As a number.
+    pub fn number(self) -> u32 {
+        match self {
+            Exchanges::One => 1,
+            Exchanges::Two => 2,
+            Exchanges::Three => 3,
+        }
+    }
+}
+
 /// The algorithms. The page of the module says which serves what.
 ///
 /// They are written and read (`Display`, `FromStr`) by the names in brackets.
@@ -66,6 +91,15 @@ pub enum Algorithm {
     HalvingDoubling {
         /// Which partner comes first while halving.
         order: Order,
+    },
+    /// Halving and doubling, nearest first, whose last halvings and their doublings are exchanges of all that is left
+    /// (`halving-exchange`, `halving-exchange-2`, `halving-exchange-3`).
+    ///
+    /// A hybrid of the ways for long and for short vectors: Chan, Heimlich, Purkayastha and van de Geijn, "Collective
+    /// communication: theory, practice, and experience" (CCPE 2007).
+    HalvingExchange {
+        /// How many.
+        exchanges: Exchanges,
     },
     /// Trees over ranges of ranks, whole vectors (`binomial`). For root 0 it is the binomial tree. For another root the
     /// ranges are the same, and the root leads every range that it is in, so that operands stay in rank order.
@@ -93,11 +127,14 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, with all their variants.
-    pub const ALL: [Algorithm; 9] = [
+    pub const ALL: [Algorithm; 12] = [
         Algorithm::Ring,
         Algorithm::RecursiveDoubling,
         Algorithm::HalvingDoubling { order: Order::Nearest },
         Algorithm::HalvingDoubling { order: Order::Farthest },
+        Algorithm::HalvingExchange { exchanges: Exchanges::One },
+        Algorithm::HalvingExchange { exchanges: Exchanges::Two },
+        Algorithm::HalvingExchange { exchanges: Exchanges::Three },
         Algorithm::Binomial,
         Algorithm::Circulant,
         Algorithm::ScatterRing { saving: false },
@@ -139,6 +176,7 @@ impl Algorithm {
             }
             Algorithm::RecursiveDoubling
             | Algorithm::HalvingDoubling { order: Order::Nearest }
+            | Algorithm::HalvingExchange { .. }
             | Algorithm::Binomial
             | Algorithm::ScatterRing { .. }
             | Algorithm::Dissemination => true,

@@ -1,13 +1,14 @@
 //! What schedules cost, as formulas: what counting finds, said beforehand.
 
 use super::fold::{Fold, Role};
+use super::halving::Halving;
 use super::{Algorithm, Goal, Pattern, scatter_ring};
 
 /// The cost of a schedule, from a formula.
 ///
 /// `p` is the number of ranks, `P` the largest power of two that is not above it, `e` = p - P, `L` = ceil(log2 p), and
 /// `own(v)` = min(lowest bit of v, p - v) with own(0) = p. Segments are p-ths of the vector, P-ths for halving, and the
-/// whole vector for recursive doubling and binomial trees.
+/// whole vector for recursive doubling and binomial trees. With `x` exchanges in the place of the last halvings `S` = P / 2^x.
 ///
 /// | schedule | rounds | messages | segments |
 /// |---|---|---|---|
@@ -15,6 +16,7 @@ use super::{Algorithm, Goal, Pattern, scatter_ring};
 /// | circulant, either half | L | pL | p(p-1) |
 /// | recursive doubling | log P + 2 if e > 0 | P log P + 2e | the same |
 /// | halving, allreduce | 2 log P + 2 if e > 0 | 2P log P + 2e | 2P(P-1) + 2eP |
+/// | halving and exchanges, allreduce | 2 log P - x + 2 if e > 0 | P (2 log P - x) + 2e | P (2(S-1) + x) + 2eS |
 /// | halving, reduce | 2 log P + 1 if e > 0 + 1 if the root is aside | P log P + P-1 + e + the last | P(P-1) + (P/2) log P + eP + P of the last |
 /// | binomial, reduce or broadcast | L | p-1 | p-1 |
 /// | scatter and native ring | L + p-1 | p-1 + p(p-1) | sum of own(v), v > 0, + p(p-1) |
@@ -52,7 +54,10 @@ impl Pattern {
             (Algorithm::Ring, Goal::Allreduce) => ring_half(ranks).twice(),
             (Algorithm::Ring, _) => ring_half(ranks),
             (Algorithm::RecursiveDoubling, _) => recursive_doubling(Fold::of(ranks)),
-            (Algorithm::HalvingDoubling { .. }, Goal::Allreduce) => halving_allreduce(Fold::of(ranks)),
+            (Algorithm::HalvingDoubling { order }, Goal::Allreduce) => halving_allreduce(Halving::new(ranks, order)),
+            (Algorithm::HalvingExchange { exchanges }, _) => {
+                halving_allreduce(Halving::with_exchanges(ranks, exchanges))
+            }
             (Algorithm::HalvingDoubling { .. }, Goal::Reduce { root }) => halving_reduce(Fold::of(ranks), root),
             (Algorithm::HalvingDoubling { .. } | Algorithm::Circulant, Goal::ReduceScatter | Goal::Allgather) => {
                 logarithmic_half(ranks)
@@ -89,14 +94,17 @@ fn recursive_doubling(fold: Fold) -> Formula {
     Formula { rounds: fold.log() + 2 * fold.rounds(), messages, segments: messages, busiest: steps + aside }
 }
 
-fn halving_allreduce(fold: Fold) -> Formula {
-    let (core, excess, steps) = (u64::from(fold.core), u64::from(fold.excess), u64::from(fold.log()));
-    let aside = u64::from(fold.rounds());
+fn halving_allreduce(halving: Halving) -> Formula {
+    let fold = halving.fold;
+    let (core, excess, aside) = (u64::from(fold.core), u64::from(fold.excess), u64::from(fold.rounds()));
+    let exchanges = halving.exchanges.min(fold.log());
+    let (steps, left) = (2 * fold.log() - exchanges, core >> exchanges);
+    let of_member = 2 * (left - 1) + u64::from(exchanges);
     Formula {
-        rounds: 2 * fold.log() + 2 * fold.rounds(),
-        messages: 2 * core * steps + 2 * excess,
-        segments: 2 * core * (core - 1) + 2 * excess * core,
-        busiest: 2 * (core - 1) + aside * core,
+        rounds: steps + 2 * fold.rounds(),
+        messages: core * u64::from(steps) + 2 * excess,
+        segments: core * of_member + 2 * excess * left,
+        busiest: of_member + aside * left,
     }
 }
 

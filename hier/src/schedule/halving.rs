@@ -7,26 +7,48 @@
 //! Nearest first, the operands of a span are always those of neighbouring ranks, in rank order; which segment a member
 //! ends with is its number with the bits reversed. Farthest first, member i ends with segment i, and the operands are
 //! combined in an order of their own.
+//!
+//! The last halvings and the doublings that undo them are of short spans, and cost rounds rather than bytes. In their
+//! place members may exchange all that they have left, as in recursive doubling: one exchange carries as many bytes as
+//! the halving and the doubling that it replaces.
 
-use super::Order;
 use super::fold::{Fold, Role};
 use super::program::{Combine, Receive, Round, Send, Span};
+use super::{Exchanges, Order};
 
 /// The halving and doubling of a number of ranks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Halving {
     pub(super) fold: Fold,
     pub(super) order: Order,
+    /// In an allreduce, how many of the last halvings are exchanges instead.
+    pub(super) exchanges: u32,
 }
 
 impl Halving {
     pub(super) fn new(ranks: u32, order: Order) -> Halving {
-        Halving { fold: Fold::of(ranks), order }
+        Halving { fold: Fold::of(ranks), order, exchanges: 0 }
+    }
+
+    /// Nearest first; where there are fewer halvings than exchanges, all of them are exchanges.
+    pub(super) fn with_exchanges(ranks: u32, exchanges: Exchanges) -> Halving {
+        let halving = Halving::new(ranks, Order::Nearest);
+        Halving { exchanges: exchanges.number().min(halving.fold.log()), ..halving }
+    }
+
+    /// How many halvings an allreduce has.
+    pub(super) fn halvings(self) -> u32 {
+        self.fold.log() - self.exchanges
+    }
+
+    /// The segments of an allreduce: so many that each member has one left.
+    pub(super) fn segments(self) -> u32 {
+        1 << self.halvings()
     }
 
     /// The rounds of an allreduce.
     pub(super) fn rounds(self) -> u32 {
-        2 * self.fold.log() + 2 * self.fold.rounds()
+        self.fold.log() + self.halvings() + 2 * self.fold.rounds()
     }
 
     /// The rounds of a reduce: one less than those of an allreduce if only some other rank stands aside.
@@ -36,12 +58,13 @@ impl Halving {
     }
 
     pub(super) fn allreduce(self, rank: u32, round: u32) -> Round {
-        let (fold, log) = (self.fold, self.fold.log());
-        let all = Span::all(fold.core);
+        let (fold, log, halvings) = (self.fold, self.fold.log(), self.halvings());
+        let all = Span::all(self.segments());
         match round.checked_sub(fold.rounds()) {
             None => fold.fold_in(rank, all),
-            Some(step) if step < log => self.halve(rank, step),
-            Some(step) if step < 2 * log => self.double(rank, 2 * log - 1 - step),
+            Some(step) if step < halvings => self.halve(rank, step),
+            Some(step) if step < log => self.exchange(rank, step),
+            Some(step) if step < log + halvings => self.double(rank, log + halvings - 1 - step),
             Some(_) => fold.fold_out(rank, all, |_| true),
         }
     }
@@ -49,7 +72,7 @@ impl Halving {
     /// As an allreduce, but only those send while doubling who lie away from the root.
     pub(super) fn reduce(self, root: u32, rank: u32, round: u32) -> Round {
         let (fold, log) = (self.fold, self.fold.log());
-        let all = Span::all(fold.core);
+        let all = Span::all(self.segments());
         match round.checked_sub(fold.rounds()) {
             None => fold.fold_in(rank, all),
             Some(step) if step < log => self.halve(rank, step),
@@ -70,6 +93,18 @@ impl Halving {
             Send { to, span: self.span(partner, step + 1) },
             Receive { from: to, span: self.span(member, step + 1), combine },
         )
+    }
+
+    /// An exchange of all that is left, in the place of halving number `step` and its doubling.
+    fn exchange(self, rank: u32, step: u32) -> Round {
+        let Role::Member(member) = self.fold.role(rank) else {
+            return Round::default();
+        };
+        let partner = member ^ self.bit(step);
+        let to = self.fold.rank(partner);
+        let combine = if partner < member { Combine::Left } else { Combine::Right };
+        let span = self.span(member, self.halvings());
+        Round::both(Send { to, span }, Receive { from: to, span, combine })
     }
 
     /// The doubling that undoes halving number `step`.
@@ -116,7 +151,7 @@ impl Halving {
 
     /// What a member has left after so many halvings.
     fn span(self, member: u32, halvings: u32) -> Span {
-        let mut span = Span::all(self.fold.core);
+        let mut span = Span::all(self.segments());
         for step in 0..halvings {
             span.count /= 2;
             if member & self.bit(step) != 0 {
@@ -141,6 +176,18 @@ mod tests {
     fn who_ends_with_which_segment() {
         assert_eq!((0..8).map(|member| left(Order::Farthest, member)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!((0..8).map(|member| left(Order::Nearest, member)).collect::<Vec<_>>(), [0, 4, 2, 6, 1, 5, 3, 7]);
+    }
+
+    /// Eight members, one exchange: quarters after two halvings, exchanged with the member four places away.
+    #[test]
+    fn an_exchange_of_what_is_left() {
+        let halving = Halving::with_exchanges(8, Exchanges::One);
+        assert_eq!((halving.segments(), halving.rounds()), (4, 5));
+        let spans = |rank| (0..5).map(|round| halving.allreduce(rank, round).sends[0]).collect::<Vec<_>>();
+        let send = |to, first, count| Send { to, span: Span { first, count } };
+        assert_eq!(spans(1), [send(0, 0, 2), send(3, 3, 1), send(5, 2, 1), send(3, 2, 1), send(0, 2, 2)]);
+        // Where nothing is left to halve it is recursive doubling.
+        assert_eq!(Halving::with_exchanges(4, Exchanges::Three).rounds(), 2);
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! | `recursive-doubling` | allreduce | yes | log2 N | n log2 N |
 //! | `halving-nearest` | allreduce, reduce | yes | 2 log2 N | 2(N-1)/N n |
 //! | `halving-farthest` | the same; reduce-scatter and allgather where N is a power of two | | 2 log2 N | 2(N-1)/N n |
+//! | `halving-exchange`, `-2`, `-3` | allreduce | yes | 2 log2 N - 1, - 2, - 3 | 2(N-1)/N n, 2 n, (2 + 8/N) n |
 //! | `binomial` | allreduce, reduce, broadcast | yes | 2L (L) | n L |
 //! | `circulant` | allreduce, reduce-scatter, allgather | | 2L | 2(N-1)/N n |
 //! | `scatter-ring-native`, `scatter-ring` | broadcast | yes | (L + N-1) | 2(N-1)/N n |
@@ -64,7 +65,7 @@ mod scatter_ring;
 mod segment;
 mod text;
 
-pub use algorithm::{Algorithm, Goal, Order};
+pub use algorithm::{Algorithm, Exchanges, Goal, Order};
 pub use check::{Flaw, check};
 pub use count::{Count, Volume};
 pub use error::Error;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Algorithm, Error, Goal, Order};
+use super::{Algorithm, Error, Exchanges, Goal, Order};
 
 impl Algorithm {
     /// The name of the algorithm, as `Display` writes it.
@@ -13,6 +13,9 @@ impl Algorithm {
             Algorithm::RecursiveDoubling => "recursive-doubling",
             Algorithm::HalvingDoubling { order: Order::Nearest } => "halving-nearest",
             Algorithm::HalvingDoubling { order: Order::Farthest } => "halving-farthest",
+            Algorithm::HalvingExchange { exchanges: Exchanges::One } => "halving-exchange",
+            Algorithm::HalvingExchange { exchanges: Exchanges::Two } => "halving-exchange-2",
+            Algorithm::HalvingExchange { exchanges: Exchanges::Three } => "halving-exchange-3",
             Algorithm::Binomial => "binomial",
             Algorithm::Circulant => "circulant",
             Algorithm::ScatterRing { saving: false } => "scatter-ring-native",

@@ -34,11 +34,15 @@ impl Pattern {
             (Algorithm::RecursiveDoubling, Goal::Allreduce) => (1, recursive_doubling::rounds(ranks)),
             (Algorithm::HalvingDoubling { order }, Goal::Allreduce) => {
                 let halving = Halving::new(ranks, order);
-                (halving.fold.core, halving.rounds())
+                (halving.segments(), halving.rounds())
+            }
+            (Algorithm::HalvingExchange { exchanges }, Goal::Allreduce) => {
+                let halving = Halving::with_exchanges(ranks, exchanges);
+                (halving.segments(), halving.rounds())
             }
             (Algorithm::HalvingDoubling { order }, Goal::Reduce { root }) => {
                 let halving = Halving::new(ranks, order);
-                (halving.fold.core, halving.reduce_rounds(root))
+                (halving.segments(), halving.reduce_rounds(root))
             }
             (Algorithm::HalvingDoubling { order: Order::Farthest }, Goal::ReduceScatter | Goal::Allgather)
                 if ranks.is_power_of_two() =>
@@ -106,6 +110,9 @@ impl Pattern {
                     _ => halving.allreduce(rank, round),
                 }
             }
+            (Algorithm::HalvingExchange { exchanges }, _) => {
+                Halving::with_exchanges(ranks, exchanges).allreduce(rank, round)
+            }
             (Algorithm::Binomial, Goal::Reduce { root }) => binomial::reduce(ranks, root, rank, round),
             (Algorithm::Binomial, Goal::Broadcast { root }) => binomial::broadcast(ranks, root, rank, round),
             (Algorithm::Binomial, _) => match second {
@@ -149,6 +156,10 @@ fn serves(algorithm: Algorithm) -> &'static str {
         Algorithm::RecursiveDoubling => {
             "it serves allreduce; `binomial` serves reduce and broadcast, `circulant` reduce-scatter and allgather, \
              `dissemination` barriers"
+        }
+        Algorithm::HalvingExchange { .. } => {
+            "it serves allreduce; `halving-nearest` also serves reduce, `circulant` reduce-scatter and allgather, \
+             `binomial` broadcast, `dissemination` barriers"
         }
         Algorithm::HalvingDoubling { .. } => {
             "it serves allreduce and reduce, and farthest-first also reduce-scatter and allgather over a power of two of \

@@ -30,7 +30,7 @@ const SMALL: Hosts = Hosts::Cluster(2, 2, "block");
 /// Forced schedules, leaders and slices.
 const RULES: [&str; 4] = [
     "allreduce:ring,leaders=2,slice=5000,flight=3;broadcast:scatter-ring,slice=3000;reduce:halving-nearest,slice=3000",
-    "allreduce:ring,slice=whole;broadcast:scatter-ring-native;reduce:binomial",
+    "allreduce:halving-exchange-2,slice=whole;broadcast:scatter-ring-native;reduce:binomial",
     "allreduce:halving-farthest,slice=4K,flight=8;broadcast:binomial,slice=1K;reduce:halving-farthest",
     "allreduce:circulant,leaders=2,slice=20K;broadcast:scatter-ring",
 ];

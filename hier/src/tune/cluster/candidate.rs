@@ -3,7 +3,7 @@
 use shm_core::Collective;
 
 use crate::across::{ClusterRules, Error, NetworkModel, Rule, Slice};
-use crate::schedule::{Algorithm, Goal, Order};
+use crate::schedule::{Algorithm, Exchanges, Goal, Order};
 use crate::table::bare;
 
 /// The cluster that is measured.
@@ -83,7 +83,8 @@ pub(super) fn schedules(what: Collective, bytes: usize, shape: Shape, network: &
         Collective::Reduce => &[Algorithm::Binomial, NEAREST, FARTHEST],
         Collective::Allreduce => &[
             Algorithm::RecursiveDoubling,
-            NEAREST,
+            Algorithm::HalvingExchange { exchanges: Exchanges::One },
+            Algorithm::HalvingExchange { exchanges: Exchanges::Two },
             FARTHEST,
             Algorithm::Ring,
             Algorithm::Circulant,
