@@ -2,6 +2,7 @@
 
 mod calls;
 mod expected;
+mod messages;
 mod quiet;
 mod recovery;
 mod start;
@@ -9,29 +10,23 @@ mod window;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ::mpi::ffi::{MPI_Comm, MPI_Request};
+use ::mpi::ffi::MPI_Comm;
 use ::mpi::topology::Communicator;
-use smallvec::SmallVec;
 
-use super::parts::{LONGEST_WHOLE, parts};
+use super::parts::LONGEST_WHOLE;
 use super::queue::Queue;
 use super::slots::{Request, Slots};
-use super::{Error, MOST_TAG, Result, Transport, Window, check, place_among};
-use calls::{Arrived, Failure};
-use expected::Landing;
+use super::{Error, MOST_TAG, Result, Transport, Window, place_among};
+use calls::Failure;
+use messages::{Messages, Pending, sink};
 pub use quiet::QuietTransport;
 use recovery::{Loss, Recovery};
 pub use start::ThreadLevel;
 
 /// How long requests that were dropped may delay the end of the transport.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// How long what is given up may take, before all messages of all ranks are ended so that it does.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// How long it may take from then on: a rank hears of it when it is next in MPI.
-const REVOKED: Duration = Duration::from_secs(60);
 
 /// The tag under which the members of a subset find each other: of calls, not of messages, and so of all tags one.
 const SUBSET_TAG: c_int = 1;
@@ -77,39 +72,6 @@ pub struct MpiTransport {
 // SAFETY: below MPI_THREAD_SERIALIZED every call that reaches MPI is refused outside of the home thread (`enter`); from
 // there on MPI allows any thread, and that there is only one at a time follows from `!Sync` and the contract above.
 unsafe impl Send for MpiTransport {}
-
-/// The messages under way.
-struct Messages {
-    requests: Slots<Pending>,
-    /// Receives, of a rank and a tag, for which messages are to be taken yet, in the order in which they were posted.
-    posted: Queue<Request>,
-    /// Messages that were taken before their receives were posted, in the order in which they came.
-    early: Queue<Arrived>,
-    /// Messages of a wrong length: taken out of the way, so that their sends end.
-    sinks: Vec<(MPI_Request, Vec<u8>)>,
-    /// Memory of posted receives that have ended.
-    landings: Vec<Landing>,
-}
-
-/// A message that has not ended.
-struct Pending {
-    peer: usize,
-    tag: u32,
-    /// I2: valid for `bytes` bytes, by contract of `send` and `receive`, until the request has ended.
-    buffer: *mut u8,
-    bytes: usize,
-    receives: bool,
-    /// Parts that were begun, and bytes in them.
-    begun: usize,
-    begun_bytes: usize,
-    /// Requests of parts that have begun and not ended, on pieces of the buffer.
-    under_way: SmallVec<[MPI_Request; 1]>,
-    /// Where MPI puts the message of a receive that was posted.
-    landing: Option<Landing>,
-    /// The bytes of a long message that has come since, perhaps in its place.
-    displaced: Option<usize>,
-    failed: Option<Error>,
-}
 
 impl MpiTransport {
     /// A transport between the ranks of `communicator`, with the same rank numbers. Collective over them.
@@ -212,155 +174,6 @@ impl MpiTransport {
         self.recovery.ok_or_else(|| Error::NoRecovery { rank: self.rank, library: start::library() })
     }
 
-    /// A message of which nothing has begun.
-    fn pending(&self, peer: usize, tag: u32, buffer: *mut u8, bytes: usize, receives: bool) -> Result<Pending> {
-        self.enter()?;
-        check(self.rank, self.size, peer, tag)?;
-        let (begun, begun_bytes, under_way, landing, displaced, failed) = (0, 0, SmallVec::new(), None, None, None);
-        Ok(Pending { peer, tag, buffer, bytes, receives, begun, begun_bytes, under_way, landing, displaced, failed })
-    }
-
-    /// The length of the next part that is to begin.
-    fn next_part(&self, pending: &Pending) -> Option<usize> {
-        parts(pending.bytes, self.longest_whole).nth(pending.begun)
-    }
-
-    /// Begins the parts of a message to another rank.
-    fn begin_send(&self, pending: &mut Pending) -> Result<()> {
-        while let Some(part) = self.next_part(pending) {
-            let data = pending.buffer.wrapping_add(pending.begun_bytes);
-            let (peer, tag) = (pending.peer as c_int, expected::marked(pending.tag, pending.bytes));
-            // SAFETY: I2: the part lies within the buffer.
-            let request = unsafe { calls::send(self.comm, peer, tag, data, part as c_int) };
-            pending.begin(request.map_err(|failure| self.failure(failure, Some(pending.peer)))?, part);
-        }
-        Ok(())
-    }
-
-    /// Gives a message to the receive that waits for it; without one the message is returned.
-    fn give(&self, messages: &mut Messages, arrived: Arrived) -> Result<Option<Arrived>> {
-        let key = (arrived.from, arrived.tag);
-        let Messages { requests, posted, sinks, .. } = messages;
-        let failed = |failure| self.failure(failure, Some(key.0));
-        while let Some(place) = posted.first(key) {
-            let part = requests.get(posted.at(place)).and_then(|pending| Some((self.next_part(pending)?, pending)));
-            let Some((part, pending)) = part else {
-                drop(posted.remove(place));
-                continue;
-            };
-            if arrived.bytes == part {
-                let into = pending.buffer.wrapping_add(pending.begun_bytes);
-                // SAFETY: I2: the part lies within the buffer, and is as long as the message.
-                let request = unsafe { calls::receive(arrived.message, into, part as c_int) };
-                pending.begin(request.map_err(failed)?, part);
-                if self.next_part(pending).is_none() {
-                    drop(posted.remove(place));
-                }
-            } else {
-                let (rank, (peer, tag)) = (self.rank, key);
-                pending.failed = Some(Error::Length { rank, peer, tag, expected: part, arrived: arrived.bytes });
-                drop(posted.remove(place));
-                sinks.extend(sink(arrived).map_err(failed)?);
-            }
-            return Ok(None);
-        }
-        // Not for a receive that was posted: its message is a short one, which MPI would have given to it.
-        let is_short = arrived.is_short;
-        let may_be_displaced = |pending: &Pending| {
-            !is_short
-                && pending.landing.is_some()
-                && pending.key() == key
-                && pending.failed.is_none()
-                && pending.displaced.is_none()
-        };
-        for pending in requests.iter_mut().filter(|pending| may_be_displaced(pending)) {
-            if self.displaces(pending, arrived.bytes) {
-                sinks.extend(sink(arrived).map_err(failed)?);
-                return Ok(None);
-            }
-        }
-        Ok(Some(arrived))
-    }
-
-    /// Takes one message that has come, whoever waits for it: what one rank waits for may wait, at the other end, for another
-    /// message to be taken here. Returns whether there was one.
-    ///
-    /// One call of MPI, since one that finds nothing may cost more than one that does. It must take what it finds: in Open MPI a
-    /// probe that finds a message, and leaves it, lets nothing else move.
-    fn take_one(&self, messages: &mut Messages) -> Result<bool> {
-        if !messages.sinks.is_empty() {
-            messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
-        }
-        let arrived = calls::take(self.comm).map_err(|failure| self.failure(failure, None))?;
-        let Some(arrived) = arrived else { return Ok(false) };
-        self.keep(messages, arrived)?;
-        Ok(true)
-    }
-
-    /// Gives a message to the receive that waits for it, or keeps it for one that is to come.
-    fn keep(&self, messages: &mut Messages, arrived: Arrived) -> Result<()> {
-        if let Some(arrived) = self.give(messages, arrived)? {
-            messages.early.push((arrived.from, arrived.tag), arrived);
-        }
-        Ok(())
-    }
-
-    /// Gives what came early to receives that have been posted since.
-    fn give_early(&self, messages: &mut Messages, key: (usize, u32)) -> Result<()> {
-        while let Some(place) = messages.early.first(key) {
-            let arrived = messages.early.remove(place);
-            if let Some(arrived) = self.give(messages, arrived)? {
-                messages.early.put_back(place, key, arrived);
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks after the parts of a message that have begun; whether the message has ended.
-    fn advance(&self, pending: &mut Pending) -> Result<bool> {
-        if let Some(error) = &pending.failed {
-            return Err(error.clone());
-        }
-        if pending.landing.is_some() {
-            return self.land(pending);
-        }
-        while let Some(part) = pending.under_way.first_mut() {
-            match calls::test(part) {
-                Ok(false) => return Ok(false),
-                Ok(true) => {
-                    pending.under_way.remove(0);
-                }
-                Err(failure) => {
-                    pending.under_way.remove(0);
-                    let error = self.failure(failure, Some(pending.peer));
-                    pending.failed = Some(error.clone());
-                    return Err(error);
-                }
-            }
-        }
-        Ok(self.next_part(pending).is_none())
-    }
-
-    /// Waits for what has begun; whether nothing is left. Where MPI can, a message that does not end is ended with all others.
-    fn let_end(&self, pending: &mut Pending, limit: Duration) -> bool {
-        let begin = Instant::now();
-        let limit = if self.recovers() { limit.max(REVOKED) } else { limit };
-        if pending.landing.is_some() {
-            pending.under_way.iter_mut().for_each(calls::cancel);
-        }
-        loop {
-            pending.under_way.retain_mut(|part| matches!(calls::test(part), Ok(false)));
-            if pending.under_way.is_empty() || begin.elapsed() >= limit {
-                return pending.under_way.is_empty();
-            }
-            if begin.elapsed() >= PATIENCE {
-                self.revoke_all();
-            }
-            std::thread::yield_now();
-        }
-    }
-
     /// Ends all messages of all ranks, once.
     fn revoke_all(&self) {
         let Some(recovery) = self.recovery.filter(|_| !self.revoked.replace(true)) else { return };
@@ -368,49 +181,6 @@ impl MpiTransport {
         // One that another rank has revoked is no failure.
         let _ = recovery.revoke(self.comm);
         let _ = recovery.revoke(self.groups);
-    }
-
-    /// Receives what has come early, and is not wanted any more: its sender waits for that, since MPI ends the sends only of
-    /// messages that were not taken.
-    fn swallow(messages: &mut Messages) {
-        let Messages { early, sinks, .. } = messages;
-        for arrived in early.drain() {
-            sinks.extend(sink(arrived).ok().flatten());
-        }
-    }
-}
-
-/// Begins to receive a message that nobody wants, unless there is no memory for it.
-fn sink(arrived: Arrived) -> std::result::Result<Option<(MPI_Request, Vec<u8>)>, Failure> {
-    let mut sink = Vec::<u8>::new();
-    if sink.try_reserve_exact(arrived.bytes).is_err() {
-        return Ok(None);
-    }
-    // SAFETY: the memory was just reserved, and lives until the request has ended or is leaked.
-    let request = unsafe { calls::receive(arrived.message, sink.as_mut_ptr(), arrived.bytes as c_int) }?;
-    Ok(Some((request, sink)))
-}
-
-impl Messages {
-    /// Gives back what a request had that has ended.
-    fn end(&mut self, request: &mut Request) {
-        if let Some(pending) = self.requests.remove(request) {
-            self.landings.extend(pending.landing);
-        }
-        *request = Request::ended();
-    }
-}
-
-impl Pending {
-    /// Notes that the next part has begun.
-    fn begin(&mut self, request: MPI_Request, bytes: usize) {
-        self.under_way.push(request);
-        self.begun += 1;
-        self.begun_bytes += bytes;
-    }
-
-    fn key(&self) -> (usize, u32) {
-        (self.peer, self.tag)
     }
 }
 
