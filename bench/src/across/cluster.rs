@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::measured::Measured;
+use super::mode::Mode;
 use super::options::Across;
 use super::plan::Plan;
 use super::program::{Library, repository};
@@ -23,27 +22,6 @@ const SKIPPED: i32 = 77;
 const GRACE: Duration = Duration::from_secs(10);
 /// How often the script is looked at.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// How the library sends, and by what it combines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Mode {
-    /// Messages of all sizes are sent at once.
-    pub eager: bool,
-    /// Open MPI prefers coll/han.
-    pub han: bool,
-}
-
-impl Mode {
-    /// Its name: `stock`, `eager`, with `han` behind it.
-    pub fn name(self) -> &'static str {
-        match (self.eager, self.han) {
-            (false, false) => "stock",
-            (true, false) => "eager",
-            (false, true) => "stock-han",
-            (true, true) => "eager-han",
-        }
-    }
-}
 
 /// The words of the cluster's script for a run; the program and its words come behind them.
 pub fn words(options: &Across, library: Library, mode: Mode, share: &[&Path]) -> Vec<String> {
@@ -97,7 +75,7 @@ pub fn run(
     scratch: &Scratch,
 ) -> Result<Option<Measured>> {
     let ranks = options.hosts * options.slots;
-    let folder = scratch.fresh(mode.name())?;
+    let folder = scratch.fresh(&mode.name())?;
     let result = folder.join("measured.json");
     let plan = Plan { ranks: Some(ranks), json: Some(result.clone()), ..plan.clone() };
     match launch(options, library, mode, program, &plan.to_words(), &folder, None)? {
@@ -129,9 +107,7 @@ pub fn launch(
     command.args(["tethered", &std::process::id().to_string(), "--"]);
     command.arg(script(options)?).args(words(options, library, mode, &[folder, home]));
     command.arg(program).args(arguments);
-    if mode.han {
-        command.env("OMPI_MCA_coll_han_priority", "100");
-    }
+    command.envs(mode.environment(library));
     supervise(command, &Supervised { series: &series, ranks, limit, folder }, stop)
 }
 
@@ -225,7 +201,7 @@ mod tests {
             "--placement",
             "random:7",
         ]);
-        let words = words(&options, Library::Mpich, Mode { eager: true, han: false }, &[Path::new("/tmp/a b")]);
+        let words = words(&options, Library::Mpich, Mode::usual(true), &[Path::new("/tmp/a b")]);
         assert_eq!(
             words.join(" "),
             "--hosts 4 --slots 2 --rate 200mbit --per-switch 2 --trunk-rate 50mbit --placement random:7 --mpi mpich --share \

@@ -6,12 +6,13 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::bound::Links;
-use super::cluster::{self, Mode};
+use super::cluster;
+use super::mode::Mode;
 use super::options::Across;
 use super::plan::Plan;
 use super::program::{self, Library};
 use super::report::{self, Run};
-use super::series::{HAN, OURS, Series};
+use super::series::{FORCED, HAN, OURS, Series};
 use super::{picture, sheet};
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
@@ -49,7 +50,7 @@ pub fn run(options: &Across) -> Result<()> {
     let begin = Instant::now();
     let wanted: Vec<(Library, &PathBuf, Mode)> = programs
         .iter()
-        .flat_map(|(library, path)| modes(options, *library).into_iter().map(move |mode| (*library, path, mode)))
+        .flat_map(|(library, path)| Mode::of(options, *library).into_iter().map(move |mode| (*library, path, mode)))
         .collect();
     for (place, &(library, path, mode)) in wanted.iter().enumerate() {
         let of = wanted.len();
@@ -119,26 +120,13 @@ fn shape(options: &Across) -> String {
     }
 }
 
-/// The modes that a library is run in.
-fn modes(options: &Across, library: Library) -> Vec<Mode> {
-    let mut modes = Vec::new();
-    for eager in [false, true] {
-        if if eager { !options.stock } else { !options.eager } {
-            modes.push(Mode { eager, han: false });
-            if options.han && library == Library::OpenMpi {
-                modes.push(Mode { eager, han: true });
-            }
-        }
-    }
-    modes
-}
-
-/// The plan of a run: with coll/han, that and ours only.
+/// The plan of a run: where the library is told what to take, that and ours only.
 fn of_mode(plan: &Plan, mode: Mode) -> Plan {
-    if !mode.han {
+    if !mode.is_told() {
         return plan.clone();
     }
-    Plan { series: [OURS, HAN].into_iter().filter_map(Series::named).collect(), ..plan.clone() }
+    let told = if mode.han { HAN } else { FORCED };
+    Plan { series: [OURS, told].into_iter().filter_map(Series::named).collect(), ..plan.clone() }
 }
 
 #[cfg(test)]
@@ -155,23 +143,12 @@ mod tests {
         }
     }
 
-    fn names(words: &[&str], library: Library) -> Vec<&'static str> {
-        modes(&options(words), library).into_iter().map(Mode::name).collect()
-    }
-
-    #[test]
-    fn modes_are_those_asked_for_and_han_is_of_open_mpi() {
-        assert_eq!(names(&[], Library::OpenMpi), ["stock", "eager"]);
-        assert_eq!(names(&["--eager", "--han"], Library::OpenMpi), ["eager", "eager-han"]);
-        assert_eq!(names(&["--stock", "--han"], Library::Mpich), ["stock"]);
-    }
-
     #[test]
     fn han_is_measured_beside_ours_alone() {
         let plan = Plan::of_work(&options(&[]).work).unwrap();
-        let series = of_mode(&plan, Mode { eager: false, han: true }).series;
+        let series = of_mode(&plan, Mode { han: true, ..Mode::usual(false) }).series;
         assert_eq!(series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(), ["ours", "han"]);
-        assert_eq!(of_mode(&plan, Mode { eager: true, han: false }), plan);
+        assert_eq!(of_mode(&plan, Mode::usual(true)), plan);
     }
 
     #[test]

@@ -47,6 +47,7 @@ mod goodput;
 pub mod measured;
 #[cfg(feature = "mpi")]
 mod message_rate;
+pub mod mode;
 pub mod options;
 pub mod picture;
 pub mod plan;

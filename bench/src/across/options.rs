@@ -78,6 +78,9 @@ pub struct Across {
     /// Runs again with Open MPI's coll/han in place of its usual collectives
     #[arg(long)]
     pub han: bool,
+    /// Runs again with each of the library's own algorithms for allreduces forced
+    #[arg(long)]
+    pub forced: bool,
     /// What ranks do
     #[command(flatten)]
     pub work: Work,

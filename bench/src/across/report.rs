@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::bound::{Links, multiple};
-use super::cluster::Mode;
 use super::counters::busiest;
 use super::measured::Measured;
-use super::series::{HAN, NATIVE, OURS};
+use super::mode::Mode;
+use super::series::{FORCED, HAN, NATIVE, OURS};
 use crate::plan::Operation;
 use crate::sizes::show_size;
 use crate::statistics::Summary;
@@ -42,7 +42,7 @@ pub fn bound(links: Option<&Links>, operation: &str, bytes: u64) -> Option<f64> 
 /// The series that others are compared with: the library's own, or else ours.
 pub fn reference(measured: &Measured) -> Option<&'static str> {
     let names = measured.series();
-    [NATIVE, HAN, OURS].into_iter().find(|name| names.contains(name))
+    [NATIVE, HAN, FORCED, OURS].into_iter().find(|name| names.contains(name))
 }
 
 /// Times of all series and sizes, one row a size.
@@ -145,7 +145,7 @@ pub fn plain(measured: &Measured) -> String {
     let links = measured.goodput.map(|host| Links { hosts: measured.nodes, host, trunk: None, source });
     let run = Run {
         mpi: String::new(),
-        mode: Mode { eager: false, han: false },
+        mode: Mode::usual(false),
         cluster: format!("{} to {} ranks each", measured.per_node.0, measured.per_node.1),
         shape: format!("flat:{}", measured.nodes),
         trunk: None,
@@ -173,7 +173,7 @@ pub(super) mod tests {
     pub fn of_sample() -> Run {
         Run {
             mpi: "openmpi".into(),
-            mode: Mode { eager: true, han: false },
+            mode: Mode::usual(true),
             cluster: "4 hosts x 2".into(),
             shape: "flat:4".into(),
             trunk: None,

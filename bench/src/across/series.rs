@@ -33,6 +33,8 @@ pub const OURS: &str = "ours";
 pub const NATIVE: &str = "native";
 /// That name where Open MPI is told to prefer coll/han.
 pub const HAN: &str = "han";
+/// That name where the library is told which algorithm to take.
+pub const FORCED: &str = "forced";
 
 /// Behind the name of rules: every rank is a node of its own.
 const FLAT_WAY: &str = "@flat";
@@ -65,7 +67,7 @@ impl Series {
     pub fn named(name: &str) -> Option<Series> {
         let way = match name {
             OURS => Way::Nodes(String::new()),
-            NATIVE | HAN => Way::Native,
+            NATIVE | HAN | FORCED => Way::Native,
             "flat" => Way::Flat(RING.into()),
             "smp-binomial" => Way::Unordered(SMP_BINOMIAL.into()),
             "smp-butterfly" => Way::Unordered(SMP_BUTTERFLY.into()),

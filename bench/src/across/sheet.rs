@@ -22,7 +22,7 @@ pub fn render(runs: &[Run]) -> String {
             let optional = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
             let cells = [
                 run.mpi.clone(),
-                run.mode.name().into(),
+                run.mode.name(),
                 measured.ranks.to_string(),
                 measured.nodes.to_string(),
                 measured.operation.clone(),

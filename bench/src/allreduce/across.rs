@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use super::curves::{Curve, Times};
 use super::options::AllReduce;
-use crate::across::cluster::{self, Mode};
+use crate::across::cluster;
 use crate::across::measured::{Case, Measured};
+use crate::across::mode::Mode;
 use crate::across::plan::Plan;
 use crate::across::program::{self, Library};
 use crate::across::series::Series;
@@ -45,7 +46,7 @@ impl<'a> OnCluster<'a> {
         let program =
             |&library: &Library| Ok((library, across.program.clone().map_or_else(|| program::build(library), Ok)?));
         let programs = across.mpi.iter().map(program).collect::<Result<_>>()?;
-        let mode = Mode { eager: options.cluster.eager, han: false };
+        let mode = Mode::usual(options.cluster.eager);
         Ok(OnCluster { options, sizes, programs, series, mode })
     }
 
@@ -104,7 +105,7 @@ impl<'a> OnCluster<'a> {
         stop: &Stop,
     ) -> Result<Option<Vec<Case>>> {
         let across = self.options.across(bytes)?;
-        let folder = scratch.fresh(self.mode.name())?;
+        let folder = scratch.fresh(&self.mode.name())?;
         let result = folder.join("measured.json");
         let ranks = Some(across.hosts * across.slots);
         let plan = Plan { ranks, json: Some(result.clone()), ..Plan::of_work(&across.work)? };

@@ -11,7 +11,8 @@ use topo::BindPolicy;
 use super::channel::Slots;
 use super::options::CommTest;
 use super::plan::Plan;
-use crate::across::cluster::{self, Mode, Supervised};
+use crate::across::cluster::{self, Supervised};
+use crate::across::mode::Mode;
 use crate::across::program::Library;
 use crate::error::{Error, Result};
 use crate::machine::usable_cores;
@@ -34,7 +35,7 @@ pub fn over_mpi(
     stop: &Stop,
 ) -> Result<bool> {
     let words = plan.to_words(options.size());
-    let mode = Mode { eager: options.eager, han: false };
+    let mode = Mode::usual(options.eager);
     if options.hosts.is_some() {
         return cluster::launch(&options.across()?, library, mode, program, &words, folder, Some(stop));
     }

@@ -142,7 +142,8 @@ fn across(results: &Value) -> Content {
     for run in results["runs"].as_array().into_iter().flatten() {
         let Ok(measured) = serde_json::from_value::<Measured>(run["measured"].clone()) else { continue };
         let mode = if run["mode"]["eager"] == true { "eager" } else { "stock" };
-        let mode = if run["mode"]["han"] == true { format!("{mode}, han") } else { mode.into() };
+        let told = if run["mode"]["han"] == true { Some("han") } else { run["mode"]["forced"].as_str() };
+        let mode = told.map_or(mode.to_string(), |told| format!("{mode}, {told}"));
         let library = run["mpi"].as_str().unwrap_or_default();
         let title = format!("{library}, {mode}: {} [ms]", measured.operation);
         if !libraries.contains(&library) {
