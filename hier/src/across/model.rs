@@ -40,7 +40,7 @@ impl Default for NetworkModel {
     ///
     /// The latency is a low one for such a network: where it is higher, a schedule of few bytes and many rounds costs a few
     /// percent more than the best, while one of many bytes takes twice as long as the best where links are slower. Among 8 nodes
-    /// halving with two exchanges takes over from doubling at 3,100 bytes, with one exchange at 12,600, and the ring at 38 KB.
+    /// halving with one exchange takes over from doubling at 5,000 bytes, and the ring at 38 KB.
     fn default() -> Self {
         Self { shift: Line { latency: 5.5, per_byte: 1e-3 }, exchange: Line { latency: 5.5, per_byte: 1.75e-3 } }
     }

@@ -85,6 +85,7 @@ pub(super) fn schedules(what: Collective, bytes: usize, shape: Shape, network: &
             Algorithm::RecursiveDoubling,
             Algorithm::HalvingExchange { exchanges: Exchanges::One },
             Algorithm::HalvingExchange { exchanges: Exchanges::Two },
+            Algorithm::HalvingExchange { exchanges: Exchanges::Three },
             FARTHEST,
             Algorithm::Ring,
             Algorithm::Circulant,
