@@ -136,6 +136,23 @@ pub(crate) unsafe fn copy_out(cell: *const u8, to: *mut u8, bytes: usize) {
     unsafe { copy_rising(cell, to, bytes) };
 }
 
+/// [`copy_out`] of a cell that this rank writes next: its lines are asked for to be written too, a while ahead.
+///
+/// # Safety
+/// As there.
+#[inline]
+pub(crate) unsafe fn copy_out_and_keep(cell: *const u8, to: *mut u8, bytes: usize) {
+    note::loaded(cell, bytes);
+    note::stored(to, bytes);
+    #[cfg(target_arch = "x86_64")]
+    if bytes >= LINE && is_x86_feature_detected!("avx512f") {
+        // SAFETY: by contract, and the feature was just detected; a line at least.
+        return unsafe { copy_rising_avx512::<true>(cell, to, bytes) };
+    }
+    // SAFETY: by contract.
+    unsafe { copy_rising(cell, to, bytes) };
+}
+
 /// Copies line after line, upwards, a register a line where the machine has such, and asks for the lines that it stores to a
 /// while ahead.
 ///
@@ -150,7 +167,7 @@ unsafe fn copy_rising(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= LINE && is_x86_feature_detected!("avx512f") {
         // SAFETY: by contract, and the feature was just detected; a line at least.
-        return unsafe { copy_rising_avx512(from, to, bytes) };
+        return unsafe { copy_rising_avx512::<false>(from, to, bytes) };
     }
     // SAFETY: by contract.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
@@ -180,13 +197,14 @@ pub(crate) fn ask_for(cell: *const u8, bytes: usize) {
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 1024;
 
-/// [`copy_rising`] with registers of a line.
+/// [`copy_rising`] with registers of a line. `KEEPS` says that the lines that it loads are asked for to be stored to, not those that it
+/// stores to.
 ///
 /// # Safety
 /// As there, of a line at least, on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn copy_rising_avx512(from: *const u8, to: *mut u8, bytes: usize) {
+unsafe fn copy_rising_avx512<const KEEPS: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     use core::arch::x86_64::{_mm512_loadu_si512, _mm512_storeu_si512};
     let line = |at: usize| {
         // SAFETY: the caller has `at + LINE <= bytes`, so this line lies within the buffer; any alignment will do.
@@ -196,10 +214,14 @@ unsafe fn copy_rising_avx512(from: *const u8, to: *mut u8, bytes: usize) {
     };
     let whole = bytes / LINE * LINE;
     let near = whole.saturating_sub(AHEAD);
+    let asked = if KEEPS { from } else { to.cast_const() };
+    if KEEPS {
+        ask_for(from, whole.min(AHEAD));
+    }
     for at in (0..near).step_by(LINE) {
         // SAFETY: a hint, which touches nothing; every machine with registers of a line has it.
         unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) to.wrapping_add(at + AHEAD), options(nostack, preserves_flags, readonly));
+            core::arch::asm!("prefetchw [{}]", in(reg) asked.wrapping_add(at + AHEAD), options(nostack, preserves_flags, readonly));
         }
         line(at);
     }

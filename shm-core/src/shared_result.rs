@@ -1,6 +1,7 @@
 //! One result that all ranks read where it lies.
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::segment::mapping::Mapping;
 ///
 /// Use it as a slice. It may outlive the communicator: a rank that has dropped all its communicators has left the job, whatever
 /// results and buffers it keeps, and those who call it still are told so. Its memory is used again when all ranks have dropped
-/// theirs.
+/// theirs. A short vector each rank has for itself: to agree on a place costs more than to copy it.
 pub struct SharedResult<T> {
     at: NonNull<T>,
     len: usize,
@@ -25,11 +26,12 @@ pub struct SharedResult<T> {
     place: Option<Place>,
 }
 
-/// Where a result lies. It keeps the memory mapped, and nothing else: not the rank's seat in the job.
-struct Place {
-    mapping: Arc<Mapping>,
-    rank: usize,
-    extents: Extents,
+/// Where a result lies.
+enum Place {
+    /// In the heap. It keeps the memory mapped, and nothing else: not the rank's seat in the job.
+    Shared { mapping: Arc<Mapping>, rank: usize, extents: Extents },
+    /// In a box of this rank.
+    Own,
 }
 
 // SAFETY: it gives shared references to values alone, which nobody writes while it lives; it may be dropped in any thread.
@@ -44,13 +46,28 @@ impl<T: Element> SharedResult<T> {
     /// They are there, initialised, and one of the users that the extents count is this view.
     pub(crate) unsafe fn new(seat: &Seat, at: *mut u8, len: usize) -> Self {
         let bytes = len * size_of::<T>();
-        let place = (bytes > 0).then(|| Place {
+        let place = (bytes > 0).then(|| Place::Shared {
             mapping: Arc::clone(seat.mapping()),
             rank: seat.rank(),
             extents: Extents::of_result(seat.mapping(), at, bytes),
         });
         let at = if bytes > 0 { NonNull::new(at.cast::<T>()) } else { None };
         Self { at: at.unwrap_or(NonNull::dangling()), len, place }
+    }
+
+    /// A view of `len` elements in memory of this rank, which `fill` stores at the place that it is given.
+    ///
+    /// # Safety
+    /// When `fill` returns without an error, all of them are initialised there.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    #[inline]
+    pub(crate) unsafe fn of_own(len: usize, fill: impl FnOnce(*mut u8) -> Result<()>) -> Result<Self> {
+        let memory = NonNull::from(Box::leak(Box::<[T]>::new_uninit_slice(len)));
+        // Freed by its drop, whatever comes of the filling.
+        let own = Self { at: memory.cast(), len, place: Some(Place::Own) };
+        fill(own.at.as_ptr().cast()).map(|()| own)
     }
 }
 
@@ -72,8 +89,14 @@ impl<T: fmt::Debug> fmt::Debug for SharedResult<T> {
 
 impl<T> Drop for SharedResult<T> {
     fn drop(&mut self) {
-        if let Some(Place { mapping, rank, extents }) = &self.place {
-            extents.leave(mapping, *rank, 1);
+        match &self.place {
+            Some(Place::Shared { mapping, rank, extents }) => extents.leave(mapping, *rank, 1),
+            Some(Place::Own) => {
+                let memory = NonNull::slice_from_raw_parts(self.at.cast::<MaybeUninit<T>>(), self.len);
+                // SAFETY: it was leaked from such a box, and nobody looks at it any more.
+                drop(unsafe { Box::from_raw(memory.as_ptr()) });
+            }
+            None => (),
         }
     }
 }
@@ -176,6 +199,9 @@ mod tests {
     use crate::plan::{FlatPlan, Plan};
     use std::sync::Arc;
 
+    /// Elements of eight bytes that no rank has for itself.
+    const LONG: usize = 4096;
+
     #[test]
     fn several_results_at_once() {
         for size in 1..=4 {
@@ -184,7 +210,7 @@ mod tests {
                 let sum = (size * (size - 1) / 2) as u64;
                 let mut held = std::collections::VecDeque::new();
                 for turn in 0..40u64 {
-                    let count = [0, 1, 5, 1000, 300_000][turn as usize % 5];
+                    let count = [0, 1, 5, 300, 20_000, 300_000][turn as usize % 6];
                     let mine: Vec<u64> = (0..count).map(|i| i + turn + rank).collect();
                     let view = if turn % 2 == 0 {
                         comm.all_reduce_shared(&mine, Sum).unwrap()
@@ -215,11 +241,14 @@ mod tests {
         let worlds: Vec<_> = (0..2).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
         std::thread::scope(|scope| {
             for world in worlds {
+                let job = &job;
                 scope.spawn(move || {
-                    let views: Vec<_> =
-                        (0..6).map(|turn| world.all_reduce_shared(&[turn + world.rank()], Max).unwrap()).collect();
+                    let views: Vec<_> = (0..6)
+                        .map(|turn| world.all_reduce_shared(&[turn + world.rank(); LONG], Max).unwrap())
+                        .collect();
+                    assert!(job.heap_taken() > 0);
                     drop(world);
-                    assert!(views.iter().enumerate().all(|(turn, view)| **view == [turn + 1]));
+                    assert!(views.iter().enumerate().all(|(turn, view)| **view == [turn + 1; LONG]));
                 });
             }
         });
@@ -296,8 +325,12 @@ mod tests {
         let mut spec = JobSpec::new(2).unwrap();
         spec.heap = Some(0);
         let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
-        let errors =
-            Communicator::threads_of(&spec, &plan, |comm| comm.all_reduce_shared(&[1.0], Sum).unwrap_err()).unwrap();
+        let errors = Communicator::threads_of(&spec, &plan, |comm| {
+            // What is short takes none of it.
+            assert_eq!(*comm.all_reduce_shared(&[1.0, 2.0], Sum).unwrap(), [2.0, 4.0]);
+            comm.all_reduce_shared(&[1.0; LONG], Sum).unwrap_err()
+        })
+        .unwrap();
         assert!(matches!(errors[0], Error::HeapExhausted { .. }), "{}", errors[0]);
         assert_eq!(errors[1], Error::Refused { rank: 0 });
     }

@@ -198,6 +198,47 @@ model! {
     rejects_done_before_the_copy: Mutant::DoneTooEarly(Up) => [Race, WrongValue, Deadlock];
 }
 
+/// Two ranks, one slice, two of four cells: in the second turn of the ring the ranks write in each other's, in the third in their own again.
+fn cells_change_hands(mutant: Mutant) {
+    World::new(mutant, 2).up(4).run(|rank| {
+        let crossed: Vec<u64> = (0..5).map(|_| rank.deliver_crossing(1, 2, &[])).collect();
+        assert_eq!(crossed, [0, 0, 1, 1, 0]);
+    });
+}
+
+model! {
+    crossing, Bound::Preemptions(2), cells_change_hands, [U1];
+}
+
+/// Two ranks, one of two cells: rank 0 lends in the turn in which cells change hands, and both then fill their own. In between rank 1 is a
+/// root at the same slot.
+fn cells_change_hands_beside_others(mutant: Mutant) {
+    World::new(mutant, 2).up(2).buffers(1).run(|rank| {
+        assert_eq!(rank.deliver_crossing(1, 2, &[]), 0);
+        assert_eq!(rank.deliver_crossing(1, 2, &[0]), u64::from(rank.number() == 1));
+        assert_eq!(rank.deliver_crossing(1, 2, &[]), 0);
+        rank.deliver(Up, From(1), 1);
+        rank.deliver(Up, From(1), 1);
+    });
+}
+
+model! {
+    crossing_beside_others, Bound::Preemptions(1), cells_change_hands_beside_others, [U1, U2];
+}
+
+/// Two ranks, one of two cells: exchanges and a delivery hand the same cells to each other.
+fn an_exchange_hands_on(mutant: Mutant) {
+    World::new(mutant, 2).up(2).run(|rank| {
+        assert_eq!(rank.exchange_crossing(1, 2), 0);
+        assert_eq!(rank.deliver_crossing(1, 2, &[]), 1);
+        assert_eq!(rank.exchange_crossing(1, 2), 0);
+    });
+}
+
+model! {
+    crossing_with_an_exchange, Bound::Preemptions(2), an_exchange_hands_on, [U1, U2];
+}
+
 /// Three ranks, two slices: the leaves lend, one takes the second slice nowhere.
 fn leaves_lend(mutant: Mutant) {
     World::new(mutant, 3).up(2).buffers(2).run(|rank| {

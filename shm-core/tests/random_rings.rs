@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use shm_core::protocol::delivery::{Delivery, Sources, deliver};
+use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use shm_core::protocol::exchange::{LEAST_SLICE_SLOTS, Pieces, exchange_pieces, exchange_then};
 use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Parts, Shares, Takers, Work, least_up_slots};
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span};
@@ -667,10 +667,13 @@ impl Engine {
             }
         };
         let lends = lends && name != RingName::Line && readers.is_some();
+        // The same on all ranks, as are the slices that they take.
+        let crosses = parts == DeliveryParts::All && name != RingName::Line && slices.is_multiple_of(2);
+        let short = short && !crosses;
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
         let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
         let told = vec![Location::CELL; size];
-        let mut work = Delivered { board, name, first, location, told, noted: Vec::new(), short, taken: 0 };
+        let mut work = Delivered { board, name, first, location, told, noted: Vec::new(), short, crosses, taken: 0 };
         deliver(board, ring, (readers.as_ref(), sources), slices, tag, &mut work).unwrap();
         let expected = sources.ranks(me, size).count() as u64 * if short { 1 } else { slices };
         assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
@@ -687,8 +690,10 @@ struct Delivered<'a> {
     /// What each rank said.
     told: Vec<Location>,
     /// Whose slots hold a word of the slice.
-    noted: Vec<usize>,
+    noted: Vec<(usize, bool)>,
     short: bool,
+    /// Whether cells change hands.
+    crosses: bool,
     taken: u64,
 }
 
@@ -705,18 +710,23 @@ impl Delivery for Delivered<'_> {
         !self.short
     }
 
-    fn write(&mut self, slice: u64, slot: usize) {
-        self.board.fill(self.name, slot, word_of(self.board.rank, self.first + slice, 5));
+    fn crosses(&self) -> bool {
+        self.crosses
+    }
+
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        let me = self.board.rank;
+        self.board.fill_of(self.name, if crossed { 1 - me } else { me }, slot, word_of(me, self.first + slice, 5));
     }
 
     fn meanwhile(&mut self) {
         self.board.delay();
     }
 
-    fn read(&mut self, _: u64, rank: usize, _: usize, location: Location) -> Result<()> {
-        self.told[rank] = location;
-        if !location.is_lent() {
-            self.noted.push(rank);
+    fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
+        self.told[rank] = from.location;
+        if !from.location.is_lent() {
+            self.noted.push((rank, from.crossed));
         }
         Ok(())
     }
@@ -725,9 +735,11 @@ impl Delivery for Delivered<'_> {
         if self.short && slice > 0 {
             return Ok(());
         }
-        self.noted.extend((0..self.board.size).filter(|&rank| self.told[rank].is_lent()));
-        for rank in self.noted.drain(..) {
-            let found = self.board.read_at(self.name, rank, slot, self.told[rank].place, slice as usize);
+        let lent = (0..self.board.size).filter(|&rank| self.told[rank].is_lent());
+        self.noted.extend(lent.map(|rank| (rank, false)));
+        for (rank, crossed) in self.noted.drain(..) {
+            let holder = if crossed { self.board.rank } else { rank };
+            let found = self.board.read_at(self.name, holder, slot, self.told[rank].place, slice as usize);
             self.board.expect(found, word_of(rank, self.first + slice, 5), "delivery");
             self.taken += 1;
         }

@@ -113,6 +113,7 @@ impl Communicator {
             blocks: Landing::Each(blocks),
             own: (!send.is_null()).then_some((send, place, bytes)),
             lends: true,
+            even: matches!(known, Known::Even(_)),
             longest: blocks.longest(self.size()),
         };
         self.move_blocks(name, known, 1, None, route)

@@ -125,6 +125,7 @@ impl Communicator {
             own: send.is_some().then(|| (buffer.wrapping_add(from.start), recv.wrapping_add(to.start), from.len())),
             // In place the buffer changes while others would read it.
             lends: send.is_some() && even,
+            even,
             longest: sends.longest(size),
         };
         let counted = (!even).then_some(Counted { tells: &tells, expects: &expects });

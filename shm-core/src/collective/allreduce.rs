@@ -90,12 +90,14 @@ impl Communicator {
     /// Combines everybody's `send` in one result, which all ranks look at where it lies: nobody copies it.
     ///
     /// Collective: all ranks must give the same count, element type and operator. Every rank folds its share of the vector, in
-    /// rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once; the memory of one is used again
+    /// rank order, to memory of the job's heap that rank 0 provides. A vector that is short
+    /// enough to be exchanged in lines each rank folds for itself: to agree on a place would cost more than to copy it. Several results may be held at once; the memory of one is used again
     /// when all ranks have dropped their views of it.
     ///
     /// # Cost
     /// For n bytes on p ranks whose `send` lies in shared memory ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded and stored;
-    /// 2(p-1)n more for private ones. A result takes n + 64 bytes of the heap, rounded up to 2 MiB; rank 0 keeps the memory of four.
+    /// 2(p-1)n more for private ones. A result takes n + 64 bytes of the heap, rounded up to 2 MiB; rank 0 keeps the memory of four. A short
+    /// one costs what it costs with [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
     ///
     /// # Errors
     /// [`HeapExhausted`](crate::Error::HeapExhausted), [`Memory`](crate::Error::Memory) on rank 0, and
@@ -115,6 +117,9 @@ impl Communicator {
     /// ```
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
         let (bytes, fold) = (size_of_val(send), Fold::new(&operator));
+        if bytes > 0 && self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
+            return self.own_result(send, fold);
+        }
         let choice = match self.selection.choose_shares(0, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
@@ -141,5 +146,17 @@ impl Communicator {
         let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
         // SAFETY: all leaders have stored their shares there, and rank 0 has counted a view for each rank.
         Ok(unsafe { SharedResult::new(self.seat(), at, send.len()) })
+    }
+
+    /// A result that each rank has for itself, of what fits a slot of lines.
+    #[inline]
+    fn own_result<T: Element>(&self, send: &[T], fold: Fold<'_>) -> Result<SharedResult<T>> {
+        let mut engine = self.enter()?;
+        let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, send.len()));
+        let (send, len, bytes) = (send.as_ptr().cast(), send.len(), size_of_val(send));
+        let reduce =
+            |recv| self.stopping_at_panic(|| engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag));
+        // SAFETY: an allreduce that ends well has stored the whole result.
+        unsafe { SharedResult::of_own(len, reduce) }
     }
 }

@@ -157,6 +157,7 @@ impl Communicator {
                 blocks: Landing::Only(0),
                 own: None,
                 lends: true,
+                even: false,
                 longest: bytes,
             };
             return self.move_blocks(name, known, 1, counted.then_some(told), route);
@@ -184,6 +185,7 @@ impl Communicator {
             blocks: Landing::Each(blocks),
             own: (!send.is_null()).then(|| (send, buffer.wrapping_add(blocks.of(me).start), bytes)),
             lends: false,
+            even: false,
             longest,
         };
         self.move_blocks(name, known, 1, counted.then_some(told), route)

@@ -147,6 +147,7 @@ impl Communicator {
                 blocks: Landing::Only(bytes),
                 own: None,
                 lends: false,
+                even: false,
                 longest: bytes,
             };
             return self.move_blocks(name, known, size - 1, counted.then_some(told), route);
@@ -174,6 +175,7 @@ impl Communicator {
             blocks: Landing::Only(0),
             own: (!recv.is_null()).then(|| (buffer.wrapping_add(blocks.of(me).start), recv, bytes)),
             lends: matches!(blocks, Blocks::Even(_)),
+            even: false,
             longest,
         };
         self.move_blocks(name, known, size - 1, counted.then_some(told), route)

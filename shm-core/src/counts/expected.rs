@@ -50,20 +50,20 @@ pub fn expected(case: Case, ranks: usize, rank: usize) -> Counts {
         Way::Shares => by_shares(case.what, p, is_root, n),
         Way::Direct => match case.what {
             What::Broadcast => {
-                let (lines, slices) = (n / LINE as u64, n.div_ceil(CELL as u64));
+                let lines = n / LINE as u64;
                 match is_root {
                     true => Counts {
                         stamps: 1,
-                        dones: slices,
+                        dones: 1,
                         done_waits: peers,
-                        lines_stored: 1 + slices,
+                        lines_stored: 2,
                         lines_loaded: peers,
                         ..Counts::default()
                     },
                     false => Counts {
-                        dones: slices,
+                        dones: 1,
                         waits: 1,
-                        lines_stored: lines + slices,
+                        lines_stored: lines + 1,
                         lines_loaded: lines + 1,
                         bytes_loaded: n,
                         bytes_stored: n,
@@ -137,11 +137,11 @@ fn over_trees(what: What, p: u64, is_root: bool, n: u64) -> Counts {
     let (peers, lines, slices) = (p - 1, n / LINE as u64, n.div_ceil(CELL as u64));
     // A cell and its stamp, of all slices; the words that say that all was read.
     let message = lines + slices;
-    // Of who sends: a leaf on the way up, the root on the way down.
+    // Of who sends: a leaf on the way up, the root on the way down. It reads nothing, and says so once.
     let published = Counts {
         stamps: slices,
-        dones: slices,
-        lines_stored: message + slices,
+        dones: 1,
+        lines_stored: message + 1,
         bytes_loaded: n,
         bytes_stored: n,
         ..Counts::default()
@@ -208,7 +208,7 @@ fn lent_to_shares(what: What, p: u64, is_root: bool, n: u64) -> Counts {
     let takes = what == What::Allreduce || is_root;
     let (taken, serves) = (u64::from(takes), what == What::Allreduce || !is_root);
     // Who takes has said so before the first of several rounds, and says so after the last.
-    let dones = rounds + taken * (u64::from(rounds > 1) + 1) + 2;
+    let dones = taken * (u64::from(rounds > 1) + 1) + 2;
     let stamps = peers + u64::from(serves);
     // Who takes nothing waits until all have read what it lent; the others know it.
     let done_waits = if takes { 0 } else { peers };
@@ -241,8 +241,8 @@ fn of_blocks(what: What, p: u64, r: u64, n: u64) -> Counts {
         false => (shape.stamps, shape.waits),
     };
     let stored = if what.has_rows() { peers * lines } else { lines };
-    // Who reads nothing says so at once, in a delivery.
-    let dones = if chain || sources > 0 { slices } else { 1 };
+    // Who reads nothing says so once.
+    let dones = if sources > 0 { slices } else { 1 };
     let (bytes_loaded, bytes_stored) = match chain {
         true => (2 * n, (publishes + 1) * n),
         false => (shape.bytes_loaded, shape.bytes_stored),
@@ -261,14 +261,12 @@ fn of_blocks(what: What, p: u64, r: u64, n: u64) -> Counts {
 
 fn lent_blocks(what: What, p: u64, is_root: bool, n: u64) -> Counts {
     let (peers, lines) = (p - 1, n / LINE as u64);
-    let slices = slices_of_blocks(if what.has_rows() { peers } else { 1 }, n);
     let (publishes, sources, readers) = match what {
         What::Gather => (!is_root, if is_root { peers } else { 0 }, 1),
         What::Scatter => (is_root, if is_root { 0 } else { 1 }, peers),
         _ => (true, peers, peers),
     };
-    let stamps = u64::from(publishes);
-    let dones = if sources > 0 { slices } else { 1 };
+    let (stamps, dones) = (u64::from(publishes), 1);
     let done_waits = stamps * readers;
     // The blocks that it gets, the own one among them unless it has none.
     let has_own = u64::from(!matches!(what, What::Gather | What::Scatter) || is_root);

@@ -42,6 +42,17 @@ impl Sources {
     }
 }
 
+/// Where the payload of a source lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The slot.
+    pub slot: usize,
+    /// Whether it is that of the reader, not of the source.
+    pub crossed: bool,
+    /// What the source said of it.
+    pub location: Location,
+}
+
 /// What is done with the payload of [`deliver`] while the protocol holds the slots.
 pub trait Delivery {
     /// Where the own payload lies: in cells, or whole in a buffer that is lent.
@@ -59,18 +70,29 @@ pub trait Delivery {
         true
     }
 
-    /// Fills the own slot of a slice.
-    fn write(&mut self, slice: u64, slot: usize);
+    /// Positions that the call takes at least, the same on all ranks: those that it has no use for are passed over.
+    fn positions(&self) -> u64 {
+        0
+    }
+
+    /// Whether cells change hands between two ranks from turn to turn of the ring: the same on both, where both publish and both read every
+    /// slice.
+    fn crosses(&self) -> bool {
+        false
+    }
+
+    /// Fills the own slot of a slice, or that of the other rank where they are crossed.
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool);
 
     /// Called once the own first slice is published, and before this rank waits: for what nobody waits for.
     fn meanwhile(&mut self) {}
 
-    /// Reads (or notes) the payload of a source: in its slot, or where the location says. A slot stays as it is until after
-    /// [`complete`](Delivery::complete).
+    /// Reads (or notes) the payload of a source: in its slot, in the own one where they are crossed, or where the location says. A slot
+    /// stays as it is until after [`complete`](Delivery::complete).
     ///
     /// # Errors
     /// When it cannot be reached.
-    fn read(&mut self, slice: u64, rank: usize, slot: usize, location: Location) -> Result<()>;
+    fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()>;
 
     /// All sources' part of a slice is there; what lies in cells lies in slot `slot` of their ranks. Not called where there are no sources.
     ///
@@ -88,6 +110,8 @@ pub trait Delivery {
 /// the ranks that have this one among their sources, and no others. Where a rank has published slice `s` it has read all of slice `s - 2`:
 /// who acquires that stamp knows it. Who reads nothing says at once that it has read all.
 ///
+/// Two ranks that both read all may write each where it read the other's payload in the turn of the ring before ([`Ring::cross`]).
+///
 /// # Errors
 /// When a rank has failed or made another call, or payload cannot be reached.
 #[inline]
@@ -99,17 +123,19 @@ pub fn deliver<B: Board>(
     tag: u32,
     work: &mut impl Delivery,
 ) -> Result<()> {
-    let first = ring.take(slices);
+    let first = ring.take(work.positions().max(slices));
     let last = first + slices - 1;
     let (me, size) = (board.rank(), board.size());
     let location = work.location();
     let reads = !sources.is_empty(me, size);
+    let crosses = size == 2 && work.crosses();
     for turn in 0..=slices {
+        let crossed = crosses && turn < slices && ring.cross(first + turn);
         if let (Some(readers), true) = (readers, turn < slices && !(location.whole && turn > 0)) {
             let position = first + turn;
             let slot = ring.claim(board, position)?;
             if !location.is_lent() {
-                work.write(turn, slot);
+                work.write(turn, slot, crossed);
             }
             let until = if location.whole { last } else { position };
             ring.publish_at(board, position, until, tag, readers, location);
@@ -128,13 +154,16 @@ pub fn deliver<B: Board>(
                 }
                 let (slot, location) = ring.expect_at(board, rank, position, tag)?;
                 ring.know(rank, if slice == 0 { position - 1 } else { position - 2 });
-                work.read(slice, rank, slot, location)?;
+                work.read(slice, rank, Origin { slot, crossed: crosses && ring.is_crossed(slot), location })?;
             }
             if slice == 0 && sources == Sources::Others {
                 ring.prove(first - 1);
             }
             work.complete(slice, ring.slot(position))?;
-            ring.finish(board, position);
+            // Who lent waits for the last word alone.
+            if slice + 1 == slices || !sources.ranks(me, size).all(|rank| work.has(rank)) {
+                ring.finish(board, position);
+            }
         }
     }
     if location.is_lent() { ring.settle(board, first) } else { Ok(()) }

@@ -237,7 +237,10 @@ pub fn exchange_slices<B: Board>(
             }
             let slot = ring.slot(position);
             work.combine(slice, slot, crosses && ring.is_crossed(slot))?;
-            ring.finish(board, position);
+            // Who lent waits for the last word alone, which follows.
+            if !(0..board.size()).all(|rank| rank == me || work.has(rank)) {
+                ring.finish(board, position);
+            }
         }
     }
     ring.finish(board, stored);

@@ -214,7 +214,10 @@ pub fn run<B: Board>(
                 down.publish_at(board, position, position, tag, &readers, result);
                 lends_result |= result.is_lent();
             }
-            up.finish(board, base + count as u64 - 1);
+            // Who lent waits for the last word alone, which follows.
+            if !(0..board.size()).all(|rank| rank == me || work.has(rank)) {
+                up.finish(board, base + count as u64 - 1);
+            }
         }
         if let (Some(round), true) = (within(turn, ROUNDS_AHEAD + 1, rounds), takes) {
             let position = first_down + round;
@@ -305,7 +308,10 @@ pub fn spread<B: Board>(
             }
             parts.take(round, leader, down.slot(position))?;
         }
-        down.finish(board, position);
+        // Who lent waits for the last word alone.
+        if round + 1 == rounds || !(0..leaders.len()).all(|leader| leaders[leader] == me || parts.has(leader)) {
+            down.finish(board, position);
+        }
     }
     if location.is_lent() { down.settle(board, first) } else { Ok(()) }
 }

@@ -108,6 +108,15 @@ impl Span {
     pub fn last(self) -> u64 {
         self.first + self.slices - 1
     }
+
+    /// Says that this rank is done with a slice. Where it reads no slot of the slices behind, because it has all that it reads, or reads
+    /// nothing, it says so with the last one only: nobody waits for it before.
+    #[inline]
+    fn finish<B: Board>(self, board: &B, ring: &Ring, slice: u64, has_all: bool) {
+        if !has_all || slice + 1 == self.slices {
+            ring.finish(board, self.first + slice);
+        }
+    }
 }
 
 /// One slice of a gather step, through cells.
@@ -166,7 +175,7 @@ pub fn gather_slice<B: Board>(
             ring.publish(board, position, tag, &Readers::One(parent));
         }
     }
-    ring.finish(board, position);
+    span.finish(board, ring, slice, links.children().iter().all(|&child| work.has(child)));
     Ok(())
 }
 
@@ -236,7 +245,7 @@ pub fn release_slice<B: Board>(
             ring.publish_at(board, position, position, tag, links.readers(), location);
         }
     }
-    ring.finish(board, position);
+    span.finish(board, ring, slice, links.parent().is_none() || work.has());
     Ok(())
 }
 

@@ -190,12 +190,15 @@ pub(super) struct Outgoing<'a> {
     pub reader: usize,
     /// The first position.
     pub first: u64,
+    /// Whether two ranks fill each other's cells in turn.
+    pub crosses: bool,
 }
 
 impl Outgoing<'_> {
     #[inline]
-    pub fn write(&mut self, slice: u64, slot: usize) {
-        let Self { board, medium, cut, .. } = *self;
+    pub fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        let Self { board, medium, cut, crosses, .. } = *self;
+        let owner = if crossed { 1 - board.rank() } else { board.rank() };
         match self.send {
             Sending::Nothing => {}
             Sending::Same(send, bytes) => {
@@ -205,11 +208,14 @@ impl Outgoing<'_> {
                     // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, and a slice fits it.
                     Medium::Lines(_) => unsafe { medium.store(board, (slot, 0), from, len) },
                     Medium::Cells(cell, _) => {
-                        let to = board.up_cell(board.rank(), slot, cell);
-                        self.pace.writing(board, self.first + slice, self.reader, len, |way| {
-                            // SAFETY: the same.
-                            unsafe { copy_in(from, to, len, way) };
-                        });
+                        let to = board.up_cell(owner, slot, cell);
+                        // SAFETY: the same; or the slot is the other's, and was read.
+                        let write = |way| unsafe { copy_in(from, to, len, way) };
+                        match crosses {
+                            // The lines are here, as a rule.
+                            true => write(Way::Cached),
+                            false => self.pace.writing(board, self.first + slice, self.reader, len, write),
+                        }
                         add(&board.tally.loaded, len);
                         add(&board.tally.stored, len);
                     }
@@ -230,14 +236,18 @@ impl Outgoing<'_> {
                     return;
                 }
                 let bytes = parts.clone().map(|(.., len)| len).sum();
-                self.pace.writing(board, self.first + slice, self.reader, bytes, |way| {
+                let write = |way| {
                     for (part, from, len) in parts {
-                        let to = medium.place(board, me, slot, part).cast_mut();
-                        // SAFETY: the same.
+                        let to = medium.place(board, owner, slot, part).cast_mut();
+                        // SAFETY: the same; or the slot is the other's, and was read.
                         unsafe { copy_part_in(from, to, len, way) };
                     }
                     end_parts(way);
-                });
+                };
+                match crosses {
+                    true => write(Way::Cached),
+                    false => self.pace.writing(board, self.first + slice, self.reader, bytes, write),
+                }
                 add(&board.tally.loaded, bytes);
                 add(&board.tally.stored, bytes);
             }

@@ -6,13 +6,14 @@
 
 use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
-use super::lend::{Lending, Source};
+use super::exchange::crossing_positions;
+use super::lend::{Input, Lending, Source};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::counts::note;
 use crate::error::Result;
 use crate::pace::reading;
-use crate::protocol::delivery::{Delivery, Sources, deliver};
+use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::{Board, Location, Place, Readers, RingName};
 use crate::select::{BlockChoice, Collective};
 
@@ -32,6 +33,8 @@ pub(crate) struct Route<'a> {
     pub own: Option<(*const u8, *mut u8, usize)>,
     /// Whether others may read the own buffer where it lies: they know where in it their blocks are.
     pub lends: bool,
+    /// Whether all blocks of all ranks are equally long: the same on all ranks.
+    pub even: bool,
     /// The length of the longest block of all: the same on all ranks.
     pub longest: usize,
 }
@@ -105,8 +108,11 @@ impl Engine {
             _ => (board.rank() + 1) % size,
         };
         let first = ring.next_position();
+        let all_for_all = matches!((&route.readers, route.sources), (Some(Readers::All), Sources::Others));
+        let crosses = size == 2 && !choice.lines && all_for_all && route.even && route.longest > 0;
         let mut work = Copying {
-            out: Outgoing { board, medium, cut, send: route.send, pace: up_pace, reader, first },
+            out: Outgoing { board, medium, cut, send: route.send, pace: up_pace, reader, first, crosses },
+            positions: if crosses { crossing_positions(cut.count(), ring.slots()) } else { 0 },
             location: Location::whole_at(place, bytes),
             rows: route.rows,
             in_place,
@@ -140,6 +146,8 @@ pub(super) fn copy_own(board: &SharedBoard, own: Option<(*const u8, *mut u8, usi
 /// The payload of one call.
 struct Copying<'a> {
     out: Outgoing<'a>,
+    /// The least number of positions.
+    positions: u64,
     location: Location,
     rows: bool,
     /// Whether what comes takes the place of what is sent.
@@ -167,9 +175,17 @@ impl Delivery for Copying<'_> {
         self.out.cut.range(self.landing.of(rank).1, slice).1 > 0
     }
 
+    fn positions(&self) -> u64 {
+        self.positions
+    }
+
+    fn crosses(&self) -> bool {
+        self.out.crosses
+    }
+
     #[inline]
-    fn write(&mut self, slice: u64, slot: usize) {
-        self.out.write(slice, slot);
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        self.out.write(slice, slot, crossed);
     }
 
     #[inline]
@@ -179,8 +195,9 @@ impl Delivery for Copying<'_> {
     }
 
     #[inline]
-    fn read(&mut self, slice: u64, rank: usize, slot: usize, location: Location) -> Result<()> {
-        let Outgoing { board, medium, cut, first, .. } = self.out;
+    fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()> {
+        let Origin { slot, crossed, location } = from;
+        let Outgoing { board, medium, cut, first, crosses, .. } = self.out;
         let (start, bytes) = self.landing.of(rank);
         let me = board.rank();
         if location != Location::CELL {
@@ -203,6 +220,11 @@ impl Delivery for Copying<'_> {
         }
         let part = if self.rows { Medium::part(rank, me) } else { 0 };
         let to = self.recv.wrapping_add(start + at);
+        if crosses {
+            let cell = medium.place(board, if crossed { me } else { rank }, slot, part);
+            // SAFETY: as below, of the own slot where they are crossed.
+            return unsafe { Input::Here(cell).copy_and_keep(board, to, len) };
+        }
         // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its place in the caller's
         // buffer has room for it.
         let load = || unsafe { medium.load(board, (rank, slot, part), to, len) };

@@ -83,7 +83,7 @@ fn positions(slices: u64, bytes: usize, slots: usize) -> u64 {
 
 /// The same of two ranks, whose cells change hands: calls of one length come to few slots, and in every turn of the ring. A stamp is stored
 /// again when the other rank is known to have seen it: by the next call, where that has other slots, or by the later slices of this one.
-fn crossing_positions(slices: u64, slots: usize) -> u64 {
+pub(super) fn crossing_positions(slices: u64, slots: usize) -> u64 {
     let slots = slots as u64;
     match slices {
         1..=3 if slices < slots / 2 => slots / 2,

@@ -17,7 +17,7 @@ use crate::links::Links;
 use crate::operator::Fold;
 use crate::pace::{Pace, Way, reading};
 use crate::payload::copy_in;
-use crate::protocol::delivery::{Delivery, Sources, deliver};
+use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::step::{self, Gathers, Span};
 use crate::protocol::{Board, Location, Place, Readers, RingName};
 use crate::select::{BlockChoice, Collective};
@@ -100,7 +100,7 @@ impl Engine {
         let location = if readers.is_some() { Location::whole_at(place, bytes) } else { Location::CELL };
         let (first, reader) = (ring.next_position(), (board.rank() + 1) % size);
         let mut work = Combining {
-            out: Outgoing { board, medium, cut, send: call.send, pace: up_pace, reader, first },
+            out: Outgoing { board, medium, cut, send: call.send, pace: up_pace, reader, first, crosses: false },
             location,
             call: &call,
             copied: own,
@@ -179,8 +179,8 @@ impl Delivery for Combining<'_> {
     }
 
     #[inline]
-    fn write(&mut self, slice: u64, slot: usize) {
-        self.out.write(slice, slot);
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        self.out.write(slice, slot, crossed);
     }
 
     #[inline]
@@ -190,8 +190,9 @@ impl Delivery for Combining<'_> {
     }
 
     #[inline]
-    fn read(&mut self, _: u64, rank: usize, _: usize, location: Location) -> Result<()> {
-        self.sources[rank] = Source::find(self.out.board, rank, location, self.call.place.1, self.call.fold.align)?;
+    fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
+        self.sources[rank] =
+            Source::find(self.out.board, rank, from.location, self.call.place.1, self.call.fold.align)?;
         Ok(())
     }
 

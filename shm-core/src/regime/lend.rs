@@ -11,7 +11,7 @@ use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::operator::Fold;
 use crate::pace::Way;
-use crate::payload::copy_out;
+use crate::payload::{copy_out, copy_out_and_keep};
 use crate::protocol::{Location, Place, Ring};
 use crate::segment::layout::{LINE, round_up};
 use crate::select::{Collective, Tuning};
@@ -100,6 +100,22 @@ pub(super) enum Input {
 }
 
 impl Input {
+    /// [`copy`](Input::copy) of what lies in a cell that this rank writes next.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn copy_and_keep(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
+        let Input::Here(from) = self else {
+            // SAFETY: by contract.
+            return unsafe { self.copy(board, to, len) };
+        };
+        // SAFETY: by contract.
+        unsafe { copy_out_and_keep(from, to, len) };
+        add(&board.tally.loaded, len);
+        add(&board.tally.stored, len);
+        Ok(())
+    }
+
     /// Copies `len` bytes of it to `to`.
     ///
     /// # Safety

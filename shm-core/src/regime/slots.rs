@@ -8,7 +8,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::payload::{load_line, store_line};
-use crate::protocol::delivery::{Delivery, Sources, deliver};
+use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location};
 use crate::regime::blocks::Medium;
@@ -128,7 +128,7 @@ struct Prefix<'a> {
 
 impl Delivery for Prefix<'_> {
     #[inline]
-    fn write(&mut self, _: u64, slot: usize) {
+    fn write(&mut self, _: u64, slot: usize, _: bool) {
         let Reduction { send, bytes, .. } = self.reduction;
         // SAFETY: so many bytes of the caller's buffer, which fit a slot.
         unsafe { store_line(self.board.line(self.board.rank(), slot), send, bytes) };
@@ -145,8 +145,8 @@ impl Delivery for Prefix<'_> {
     }
 
     #[inline]
-    fn read(&mut self, _: u64, rank: usize, slot: usize, _: Location) -> Result<()> {
-        self.operands[rank] = self.board.line_payload(rank, slot);
+    fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
+        self.operands[rank] = self.board.line_payload(rank, from.slot);
         Ok(())
     }
 

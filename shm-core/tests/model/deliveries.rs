@@ -1,7 +1,7 @@
 //! Calls in which some ranks publish slices and some read them, each by its part.
 
 use shm_core::Result;
-use shm_core::protocol::delivery::{Delivery, Sources, deliver};
+use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use shm_core::protocol::{Board, Location, Place, Readers, RingName};
 
 use super::calls::TAG;
@@ -43,8 +43,25 @@ impl Rank {
         self.deliver_some(name, parts, slices, &[], &[]);
     }
 
+    /// All for all, of two ranks whose up cells change hands, taking so many positions, of which these lend; returns how many cells this
+    /// one filled that are the other's.
+    pub fn deliver_crossing(&mut self, slices: u64, positions: u64, lends: &[usize]) -> u64 {
+        self.deliver_words(RingName::Up, Parts::All, (slices, Some(positions)), &[], lends)
+    }
+
     /// The same, where these ranks take the first slice only, and these lend what they publish.
     pub fn deliver_some(&mut self, name: RingName, parts: Parts, slices: u64, short: &[usize], lends: &[usize]) {
+        self.deliver_words(name, parts, (slices, None), short, lends);
+    }
+
+    fn deliver_words(
+        &mut self,
+        name: RingName,
+        parts: Parts,
+        (slices, crossing): (u64, Option<u64>),
+        short: &[usize],
+        lends: &[usize],
+    ) -> u64 {
         let (board, ring) = self.ring(name);
         let (me, first) = (board.rank(), ring.next_position());
         let lent = lends.contains(&me);
@@ -54,12 +71,15 @@ impl Rank {
         let location = Location::whole_at(if lent { SEND } else { Place::Cell }, slices as usize);
         let told = vec![Location::CELL; board.size()];
         let short = short.contains(&me);
-        let mut work = Words { board, name, first, slices, location, told, noted: Vec::new(), short };
+        let mut work =
+            Words { board, name, first, slices, location, told, noted: Vec::new(), short, crossing, crossed: 0 };
         let (readers, sources) = parts.of(me, board.size());
         deliver(board, ring, (readers.as_ref(), sources), slices, TAG, &mut work).unwrap();
+        let crossed = work.crossed;
         if !lends.is_empty() {
             board.rewrite(std::iter::empty());
         }
+        crossed
     }
 }
 
@@ -73,9 +93,12 @@ struct Words<'a> {
     /// What each rank said of its payload.
     told: Vec<Location>,
     /// Whose slots hold a word of the slice.
-    noted: Vec<usize>,
+    noted: Vec<(usize, bool)>,
     /// Whether only the first slice is wanted.
     short: bool,
+    /// The positions of a call in which cells change hands, and how many have.
+    crossing: Option<u64>,
+    crossed: u64,
 }
 
 impl Delivery for Words<'_> {
@@ -87,27 +110,39 @@ impl Delivery for Words<'_> {
         self.told[rank].whole
     }
 
+    fn positions(&self) -> u64 {
+        self.crossing.unwrap_or(0)
+    }
+
+    fn crosses(&self) -> bool {
+        self.crossing.is_some()
+    }
+
     fn takes(&self, _: u64, _: usize) -> bool {
         !self.short
     }
 
-    fn write(&mut self, slice: u64, slot: usize) {
-        self.board.fill(self.name, slot, word_of(self.board.rank(), self.first + slice));
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        let me = self.board.rank();
+        self.crossed += u64::from(crossed);
+        self.board.fill_of(self.name, if crossed { 1 - me } else { me }, slot, word_of(me, self.first + slice));
     }
 
-    fn read(&mut self, _: u64, rank: usize, _: usize, location: Location) -> Result<()> {
-        assert!(location.agrees(self.slices as usize));
-        self.told[rank] = location;
-        if !location.is_lent() {
-            self.noted.push(rank);
+    fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
+        assert!(from.location.agrees(self.slices as usize));
+        self.told[rank] = from.location;
+        if !from.location.is_lent() {
+            self.noted.push((rank, from.crossed));
         }
         Ok(())
     }
 
     /// Read when all have come, as a fold reads them.
     fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
-        for rank in self.noted.drain(..) {
-            expect_value(self.board.read(self.name, rank, slot), word_of(rank, self.first + slice));
+        let me = self.board.rank();
+        for (rank, crossed) in self.noted.drain(..) {
+            let found = self.board.read(self.name, if crossed { me } else { rank }, slot);
+            expect_value(found, word_of(rank, self.first + slice));
         }
         if self.short && slice > 0 {
             return Ok(());
