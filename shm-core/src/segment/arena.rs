@@ -33,8 +33,8 @@ pub(super) fn first_fit(taken: impl Iterator<Item = bool>, count: usize) -> Opti
 
 impl Mapping {
     /// Takes a block of this layout for `rank` of the job, and returns its offset. All but its cells is reserved and, but for the
-    /// payload of lines whose memory was kept, zero. The cells are reserved by [`reserve_block`](Mapping::reserve_block), when a rank cuts its own: most
-    /// communicators never use them.
+    /// payload of lines whose memory was kept, zero. The cells are reserved by [`reserve_block`](Mapping::reserve_block), before a rank
+    /// writes its own, where the system counts memory: most communicators never use them.
     ///
     /// # Errors
     /// `ArenaExhausted` when no gap is long enough, `Memory` when the system cannot back it, `RankFailed`.
