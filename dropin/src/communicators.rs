@@ -209,7 +209,6 @@ impl Group {
         let state = match ranks {
             _ if is_inter != 0 => State::HandedOn(Reason::Intercommunicator),
             1 => State::HandedOn(Reason::Alone),
-            _ if making::is_foreign(comm) => State::HandedOn(Reason::Foreign),
             _ => State::Counting,
         };
         let stats = Mutex::default();
@@ -245,7 +244,7 @@ impl Group {
     fn count(&self, comm: Word) -> Result<(), Reason> {
         self.calls.set(self.calls.get() + 1);
         // The world's lives as long as the job: it pays whenever it is used at all.
-        if self.calls.get() < life::settings().after && abi::handle(comm) != abi::world() {
+        if self.calls.get() < life::after() && abi::handle(comm) != abi::world() {
             return Err(Reason::Young);
         }
         self.make(comm)
@@ -255,6 +254,11 @@ impl Group {
     pub fn make(&self, comm: Word) -> Result<(), Reason> {
         if !matches!(self.state.get(), State::Counting) {
             return Ok(());
+        }
+        // Asked no sooner: programs make many communicators that never come so far.
+        if making::is_foreign(comm) {
+            self.state.set(State::HandedOn(Reason::Foreign));
+            return Err(Reason::Foreign);
         }
         sweep();
         match making::make(comm, self.ranks) {

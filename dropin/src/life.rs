@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use hier::HierComm;
@@ -12,7 +12,7 @@ use mpi::ffi;
 
 use crate::abi::{self, Word};
 use crate::gains::Beneath;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::stats::Stats;
 use crate::{communicators, making, memory, types};
 
@@ -30,11 +30,18 @@ const OFF: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(UNTOUCHED);
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
+/// What [`after`] returns.
+static TAKEN_AFTER: AtomicU32 = AtomicU32::new(0);
 
 /// The settings of the job.
 #[inline]
 pub fn settings() -> &'static Settings {
     SETTINGS.get().unwrap_or(&Settings::DEFAULT)
+}
+
+/// The call of a communicator other than the world's with which it is taken over.
+pub fn after() -> u32 {
+    TAKEN_AFTER.load(Ordering::Relaxed)
 }
 
 /// Whether calls may be carried out here. A program whose MPI began where nobody saw it (by another language's bindings) is made ready
@@ -92,18 +99,21 @@ pub fn begin() {
         Ok(keeper) => (Some(keeper), None),
         Err(fault) => (None, Some(fault)),
     };
+    let is_crowded = keeper.as_ref().and_then(HierComm::single_node).is_some_and(|node| node.crowd() > 1);
+    let after = if agreed.after > 0 { agreed.after } else { settings::usual_after(is_crowded) };
+    // Whether the ranks outnumber the cores is rank 0's word, like all that is set.
+    let [after] = world.word_of_first([u64::from(after)]);
+    TAKEN_AFTER.store(after as u32, Ordering::Relaxed);
+    // Where one rank has no keeper the others make this nevertheless, and tell each other once.
+    let silent = making::make_silent().is_some();
+    let fault = fault.or_else(|| (!silent).then(|| "MPI_COMM_WORLD cannot be duplicated".to_owned()));
     if let Some(why) = world.first_fault(fault) {
+        drop(keeper);
+        making::free_silent();
         world.say(&format!("{why}. All calls go to the library beneath"));
         return;
     }
     making::keep(keeper);
-    if let Some(why) =
-        world.first_fault(making::make_silent().is_none().then(|| "MPI_COMM_WORLD cannot be duplicated".to_owned()))
-    {
-        making::keep(None);
-        world.say(&format!("{why}. All calls go to the library beneath"));
-        return;
-    }
     STATE.store(READY, Ordering::Release);
 }
 
@@ -199,6 +209,23 @@ fn say_alone(text: &str) {
     }
 }
 
+/// Waits for a call of all ranks, and leaves the core to those who are not there: a rank that waits in MPICH keeps it for
+/// milliseconds. Returns whether the call went well.
+pub fn finish(code: c_int, request: &mut ffi::MPI_Request) -> bool {
+    let mut is_over = code != abi::SUCCESS;
+    let mut last = code;
+    while !is_over {
+        let mut flag = 0;
+        // SAFETY: the request is the caller's; nobody wants its status.
+        last = unsafe { ffi::PMPI_Test(request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+        is_over = flag != 0 || last != abi::SUCCESS;
+        if !is_over {
+            std::thread::yield_now();
+        }
+    }
+    last == abi::SUCCESS
+}
+
 /// MPI_COMM_WORLD, for what is settled at the beginning and told at the end, by the library's own calls.
 struct World {
     rank: usize,
@@ -268,8 +295,13 @@ impl World {
     fn broadcast(&self, root: usize, bytes: *mut u8, count: usize) {
         // SAFETY: a constant that is filled before main.
         let kind = unsafe { ffi::RSMPI_UINT8_T };
-        // SAFETY: the callers' bytes, of which all ranks have as many. An error ends the job, or shows in the agreement that follows.
-        let _ = unsafe { ffi::PMPI_Bcast(bytes.cast(), count as c_int, kind, root as c_int, abi::comm(abi::world())) };
+        let world = abi::comm(abi::world());
+        // SAFETY: a constant that is filled before main.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: the callers' bytes, of which all ranks have as many, and which stay until the call has ended.
+        let code = unsafe { ffi::PMPI_Ibcast(bytes.cast(), count as c_int, kind, root as c_int, world, &mut request) };
+        // An error ends the job, or shows in the agreement that follows.
+        finish(code, &mut request);
     }
 
     /// The fault of the first rank that has one, told to all; nothing if nobody has any.
@@ -279,12 +311,13 @@ impl World {
         let length = text.len() as u64;
         // SAFETY: a constant that is filled before main.
         let kind = unsafe { ffi::RSMPI_UINT64_T };
-        // SAFETY: one word to send, and room for one of each rank.
-        let code = unsafe {
-            let world = abi::comm(abi::world());
-            ffi::PMPI_Allgather((&raw const length).cast(), 1, kind, words.as_mut_ptr().cast(), 1, kind, world)
-        };
-        if code != abi::SUCCESS {
+        let world = abi::comm(abi::world());
+        let (from, to) = ((&raw const length).cast(), words.as_mut_ptr().cast());
+        // SAFETY: a constant that is filled before main.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: one word to send, and room for one of each rank; both stay until the call has ended.
+        let code = unsafe { ffi::PMPI_Iallgather(from, 1, kind, to, 1, kind, world, &mut request) };
+        if !finish(code, &mut request) {
             return Some("the library cannot gather words".to_owned());
         }
         let first = words.iter().position(|&length| length > 0)?;

@@ -10,6 +10,8 @@ use hier::transport::mpi::{MpiTransport, QuietTransport};
 use mpi::ffi;
 
 use crate::abi::{self, Word};
+use crate::gains::Beneath;
+use crate::life;
 
 /// A communicator of all ranks, on which nothing is called: it has the nodes' segments, of which all others take their parts.
 static KEEPER: Mutex<Option<HierComm>> = Mutex::new(None);
@@ -20,9 +22,17 @@ static SILENT: OnceLock<Word> = OnceLock::new();
 /// Makes what communicators of one node look at while they wait. Collective over MPI_COMM_WORLD.
 pub fn make_silent() -> Option<()> {
     let mut silent = abi::comm(abi::world());
-    // SAFETY: MPI is running.
-    let code = unsafe { ffi::PMPI_Comm_dup(abi::comm(abi::world()), &mut silent) };
-    if code != abi::SUCCESS {
+    let is_made = if life::settings().beneath == Beneath::Mpich {
+        // SAFETY: a constant that is filled before main.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: MPI is running; the new communicator's place stays until the call has ended.
+        let code = unsafe { ffi::PMPI_Comm_idup(abi::comm(abi::world()), &mut silent, &mut request) };
+        life::finish(code, &mut request)
+    } else {
+        // SAFETY: MPI is running.
+        (unsafe { ffi::PMPI_Comm_dup(abi::comm(abi::world()), &mut silent) }) == abi::SUCCESS
+    };
+    if !is_made {
         return None;
     }
     SILENT.get_or_init(|| abi::word_of_comm(silent));

@@ -8,7 +8,7 @@ use crate::what::{COUNT, NAMES, What};
 pub struct Settings {
     /// Collectives that are left to the library, by place.
     pub disabled: [bool; COUNT],
-    /// A communicator other than the world is taken over with so manieth of its collective calls.
+    /// A communicator other than the world is taken over with so manieth of its collective calls; 0: as [`usual_after`] says.
     pub after: u32,
     /// Every result is compared with that of the library.
     pub verify: bool,
@@ -20,8 +20,12 @@ pub struct Settings {
     pub beneath: Beneath,
 }
 
-/// The calls on a new communicator that the library serves, before it is taken over: making one costs about as much as they gain.
-const AFTER: u32 = 32;
+/// The call with which a new communicator is taken over, where nobody says otherwise: making one costs about as much as the calls
+/// before it would gain. It makes all members wait for each other, which takes long where ranks outnumber cores.
+#[must_use]
+pub fn usual_after(is_crowded: bool) -> u32 {
+    if is_crowded { 1000 } else { 32 }
+}
 
 impl Default for Settings {
     fn default() -> Self {
@@ -33,7 +37,7 @@ impl Settings {
     /// Those of an environment without any of the variables.
     pub const DEFAULT: Self = Self {
         disabled: [false; COUNT],
-        after: AFTER,
+        after: 0,
         verify: false,
         stats: false,
         take_all: false,

@@ -1,5 +1,6 @@
 //! Datatypes: what a handle stands for.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
@@ -20,7 +21,7 @@ pub struct Type {
     pub extent: isize,
     /// Bytes from the beginning to the end of an element's data, where it is regular.
     pub reach: usize,
-    /// Elements that follow one another are their data, in order, without gaps.
+    /// Elements that follow one another are known to be their data, in order, without gaps.
     pub is_plain: bool,
     /// It begins at 0, ends within its extent, and so may stand in memory of its own.
     pub is_regular: bool,
@@ -120,17 +121,49 @@ impl Named {
     }
 }
 
-/// The type of any valid handle; nothing if the library refuses it.
+/// The type of any valid handle, for a call with `count` elements of it; nothing if the library refuses it.
 #[inline]
-pub fn find(datatype: Word) -> Option<Type> {
+pub fn find(datatype: Word, count: usize) -> Option<Type> {
     match named(datatype) {
         Some(named) => Some(named.of),
-        None => derived(datatype),
+        None => derived(datatype, count),
     }
 }
 
-/// A derived type, looked at once: what was found stays with it as an attribute.
-fn derived(datatype: Word) -> Option<Type> {
+/// Bytes of a call up to which the data of a derived type are packed without a look at their order, until the type is known to be
+/// used often: programs that make a type for each call (BLACS is one) would pay for the look in each.
+const LITTLE: usize = 16 << 10;
+
+/// Calls from which on a type is used often.
+const OFTEN: u32 = 16;
+
+/// Whether this thread has seen the handle often, as far as it remembers. Another type may have had it: that costs time, no more.
+fn is_used_often(datatype: Word) -> bool {
+    const REMEMBERED: usize = 8;
+    thread_local! {
+        static SEEN: [Cell<(Word, u32)>; REMEMBERED] = const { [const { Cell::new((0, 0)) }; REMEMBERED] };
+    }
+    let handle = abi::handle(datatype);
+    let place = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) % REMEMBERED;
+    SEEN.with(|seen| {
+        let (known, times) = seen[place].get();
+        let times = if known == handle { times + 1 } else { 1 };
+        seen[place].set((handle, times % OFTEN));
+        times == OFTEN
+    })
+}
+
+/// Whether the library packs data of this type: it does unless that was not committed.
+fn is_committed(datatype: ffi::MPI_Datatype) -> bool {
+    let (mut byte, mut at) = (0_u8, 0);
+    let place = (&raw mut byte).cast::<c_void>();
+    // SAFETY: no element, and so no byte, is packed.
+    let code = unsafe { ffi::PMPI_Pack(place, 0, datatype, place, 1, &mut at, quiet()) };
+    code == abi::SUCCESS
+}
+
+/// A derived type. If it is used often, or for more than a little, it is looked at once: what was found stays with it as an attribute.
+fn derived(datatype: Word, count: usize) -> Option<Type> {
     let key = *KEY.get()?;
     let handle = abi::datatype(datatype);
     let (mut found, mut flag) = (std::ptr::null_mut::<Type>(), 0);
@@ -144,6 +177,9 @@ fn derived(datatype: Word) -> Option<Type> {
         return Some(unsafe { *found });
     }
     let of = measured(datatype)?;
+    if count.saturating_mul(of.size) <= LITTLE && !is_used_often(datatype) {
+        return is_committed(handle).then_some(of);
+    }
     let of = Type { is_plain: of.size as isize == of.extent && of.is_regular && is_in_order(handle, of.size)?, ..of };
     let kept = Box::into_raw(Box::new(of));
     // SAFETY: the datatype is valid; `forget` takes the box back.

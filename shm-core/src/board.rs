@@ -12,6 +12,7 @@ use crate::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
 use crate::seat::{NAP, Seat};
 use crate::segment::header::Standing;
 use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINES_A_SLOT};
+use crate::segment::memory_file;
 
 mod cores;
 
@@ -85,6 +86,8 @@ pub(crate) struct SharedBoard {
     /// Whether this rank has found where the shared result of that call lies, and so counts among its users.
     sees_result: Cell<bool>,
     idle: RefCell<Option<IdleHook>>,
+    /// Bytes of the own up and down cells that are reserved.
+    backed: [Cell<usize>; 2],
     /// What this rank has said last of the core that it is on.
     core: Cell<u64>,
     pub tally: Tally,
@@ -107,6 +110,7 @@ impl SharedBoard {
             lends: Cell::new(false),
             sees_result: Cell::new(false),
             idle: RefCell::new(None),
+            backed: Default::default(),
             core: Cell::new(0),
             tally: Tally::default(),
         }
@@ -188,6 +192,31 @@ impl SharedBoard {
     pub fn down_cell(&self, rank: usize, slot: usize, cell: usize) -> *mut u8 {
         debug_assert!((slot + 1) * cell <= self.layout.down_bytes);
         self.place(rank, self.area.down + slot * cell)
+    }
+
+    /// Reserves memory for the first `bytes` bytes of the own up or down cells, before they are written, where the system counts it. Should
+    /// there be none, this communicator cannot go on.
+    ///
+    /// # Errors
+    /// `Memory`, `RankFailed`.
+    #[inline]
+    pub fn back(&self, ring: RingName, bytes: usize) -> Result<()> {
+        let (backed, cells) = match ring {
+            RingName::Up => (&self.backed[0], self.area.up),
+            _ => (&self.backed[1], self.area.down),
+        };
+        if bytes <= backed.get() { Ok(()) } else { self.reserve(backed, cells, bytes) }
+    }
+
+    #[cold]
+    fn reserve(&self, backed: &Cell<usize>, cells: usize, bytes: usize) -> Result<()> {
+        if memory_file::is_counted() {
+            let mapping = self.seat.mapping();
+            let at = self.place(self.rank, cells) as usize - mapping.base() as usize;
+            mapping.reserve_block(self.seat.rank(), at as u64, bytes).inspect_err(|_| self.give_up())?;
+        }
+        backed.set(bytes);
+        Ok(())
     }
 
     /// The words of a location, in the line of its slot's stamp, behind it.
@@ -521,6 +550,8 @@ impl Board for SharedBoard {
     fn wait_slowly(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<u64> {
         /// Yields between two looks at the whole situation.
         const LOOK_ROUND: u32 = 32;
+        /// Yields between two calls of the idle hook, which may itself give the core away: an MPI that is told to does.
+        const IDLE_ROUND: u32 = 4;
         let look = || Some(word.observe(edge)).filter(|&value| until.holds(value));
         add(&self.tally.waits, 1);
         for turn in 0..self.seat.patience.spins {
@@ -536,7 +567,9 @@ impl Board for SharedBoard {
             if turn % LOOK_ROUND == LOOK_ROUND - 1 {
                 self.inspect(writer, word, until, edge)?;
             }
-            self.idle();
+            if turn % IDLE_ROUND == IDLE_ROUND - 1 {
+                self.idle();
+            }
             // Lines are short: what is spent here on waiting for another core is less than what a core takes to change hands.
             if matches!(edge, Edge::LinePublish | Edge::LineReuse) && !self.is_core_wanted(writer) {
                 for _ in 0..self.seat.patience.alone {

@@ -4,6 +4,7 @@
 //! follow one another is packed by its owner; others need not know of it.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 
 use hier::HierComm;
 use hier::across::Error;
@@ -71,7 +72,9 @@ impl Message {
         if abi::is_no_datatype(self.datatype) || self.root < 0 || self.root >= group.ranks as isize {
             return Err(wrong);
         }
-        let of = types::find(self.datatype).ok_or(wrong)?;
+        // Whether data may lie at nothing hangs on the type.
+        let looked_at = if self.buffer == 0 { usize::MAX } else { count };
+        let of = types::find(self.datatype, looked_at).ok_or(wrong)?;
         let bytes = count.checked_mul(of.size).ok_or(wrong)?;
         if bytes == 0 {
             return Err((Reason::Empty, 0));
@@ -120,19 +123,29 @@ fn send(comm: &HierComm, root: usize, data: &mut [u8]) -> Result<(), Error> {
 /// Bytes that are packed by one call: its positions are integers of C.
 const PIECE: usize = 1 << 26;
 
-/// Pieces of a buffer of `count` elements: elements before it, and elements in it.
-fn pieces(count: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
-    let each = (PIECE / size.max(1)).max(1);
-    (0..count).step_by(each).map(move |at| (at, each.min(count - at)))
+/// Pieces of a buffer of `count` elements with `bytes` bytes of data: elements in it, bytes before it, where the data and where the buffer
+/// are. None if the library refuses the type.
+fn pieces(datatype: Word, count: usize, bytes: usize) -> impl Iterator<Item = (usize, Range<usize>, isize)> {
+    // What is one piece needs no look at the type.
+    let whole = (bytes <= PIECE).then_some((bytes, 0, count));
+    let (size, extent, each) = whole.unwrap_or_else(|| match types::find(datatype, count) {
+        Some(of) => (of.size, of.extent, (PIECE / of.size.max(1)).max(1)),
+        None => (0, 0, 1),
+    });
+    let count = if size == 0 { 0 } else { count };
+    (0..count).step_by(each.max(1)).map(move |at| {
+        let len = each.min(count - at);
+        let data = if whole.is_some() { 0..size } else { at * size..(at + len) * size };
+        (len, data, at as isize * extent)
+    })
 }
 
 /// The data of `count` elements, `bytes` bytes, one after the other.
 pub fn pack(buffer: *const c_void, count: usize, datatype: Word, bytes: usize) -> Vec<u8> {
     let mut data = vec![0_u8; bytes];
-    let Some(of) = types::find(datatype) else { return data };
-    for (at, len) in pieces(count, of.size) {
-        let from = buffer.cast::<u8>().wrapping_offset(at as isize * of.extent);
-        let into = &mut data[at * of.size..(at + len) * of.size];
+    for (len, range, offset) in pieces(datatype, count, bytes) {
+        let from = buffer.cast::<u8>().wrapping_offset(offset);
+        let into = &mut data[range];
         let (total, mut place) = (into.len() as c_int, 0);
         let from = Elements::at(from.cast_mut().cast(), len, datatype);
         // SAFETY: by MPI's contract so many elements are at the buffer, and their data fill the piece.
@@ -153,10 +166,9 @@ pub fn pack(buffer: *const c_void, count: usize, datatype: Word, bytes: usize) -
 
 /// Puts the data of `count` elements in their places.
 pub fn unpack(data: &[u8], buffer: *mut c_void, count: usize, datatype: Word) {
-    let Some(of) = types::find(datatype) else { return };
-    for (at, len) in pieces(count, of.size) {
-        let into = buffer.cast::<u8>().wrapping_offset(at as isize * of.extent);
-        let from = &data[at * of.size..(at + len) * of.size];
+    for (len, range, offset) in pieces(datatype, count, data.len()) {
+        let into = buffer.cast::<u8>().wrapping_offset(offset);
+        let from = &data[range];
         let (total, mut place) = (from.len() as c_int, 0);
         let into = Elements::at(into.cast(), len, datatype);
         // SAFETY: by MPI's contract so many elements may be written at the buffer.

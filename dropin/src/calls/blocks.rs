@@ -92,7 +92,9 @@ impl One {
         if self.count < 0 || abi::is_no_datatype(self.datatype) {
             return Err(WRONG);
         }
-        let of = types::find(self.datatype).ok_or(WRONG)?;
+        // Whether data may lie at nothing hangs on the type.
+        let looked_at = if self.at == 0 { usize::MAX } else { self.count as usize };
+        let of = types::find(self.datatype, looked_at).ok_or(WRONG)?;
         let bytes = (self.count as usize).checked_mul(of.size).ok_or(WRONG)?;
         if of.is_plain && self.at == 0 && bytes > 0 {
             return Err(WRONG);
@@ -106,7 +108,7 @@ impl Many {
         if abi::is_in_place(self.at) || abi::is_no_datatype(self.datatype) {
             return Err(WRONG);
         }
-        let of = types::find(self.datatype).ok_or(WRONG)?;
+        let of = types::find(self.datatype, usize::MAX).ok_or(WRONG)?;
         let layout = match self.counts {
             Counts::Even(count) => Layout::Even(usize::try_from(count).map_err(|_| WRONG)?),
             Counts::Arrays(width, counts, displs) => {

@@ -197,7 +197,7 @@ impl Arguments<'_> {
             },
             (Some(_), None) => return Err((Reason::Datatype, 0)),
             (None, _) => {
-                let of = types::find(self.datatype).ok_or(wrong)?;
+                let of = types::find(self.datatype, count).ok_or(wrong)?;
                 Way::Local(of, commutes(self.op).ok_or(wrong)?)
             }
         };

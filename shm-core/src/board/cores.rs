@@ -14,8 +14,11 @@ use crate::protocol::Stamp;
 
 impl SharedBoard {
     /// Whether another rank on this core could do something while this one waits for `writer`: it is the writer, or has not yet
-    /// come to this rank's call.
+    /// come to this rank's call. What ranks do that are not in this communicator nobody knows: they may want any core.
     pub(super) fn is_core_wanted(&self, writer: usize) -> bool {
+        if self.members.len() < self.seat.mapping().layout.ranks {
+            return true;
+        }
         let core = self.note_core();
         let shares = |rank: usize| self.word(rank, self.area.core).0.load(Ordering::Relaxed) == core;
         let mut others = (0..self.layout.size).filter(|&rank| rank != self.rank);

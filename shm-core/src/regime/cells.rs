@@ -51,8 +51,9 @@ impl Engine {
         bytes: usize,
         tag: u32,
     ) -> Result<()> {
-        self.cut_cells(choice)?;
-        let place = match self.board.rank() == root || !self.is_flat(choice, Step::Release, bytes, root) {
+        let passes_on = self.board.rank() == root || !self.is_flat(choice, Step::Release, bytes, root);
+        self.cut_cells(choice, if passes_on { &[RingName::Down] } else { &[] })?;
+        let place = match passes_on {
             true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
             // A leaf lends nothing.
             false => Place::Cell,
@@ -78,7 +79,7 @@ impl Engine {
 
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.cut_cells(choice)?;
+        self.cut_cells(choice, if self.board.rank() == root { &[] } else { &[RingName::Up] })?;
         let Reduction { send, bytes, .. } = reduction;
         // The root lends nothing.
         let place = match self.board.rank() == root {
@@ -109,7 +110,7 @@ impl Engine {
 
     /// A reduction to rank 0 and a broadcast from there, in one pipeline.
     pub fn cells_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.cut_cells(choice)?;
+        self.cut_cells(choice, &[RingName::Up, RingName::Down])?;
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Slices::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
         let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, trees, .. } = self;

@@ -26,7 +26,7 @@ use crate::select::{Choice, Collective};
 impl Engine {
     /// An allreduce: all ranks fold everything.
     pub fn exchange_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.cut_cells(choice)?;
+        self.cut_cells(choice, &[RingName::Up])?;
         let cut = Cut::new(reduction.bytes, choice.up_cell, reduction.fold.element);
         let Self { board, up, down, operands, sources, results, up_pace, thresholds, .. } = self;
         let board = &*board;

@@ -140,14 +140,17 @@ impl Engine {
         &mut self.trees
     }
 
-    /// Cuts the own cells as `choice` says; waits for readers of cells that were cut otherwise.
-    fn cut_cells(&mut self, choice: &Choice) -> Result<()> {
-        self.cut(choice).inspect_err(|_| self.board.unnote())
+    /// Cuts the own cells as `choice` says, and has memory for those that the call uses; waits for readers of cells that were cut
+    /// otherwise.
+    #[inline]
+    fn cut_cells(&mut self, choice: &Choice, used: &[RingName]) -> Result<()> {
+        self.cut(choice, used).inspect_err(|_| self.board.unnote())
     }
 
     /// Cuts the own up cells into so many, of so many bytes each.
     fn cut_up_cells(&mut self, cell: usize, slots: usize) -> Result<()> {
-        self.cut_up(cell, slots).inspect_err(|_| self.board.unnote())
+        let back = |engine: &Self| engine.board.back(RingName::Up, cell * slots);
+        self.cut_up(cell, slots).and_then(|()| back(self)).inspect_err(|_| self.board.unnote())
     }
 
     fn cut_up(&mut self, cell: usize, slots: usize) -> Result<()> {
@@ -158,13 +161,20 @@ impl Engine {
         Ok(())
     }
 
-    fn cut(&mut self, choice: &Choice) -> Result<()> {
+    #[inline]
+    fn cut(&mut self, choice: &Choice, used: &[RingName]) -> Result<()> {
         self.cut_up(choice.up_cell, choice.up_slots)?;
         if self.down_cell != choice.down_cell || self.down.slots() != choice.down_slots {
             self.down.reshape(&self.board, choice.down_slots)?;
             self.down_cell = choice.down_cell;
         }
-        Ok(())
+        used.iter().try_for_each(|&ring| {
+            let bytes = match ring {
+                RingName::Up => choice.up_cell * choice.up_slots,
+                _ => choice.down_cell * choice.down_slots,
+            };
+            self.board.back(ring, bytes)
+        })
     }
 }
 

@@ -1,5 +1,5 @@
 //! Blocks of the arena: taken for a communicator, given back with its last handle. A part of what is given back
-//! keeps its memory, so that programs which make communicators by the thousand do not ask the system for it each time.
+//! keeps the memory that it has, so that programs which make communicators by the thousand do not ask the system for it each time.
 
 use std::sync::atomic::Ordering;
 
@@ -32,20 +32,18 @@ pub(super) fn first_fit(taken: impl Iterator<Item = bool>, count: usize) -> Opti
 }
 
 impl Mapping {
-    /// Takes a block of this layout for `rank` of the job, and returns its offset. All of it is zero but for the cells of a block
-    /// whose memory was kept: they hold what the last communicator left there.
-    ///
-    /// Memory that was kept costs the zeros of the block's words alone; new memory is had from the system page by page.
+    /// Takes a block of this layout for `rank` of the job, and returns its offset. All but its cells is reserved and, but for the
+    /// payload of lines whose memory was kept, zero. The cells are reserved by [`reserve_block`](Mapping::reserve_block), before a rank
+    /// writes its own, where the system counts memory: most communicators never use them.
     ///
     /// # Errors
     /// `ArenaExhausted` when no gap is long enough, `Memory` when the system cannot back it, `RankFailed`.
     pub fn take_block(&self, rank: usize, layout: &BlockLayout) -> Result<u64> {
         let count = layout.total().div_ceil(CHUNK);
         let (start, kept) = self.take_chunks(rank, count)?;
-        let (offset, bytes) = ((self.layout.arena + start * CHUNK) as u64, (count * CHUNK) as u64);
-        if kept < count {
-            let reserve = || memory_file::reserve(self.file(), "a communicator's block", offset, bytes);
-            if let Err(error) = reserve().or_else(|_| self.drop_kept(rank).and_then(|()| reserve())) {
+        let offset = (self.layout.arena + start * CHUNK) as u64;
+        for (from, to) in layout.used_at_once() {
+            if let Err(error) = self.reserve_block(rank, offset + from as u64, to - from) {
                 self.give_chunks_back(rank, start, count);
                 return Err(error);
             }
@@ -59,6 +57,15 @@ impl Mapping {
             }
         }
         Ok(offset)
+    }
+
+    /// Reserves memory of a block that is taken, if need be that which was kept. What is reserved already stays as it is.
+    ///
+    /// # Errors
+    /// `Memory` when the system cannot back it, `RankFailed`.
+    pub fn reserve_block(&self, rank: usize, offset: u64, bytes: usize) -> Result<()> {
+        let reserve = || memory_file::reserve(self.file(), "a communicator's block", offset, bytes as u64);
+        reserve().or_else(|_| self.drop_kept(rank).and_then(|()| reserve()))
     }
 
     /// Finds chunks in a row, kept ones if there are as many, and takes them. Returns the first, and how many of them were kept.

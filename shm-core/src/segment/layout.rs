@@ -181,6 +181,13 @@ impl BlockLayout {
         AreaLayout { done, core, calls, up_stamps, down_stamps, up, down, total }
     }
 
+    /// What every communicator uses, as ranges of offsets in whole pages: all but cells.
+    pub fn used_at_once(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (ranks, stride, area) = (self.ranks, self.stride, self.area().up);
+        std::iter::once((0, ranks))
+            .chain((0..self.size).map(move |rank| (ranks + rank * stride, ranks + rank * stride + area)))
+    }
+
     /// Where the words lie, as ranges of offsets: all but payload.
     pub fn words(&self) -> impl Iterator<Item = (usize, usize)> {
         let (ranks, stride, area) = (self.ranks, self.stride, self.area().up);

@@ -1,6 +1,7 @@
 //! The memory file: made, sized, sealed, reserved piece by piece, given back; and checked when it comes from others.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, FdFlag, SealFlag, fallocate, fcntl};
@@ -39,6 +40,14 @@ pub(crate) fn reserve(file: &OwnedFd, what: &'static str, offset: u64, bytes: u6
             Err(error) => return Err(shortage(what, bytes, error.desc())),
         }
     }
+}
+
+/// Whether the system promises no more memory than it has (`vm.overcommit_memory = 2`): there memory that was not reserved may be refused
+/// when it is touched, by a signal. Elsewhere who touches it and who reserves it fare alike should there be none.
+pub(crate) fn is_counted() -> bool {
+    static COUNTED: OnceLock<bool> = OnceLock::new();
+    let read = || std::fs::read_to_string("/proc/sys/vm/overcommit_memory");
+    *COUNTED.get_or_init(|| read().is_ok_and(|mode| mode.trim() == "2"))
 }
 
 /// Gives the memory of a range back; it reads as zeros when it is reserved again.

@@ -23,7 +23,7 @@ impl Patience {
         if ranks <= cores {
             Self { spins: 2_000, yields: 200, alone: 0 }
         } else {
-            Self { spins: 0, yields: 200, alone: 64 }
+            Self { spins: 0, yields: 400, alone: 64 }
         }
     }
 }

@@ -130,9 +130,27 @@ pub(super) fn size(comm: MPI_Comm) -> Result<usize> {
 
 pub(super) fn duplicate(comm: MPI_Comm) -> Result<MPI_Comm> {
     let mut new = no_communicator();
-    // SAFETY: the communicator is valid, by contract of the transport.
-    let code = unsafe { ffi::PMPI_Comm_dup(comm, &mut new) };
-    checked("MPI_Comm_dup", code).map(|()| new)
+    if !super::start::library().starts_with("MPICH") {
+        // SAFETY: the communicator is valid, by contract of the transport.
+        let code = unsafe { ffi::PMPI_Comm_dup(comm, &mut new) };
+        return checked("MPI_Comm_dup", code).map(|()| new);
+    }
+    // A rank that waits in MPICH keeps its core for milliseconds from the rank that it waits for.
+    // SAFETY: a constant that is filled before main.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    // SAFETY: the same as above; `new` stays where it is until the request has ended.
+    let code = unsafe { ffi::PMPI_Comm_idup(comm, &mut new, &mut request) };
+    checked("MPI_Comm_idup", code)?;
+    loop {
+        let mut flag = 0;
+        // SAFETY: the request is the one above; nobody wants its status.
+        let code = unsafe { ffi::PMPI_Test(&mut request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+        checked("MPI_Test", code)?;
+        if flag != 0 {
+            return Ok(new);
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// A byte of each rank, by rank. Collective.
