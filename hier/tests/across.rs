@@ -188,7 +188,7 @@ fn rough(rank: usize, count: usize) -> Vec<f64> {
 #[test]
 fn bits_do_not_depend_on_calls_slices_or_leaders() {
     for labels in [&[0_usize, 1, 2, 3, 4][..], &[0, 0, 1, 1, 2, 2], &[0, 0, 0, 1, 1, 1, 1]] {
-        for schedule in ["ring", "circulant", "halving-nearest"] {
+        for schedule in ["ring", "circulant", "halving-exchange"] {
             let mut seen: Option<Vec<u64>> = None;
             for how in ["", "slice=whole", "slice=10K", "slice=3K,leaders=2,flight=4", "slice=adaptive", "leaders=3"] {
                 let results = cluster(labels, &format!("allreduce:{schedule},{how}"), BEHAVIOURS[1], |comm| {
@@ -211,6 +211,45 @@ fn bits_do_not_depend_on_calls_slices_or_leaders() {
                     seen = result;
                 }
             }
+        }
+    }
+}
+
+/// Segments that are halved a few times and then exchanged, on so many nodes that there is something of both, powers of two or not: the order of
+/// operands, and the same bits on all ranks, whatever the slices and the rest of a division.
+#[test]
+fn exchanges_in_the_place_of_halvings_on_many_nodes() {
+    let fixed = User::ordered(|into: &mut [[u64; 2]], from: &[[u64; 2]]| {
+        into.iter_mut().zip(from).for_each(|(left, right)| *left = then(*left, *right));
+    });
+    for (i, nodes) in [6, 8, 11, 16, 19].into_iter().enumerate() {
+        // One rank a node, and some nodes with two, which follow one another or do not.
+        let mut labels: Vec<usize> = (0..nodes).chain(0..nodes / 3).collect();
+        if i % 2 == 0 {
+            labels.sort_unstable();
+        }
+        for (k, exchanges) in ["", "-2", "-3"].into_iter().enumerate() {
+            let how = ["slice=whole", "slice=100,flight=3", "slice=adaptive", "slice=40,leaders=2"][(i + k) % 4];
+            let rules = format!("allreduce:halving-exchange{exchanges},{how}");
+            let results = cluster(&labels, &rules, BEHAVIOURS[(i + k) % 2], |comm| {
+                let mut bits = Vec::new();
+                for count in [0, 1, 5, nodes - 1, nodes + 1, 1003] {
+                    let maps: Vec<_> = (0..count).map(|i| map_after(comm.rank(), i)).collect();
+                    let mut composed = vec![[0; 2]; count];
+                    comm.all_reduce_into(&maps, &mut composed, fixed).unwrap();
+                    let expected =
+                        |i| (0..comm.size()).map(|rank| map_after(rank, i)).reduce(then).expect("there are ranks");
+                    assert!((0..count).all(|i| composed[i] == expected(i)), "{rules}, {nodes} nodes, {count}");
+                    let mut sum = rough(comm.rank(), count);
+                    comm.all_reduce_in_place(&mut sum, Sum).unwrap();
+                    bits.extend(sum.iter().map(|x| x.to_bits()));
+                }
+                bits
+            });
+            assert!(
+                results.iter().all(|bits| *bits == results[0]),
+                "{rules}, {nodes} nodes: other bits on other ranks"
+            );
         }
     }
 }

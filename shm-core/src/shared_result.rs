@@ -13,7 +13,7 @@ use crate::seat::Seat;
 use crate::segment::layout::{EXTENT, LINE};
 use crate::segment::mapping::Mapping;
 
-/// A read-only view of a vector that all ranks of a communicator share: what
+/// A read-only view of a vector that is the same on all ranks of a communicator, and that they share unless it is short: what
 /// [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
 ///
 /// Use it as a slice. It may outlive the communicator: a rank that has dropped all its communicators has left the job, whatever

@@ -288,7 +288,9 @@ mod tests {
 
     #[test]
     fn every_choice_is_served_and_ordered_where_it_must_be() {
-        for text in ["", "all:flight=3", "allreduce:ring", "allreduce:binomial;reduce:binomial"] {
+        for text in
+            ["", "all:flight=3", "allreduce:ring", "allreduce:halving-exchange-3", "allreduce:binomial;reduce:binomial"]
+        {
             let rules: ClusterRules = text.parse().unwrap();
             for what in Collective::ALL {
                 for bytes in [0, 1, 2048, 2049, 100_000, 1 << 20, 1 << 30] {

@@ -90,9 +90,11 @@ impl Communicator {
     /// Combines everybody's `send` in one result, which all ranks look at where it lies: nobody copies it.
     ///
     /// Collective: all ranks must give the same count, element type and operator. Every rank folds its share of the vector, in
-    /// rank order, to memory of the job's heap that rank 0 provides. A vector that is short
-    /// enough to be exchanged in lines each rank folds for itself: to agree on a place would cost more than to copy it. Several results may be held at once; the memory of one is used again
-    /// when all ranks have dropped their views of it.
+    /// rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once; the memory of one is
+    /// used again when all ranks have dropped their views of it.
+    ///
+    /// A vector that fits a slot of lines each rank folds for itself, to memory of its own: to agree on a place would cost more
+    /// than to copy it. So nobody may count on the same address, or the same memory, on all ranks.
     ///
     /// # Cost
     /// For n bytes on p ranks whose `send` lies in shared memory ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded and stored;
