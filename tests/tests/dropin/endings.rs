@@ -1,8 +1,8 @@
 //! How jobs end: what the launcher's status was without the library it is with it, and nobody waits for ever.
 
 use crate::each;
-use crate::job::Job;
-use phalanx_tests::library::Family;
+use crate::job::{Done, Job};
+use phalanx_tests::library::{Family, Library};
 
 /// MPI_Abort's code becomes the job's status, as far as the MPI makes it that.
 #[test]
@@ -30,14 +30,30 @@ fn a_rank_that_exits_or_dies_ends_the_job() {
     });
 }
 
+/// Runs a job whose ranks end at once after their last words, until these are heard. MPICH's launcher may end before it has passed them on,
+/// without the library too (a program that does nothing but make an error: 5 of 60 jobs).
+fn last_words(library: Library, how: &str, ended: impl Fn(&Done) -> bool, heard: impl Fn(&Done) -> bool) {
+    const JOBS: usize = 5;
+    let jobs = if library.family == Family::OpenMpi { 1 } else { JOBS };
+    let mut all = String::new();
+    for _ in 0..jobs {
+        let done = Job::new(library, "ends").ranks(2).words(&[how]).run();
+        assert!(ended(&done), "{}", done.text());
+        if heard(&done) {
+            return;
+        }
+        all += &done.text();
+    }
+    panic!("not heard in {jobs} jobs: {all}");
+}
+
 /// Errors are fatal unless the program says otherwise, and MPI says which call it was.
 #[test]
 fn a_wrong_root_is_fatal() {
     each(|library| {
-        let done = Job::new(library, "ends").ranks(2).words(&["fatal"]).run();
-        assert!(!done.ended.status.success(), "{}", done.text());
         let said = if library.family == Family::OpenMpi { "MPI_ERR_ROOT" } else { "nvalid root" };
-        assert!(done.text().contains(said) && done.text().contains("MPI_Bcast"), "no {said:?} in {}", done.text());
+        let heard = |done: &Done| done.text().contains(said) && done.text().contains("MPI_Bcast");
+        last_words(library, "fatal", |done| !done.ended.status.success(), heard);
     });
 }
 
@@ -45,8 +61,7 @@ fn a_wrong_root_is_fatal() {
 #[test]
 fn a_program_without_an_end_keeps_its_status() {
     each(|library| {
-        let done = Job::new(library, "ends").ranks(2).words(&["plain"]).run();
-        assert_eq!(done.ended.status.code(), Some(4), "{}", done.text());
-        assert!(done.ended.stdout.contains("ok ends: 2 ranks, "), "{}", done.text());
+        let heard = |done: &Done| done.ended.stdout.contains("ok ends: 2 ranks, ");
+        last_words(library, "plain", |done| done.ended.status.code() == Some(4), heard);
     });
 }
