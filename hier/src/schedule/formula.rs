@@ -53,7 +53,7 @@ impl Pattern {
         match (self.algorithm(), goal) {
             (Algorithm::Ring, Goal::Allreduce) => ring_half(ranks).twice(),
             (Algorithm::Ring, _) => ring_half(ranks),
-            (Algorithm::RecursiveDoubling, _) => recursive_doubling(Fold::of(ranks)),
+            (Algorithm::RecursiveDoubling, _) => halving_allreduce(Halving::recursive_doubling(ranks)),
             (Algorithm::HalvingDoubling { order }, Goal::Allreduce) => halving_allreduce(Halving::new(ranks, order)),
             (Algorithm::HalvingExchange { exchanges }, _) => {
                 halving_allreduce(Halving::with_exchanges(ranks, exchanges))
@@ -87,19 +87,11 @@ fn logarithmic_half(ranks: u32) -> Formula {
     Formula { rounds: log(ranks), messages: u64::from(ranks) * u64::from(log(ranks)), ..ring_half(ranks) }
 }
 
-fn recursive_doubling(fold: Fold) -> Formula {
-    let (core, excess, steps) = (u64::from(fold.core), u64::from(fold.excess), u64::from(fold.log()));
-    let messages = core * steps + 2 * excess;
-    let aside = u64::from(fold.rounds());
-    Formula { rounds: fold.log() + 2 * fold.rounds(), messages, segments: messages, busiest: steps + aside }
-}
-
 fn halving_allreduce(halving: Halving) -> Formula {
     let fold = halving.fold;
     let (core, excess, aside) = (u64::from(fold.core), u64::from(fold.excess), u64::from(fold.rounds()));
-    let exchanges = halving.exchanges.min(fold.log());
-    let (steps, left) = (2 * fold.log() - exchanges, core >> exchanges);
-    let of_member = 2 * (left - 1) + u64::from(exchanges);
+    let (steps, left) = (2 * fold.log() - halving.exchanges, core >> halving.exchanges);
+    let of_member = 2 * (left - 1) + u64::from(halving.exchanges);
     Formula {
         rounds: steps + 2 * fold.rounds(),
         messages: core * u64::from(steps) + 2 * excess,

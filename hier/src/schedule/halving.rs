@@ -1,4 +1,4 @@
-//! Rabenseifner's recursive halving and doubling.
+//! Rabenseifner's recursive halving and doubling, and recursive doubling.
 //!
 //! The core is a power of two of ranks ([`Fold`]), with a segment for each. While halving, partners differ in one bit of
 //! their number. Each keeps one half of the span that it has, the lower half where its bit is 0, and sends the other half.
@@ -10,7 +10,8 @@
 //!
 //! The last halvings and the doublings that undo them are of short spans, and cost rounds rather than bytes. In their
 //! place members may exchange all that they have left, as in recursive doubling: one exchange carries as many bytes as
-//! the halving and the doubling that it replaces.
+//! the halving and the doubling that it replaces. Where all are exchanges nothing is halved, and it is recursive doubling: after k
+//! exchanges every member has the operands of 2^k neighbours.
 
 use super::fold::{Fold, Role};
 use super::program::{Combine, Receive, Round, Send, Span};
@@ -28,6 +29,12 @@ pub(super) struct Halving {
 impl Halving {
     pub(super) fn new(ranks: u32, order: Order) -> Halving {
         Halving { fold: Fold::of(ranks), order, exchanges: 0 }
+    }
+
+    /// Nearest first, and nothing but exchanges.
+    pub(super) fn recursive_doubling(ranks: u32) -> Halving {
+        let halving = Halving::new(ranks, Order::Nearest);
+        Halving { exchanges: halving.fold.log(), ..halving }
     }
 
     /// Nearest first; where there are fewer halvings than exchanges, all of them are exchanges.

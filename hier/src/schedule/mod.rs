@@ -59,7 +59,6 @@ mod halving;
 mod names;
 mod pattern;
 mod program;
-mod recursive_doubling;
 mod ring;
 mod scatter_ring;
 mod segment;

@@ -2,7 +2,7 @@
 
 use super::halving::Halving;
 use super::{Algorithm, Error, Goal, Order, Program, Round};
-use super::{binomial, circulant, dissemination, recursive_doubling, ring, scatter_ring};
+use super::{binomial, circulant, dissemination, ring, scatter_ring};
 
 /// The largest number of ranks of a schedule.
 pub const MOST_RANKS: u32 = 1 << 20;
@@ -28,17 +28,14 @@ impl Pattern {
         if let Some(root) = goal.root().filter(|&root| root >= ranks) {
             return Err(Error::RootOutOfRange { root, ranks });
         }
+        let halved = |halving: Halving| (halving.segments(), halving.rounds());
         let (segments, rounds) = match (algorithm, goal) {
             (Algorithm::Ring, Goal::Allreduce) => (ranks, 2 * ring::rounds(ranks)),
             (Algorithm::Ring, Goal::ReduceScatter | Goal::Allgather) => (ranks, ring::rounds(ranks)),
-            (Algorithm::RecursiveDoubling, Goal::Allreduce) => (1, recursive_doubling::rounds(ranks)),
-            (Algorithm::HalvingDoubling { order }, Goal::Allreduce) => {
-                let halving = Halving::new(ranks, order);
-                (halving.segments(), halving.rounds())
-            }
+            (Algorithm::RecursiveDoubling, Goal::Allreduce) => halved(Halving::recursive_doubling(ranks)),
+            (Algorithm::HalvingDoubling { order }, Goal::Allreduce) => halved(Halving::new(ranks, order)),
             (Algorithm::HalvingExchange { exchanges }, Goal::Allreduce) => {
-                let halving = Halving::with_exchanges(ranks, exchanges);
-                (halving.segments(), halving.rounds())
+                halved(Halving::with_exchanges(ranks, exchanges))
             }
             (Algorithm::HalvingDoubling { order }, Goal::Reduce { root }) => {
                 let halving = Halving::new(ranks, order);
@@ -100,7 +97,7 @@ impl Pattern {
                 None => ring::reduce_scatter(ranks, rank, round),
                 Some(round) => ring::allgather(ranks, rank, round),
             },
-            (Algorithm::RecursiveDoubling, _) => recursive_doubling::allreduce(ranks, rank, round),
+            (Algorithm::RecursiveDoubling, _) => Halving::recursive_doubling(ranks).allreduce(rank, round),
             (Algorithm::HalvingDoubling { order }, goal) => {
                 let halving = Halving::new(ranks, order);
                 match goal {
