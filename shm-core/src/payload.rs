@@ -28,7 +28,7 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
         let to = words[FIRST_LINE / 8..].as_ptr().cast_mut().cast::<u8>();
         // SAFETY: by contract so many bytes are there and fit the words, which are the writer's alone until it has published
         // them, and may be written through a shared reference, as atomics are.
-        unsafe { copy_rising(from.wrapping_add(FIRST_LINE), to, bytes - FIRST_LINE) };
+        unsafe { copy_rising::<false>(from.wrapping_add(FIRST_LINE), to, bytes - FIRST_LINE) };
     }
     let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
@@ -63,7 +63,7 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
         let from = words[FIRST_LINE / 8..].as_ptr().cast::<u8>();
         // SAFETY: by contract so many bytes may be written there, and are in the words, which nobody writes to while their
         // reader holds them.
-        unsafe { copy_rising(from, to.wrapping_add(FIRST_LINE), bytes - FIRST_LINE) };
+        unsafe { copy_rising::<false>(from, to.wrapping_add(FIRST_LINE), bytes - FIRST_LINE) };
     }
     let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
@@ -114,7 +114,7 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
     note::stored(cell, bytes);
     match way {
         // SAFETY: by contract.
-        Way::Cached => unsafe { copy_rising(from, cell, bytes) },
+        Way::Cached => unsafe { copy_rising::<false>(from, cell, bytes) },
         // SAFETY: by contract.
         Way::Streamed => unsafe { stream(from, cell, bytes) },
     }
@@ -133,7 +133,7 @@ pub(crate) unsafe fn copy_out(cell: *const u8, to: *mut u8, bytes: usize) {
     note::loaded(cell, bytes);
     note::stored(to, bytes);
     // SAFETY: by contract.
-    unsafe { copy_rising(cell, to, bytes) };
+    unsafe { copy_rising::<false>(cell, to, bytes) };
 }
 
 /// [`copy_out`] of a cell that this rank writes next: its lines are asked for to be written too, a while ahead.
@@ -144,17 +144,12 @@ pub(crate) unsafe fn copy_out(cell: *const u8, to: *mut u8, bytes: usize) {
 pub(crate) unsafe fn copy_out_and_keep(cell: *const u8, to: *mut u8, bytes: usize) {
     note::loaded(cell, bytes);
     note::stored(to, bytes);
-    #[cfg(target_arch = "x86_64")]
-    if bytes >= LINE && is_x86_feature_detected!("avx512f") {
-        // SAFETY: by contract, and the feature was just detected; a line at least.
-        return unsafe { copy_rising_avx512::<true>(cell, to, bytes) };
-    }
     // SAFETY: by contract.
-    unsafe { copy_rising(cell, to, bytes) };
+    unsafe { copy_rising::<true>(cell, to, bytes) };
 }
 
 /// Copies line after line, upwards, a register a line where the machine has such, and asks for the lines that it stores to a
-/// while ahead.
+/// while ahead. `KEEPS` says that the lines that it loads are asked for to be stored to, not those that it stores to.
 ///
 /// For lines that another core holds the way counts: each should be asked for once, in the order in which it is needed, and early. The C
 /// library's copies begin with both ends of a short buffer, and leave long ones to one instruction, which asks for nothing ahead.
@@ -163,11 +158,11 @@ pub(crate) unsafe fn copy_out_and_keep(cell: *const u8, to: *mut u8, bytes: usiz
 /// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
 /// nobody else touches meanwhile, and the two do not overlap.
 #[inline]
-unsafe fn copy_rising(from: *const u8, to: *mut u8, bytes: usize) {
+unsafe fn copy_rising<const KEEPS: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= LINE && is_x86_feature_detected!("avx512f") {
         // SAFETY: by contract, and the feature was just detected; a line at least.
-        return unsafe { copy_rising_avx512::<false>(from, to, bytes) };
+        return unsafe { copy_rising_avx512::<KEEPS>(from, to, bytes) };
     }
     // SAFETY: by contract.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
@@ -197,8 +192,7 @@ pub(crate) fn ask_for(cell: *const u8, bytes: usize) {
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 1024;
 
-/// [`copy_rising`] with registers of a line. `KEEPS` says that the lines that it loads are asked for to be stored to, not those that it
-/// stores to.
+/// [`copy_rising`] with registers of a line.
 ///
 /// # Safety
 /// As there, of a line at least, on a machine with this feature.
