@@ -104,6 +104,12 @@ impl Communicator {
         if !send.is_null() {
             self.check_count("send buffer of an allgather", bytes, own.len(), " by the own count (in bytes)")?;
         }
+        let longest = blocks.longest(self.size());
+        if self.goes_in_slots(1, longest) {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(name.tag(known));
+            return engine.slot_all_gather(send, recv, blocks, tag);
+        }
         let route = Route {
             send: Sending::Same(if send.is_null() { place.cast_const() } else { send }, own.len()),
             readers: Some(Readers::All),
@@ -114,7 +120,7 @@ impl Communicator {
             own: (!send.is_null()).then_some((send, place, bytes)),
             lends: true,
             even: matches!(known, Known::Even(_)),
-            longest: blocks.longest(self.size()),
+            longest,
         };
         self.move_blocks(name, known, 1, None, route)
     }

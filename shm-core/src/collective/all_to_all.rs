@@ -1,7 +1,7 @@
 //! Alltoall (MPI 4.1, section 6.8).
 
 use super::ALL_TO_ALL;
-use super::blocks::{Counted, Known, Name};
+use super::blocks::{Known, Name};
 use super::partition::{Partition, PartitionMut};
 use crate::communicator::Communicator;
 use crate::element::{Element, type_number};
@@ -60,8 +60,9 @@ impl Communicator {
     /// Collective: all ranks must give the same element type; what a rank sends to another is as long as what that one expects of it.
     ///
     /// # Cost
-    /// That of an alltoall, through lines or cells wherever buffers lie; and, before, an exchange of lines in which the ranks tell how much they
-    /// send to whom. Slices follow the longest block: beside one that is much longer than all others, rows are mostly empty.
+    /// An exchange of lines in which the ranks tell how much they send to whom. Where all rows fit their slots beside these counts (8p bytes), they go
+    /// along, and that was all; otherwise what an alltoall costs follows, through cells wherever buffers lie. Slices follow the longest block: beside
+    /// one that is much longer than all others, rows are mostly empty.
     ///
     /// # Errors
     /// As there; [`Mismatch`](crate::Error::Mismatch) with a rank that sends another count than `recv` has for it.
@@ -113,9 +114,12 @@ impl Communicator {
         let (from, to) = (sends.of(me), receives.of(me));
         self.check_count("what a rank sends to itself", from.len(), to.len(), " (bytes), as it expects of itself")?;
         let even = matches!(known, Known::Even(_));
-        let tells: Vec<u64> = if even { Vec::new() } else { (0..size).map(|to| sends.len(to) as u64).collect() };
-        let expects = |rank, at| (at == me).then(|| receives.len(rank));
-        let route = Route {
+        if even && self.goes_in_slots(size - 1, from.len()) {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(name.tag(known));
+            return engine.slot_all_to_all(buffer, recv, from.len(), tag);
+        }
+        let mut route = Route {
             send: Sending::Rows(buffer, sends),
             readers: Some(Readers::All),
             sources: Sources::Others,
@@ -128,8 +132,19 @@ impl Communicator {
             even,
             longest: sends.longest(size),
         };
-        let counted = (!even).then_some(Counted { tells: &tells, expects: &expects });
-        self.move_blocks(name, known, size - 1, counted, route)
+        if even {
+            return self.move_blocks(name, known, size - 1, None, route);
+        }
+        let mut engine = self.enter()?;
+        let tag = engine.board.chained(name.tag(known));
+        let most = self.selection.block_lines();
+        let heard = engine.exchange_rows(tag, (buffer, sends), (recv, receives), route.own, most)?;
+        if heard.has_come {
+            return Ok(());
+        }
+        // The own block is there.
+        (route.own, route.longest, route.even) = (None, heard.longest, heard.is_even);
+        self.move_noted(&mut engine, tag, size - 1, route)
     }
 }
 

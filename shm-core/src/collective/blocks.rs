@@ -6,7 +6,7 @@ use crate::protocol::delivery::Sources;
 use crate::regime::Engine;
 use crate::regime::blocks::Blocks;
 use crate::regime::delivery::Route;
-use crate::select::Vector;
+use crate::select::{BlockChoice, Vector};
 
 use super::tag_of_call;
 
@@ -71,10 +71,8 @@ impl Communicator {
         counted: Option<Counted<'_>>,
         mut route: Route<'_>,
     ) -> Result<()> {
-        let together = route.readers.is_some() && matches!(route.sources, Sources::Others);
-        let choose = |longest| self.selection.choose_blocks(parts.max(1), together, Vector::of_bytes(longest));
         let Some(counted) = counted else {
-            let choice = match choose(route.longest) {
+            let choice = match self.choose_for(&route, parts) {
                 Ok(choice) => choice,
                 Err(error) => return self.refuse(error),
             };
@@ -87,8 +85,24 @@ impl Communicator {
         engine.board.begin(tag)?;
         let found = tell(&mut engine, tag, &counted);
         route.longest = found.inspect_err(|_| engine.board.unnote())?;
-        let choice = choose(route.longest).inspect_err(|_| engine.board.unnote())?;
+        self.move_noted(&mut engine, tag, parts, route)
+    }
+
+    /// Moves blocks in a call that has begun, all of which have their length from what was told.
+    pub(crate) fn move_noted(&self, engine: &mut Engine, tag: u32, parts: usize, route: Route<'_>) -> Result<()> {
+        let choice = self.choose_for(&route, parts).inspect_err(|_| engine.board.unnote())?;
         engine.deliver_noted(&choice, route, tag)
+    }
+
+    fn choose_for(&self, route: &Route<'_>, parts: usize) -> Result<BlockChoice> {
+        let together = route.readers.is_some() && matches!(route.sources, Sources::Others);
+        self.selection.choose_blocks(parts.max(1), together, Vector::of_bytes(route.longest))
+    }
+
+    /// Whether blocks of which `parts` lie in a slot, the longest of `bytes` bytes, go in lines, the short way.
+    #[inline]
+    pub(crate) fn goes_in_slots(&self, parts: usize, bytes: usize) -> bool {
+        self.size() > 1 && self.selection.fits_a_slot(parts, bytes)
     }
 
     /// Refuses a root that is no rank.

@@ -6,6 +6,7 @@ use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
+use crate::regime::Reduction;
 use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::folded::{Folding, Operand};
 
@@ -86,6 +87,14 @@ impl Communicator {
     ) -> Result<()> {
         let size = self.size();
         let longest = blocks.longest(size);
+        let name = Name { numbers: REDUCE_SCATTER, root: 0, kind: fold.kind };
+        if fold.vector(longest).fits_lines() && self.goes_in_slots(size - 1, longest) {
+            let (send, recv, bytes) = (send.as_ptr().cast(), recv.as_mut_ptr().cast(), size_of_val(recv));
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(name.tag_with(known, fold.code));
+            let reduction = Reduction { send, recv, bytes, fold: *fold };
+            return self.stopping_at_panic(|| engine.slot_reduce_scatter(reduction, blocks, longest, tag));
+        }
         let choice = self.or_refuse(self.selection.choose_blocks((size - 1).max(1), true, fold.vector(longest)))?;
         let send_at: *const u8 = send.as_ptr().cast();
         let own = blocks.of(self.rank());
@@ -101,7 +110,6 @@ impl Communicator {
             longest,
         };
         let mut engine = self.enter()?;
-        let name = Name { numbers: REDUCE_SCATTER, root: 0, kind: fold.kind };
         let tag = engine.board.chained(name.tag_with(known, fold.code));
         self.stopping_at_panic(|| engine.fold_blocks(&choice, call, tag))
     }

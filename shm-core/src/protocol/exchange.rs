@@ -12,6 +12,8 @@ use crate::error::Result;
 pub trait Pieces {
     /// Fills the own slot of a piece.
     fn write(&mut self, piece: usize, slot: usize);
+    /// Called once all own pieces are published, and before this rank waits: for what nobody waits for.
+    fn meanwhile(&mut self) {}
     /// Reads (or notes) another rank's slot of a piece: called for each in rank order. The slot stays as it is until
     /// after [`complete`](Pieces::complete).
     fn read(&mut self, piece: usize, rank: usize, slot: usize);
@@ -111,6 +113,7 @@ pub fn exchange_pieces<B: Board>(
         pieces.write(piece, slot);
         ring.publish(board, position, tag, &Readers::All);
     }
+    pieces.meanwhile();
     for piece in 0..count {
         let position = first + piece as u64;
         let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));

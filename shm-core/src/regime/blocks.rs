@@ -256,7 +256,7 @@ impl Outgoing<'_> {
 }
 
 /// Words of a piece of an exchange of counts.
-const WORDS: usize = SLOT_PAYLOAD / 8;
+pub(super) const WORDS: usize = SLOT_PAYLOAD / 8;
 
 impl Engine {
     /// Tells everybody `mine`, by lines; `hear(rank, at, count)` is called for each of the counts of each other rank. All ranks tell

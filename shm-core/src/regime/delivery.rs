@@ -17,6 +17,9 @@ use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::{Board, Location, Place, Readers, RingName};
 use crate::select::{BlockChoice, Collective};
 
+/// The own block: from where, to where, and its length; nothing where it stays where it is.
+pub(crate) type OwnBlock = Option<(*const u8, *mut u8, usize)>;
+
 /// A rank's part in a call that moves blocks.
 pub(crate) struct Route<'a> {
     pub send: Sending<'a>,
@@ -29,8 +32,7 @@ pub(crate) struct Route<'a> {
     /// Where the block of each of them belongs: a place of this buffer.
     pub recv: *mut u8,
     pub blocks: Landing<'a>,
-    /// The own block: from where, to where, and its length; nothing where it stays where it is.
-    pub own: Option<(*const u8, *mut u8, usize)>,
+    pub own: OwnBlock,
     /// Whether others may read the own buffer where it lies: they know where in it their blocks are.
     pub lends: bool,
     /// Whether all blocks of all ranks are equally long: the same on all ranks.
@@ -132,7 +134,7 @@ impl Engine {
     }
 }
 
-pub(super) fn copy_own(board: &SharedBoard, own: Option<(*const u8, *mut u8, usize)>) {
+pub(super) fn copy_own(board: &SharedBoard, own: OwnBlock) {
     if let Some((from, to, bytes)) = own {
         note::loaded(from, bytes);
         note::stored(to, bytes);
@@ -154,7 +156,7 @@ struct Copying<'a> {
     in_place: bool,
     recv: *mut u8,
     landing: Landing<'a>,
-    own: Option<(*const u8, *mut u8, usize)>,
+    own: OwnBlock,
     /// The tag by which the call is to be noted, if it is not yet.
     note: Option<u32>,
     /// Where each source's payload lies; none by lines, which lend nothing.

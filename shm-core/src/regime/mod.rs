@@ -6,7 +6,8 @@
 //! | `exchange` | 1 through cells: everybody folds everybody's contribution | medium allreduces of few ranks |
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
 //! | `delivery`, `folded` | 1 and its form through cells, for blocks that are moved, and for blocks and prefixes that are folded |
-//! | `slots` | 1: the short way of blocks that fit a slot | gathers, scatters, scans |
+//! | `slots` | 1: the short way of blocks that fit a slot | short blocks, short scans |
+//! | `rows` | 1: blocks that go along with their lengths | alltoalls of other lengths |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
@@ -23,6 +24,7 @@ mod lend;
 mod lengths;
 mod line;
 mod one;
+mod rows;
 pub(crate) mod shares;
 mod slots;
 

@@ -1,6 +1,8 @@
-//! Blocks that fit a slot of lines, the short way: gathers, scatters and scans by the protocols that do only what such a call needs.
+//! Blocks that fit a slot of lines, the short way: by the protocols that do only what such a call needs.
 //!
 //! They publish and await the same words as a delivery of one slice, so that each rank decides for itself by which of the two it goes.
+
+use std::cell::Cell;
 
 use super::delivery::copy_own;
 use super::{Engine, Reduction};
@@ -9,9 +11,10 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::payload::{load_line, store_line};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
+use crate::protocol::exchange::exchange_then;
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location};
-use crate::regime::blocks::Medium;
+use crate::regime::blocks::{Blocks, Medium};
 use crate::segment::layout::round_up;
 
 impl Engine {
@@ -29,19 +32,14 @@ impl Engine {
         self.board.may_begin()?;
         let Self { board, lines, .. } = self;
         let board = &*board;
-        let (me, size, part) = (board.rank(), board.size(), round_up(bytes, 8) / 8);
+        let (me, size, part) = (board.rank(), board.size(), words_of(bytes));
         hand_out(
             board,
             lines,
             root,
             tag,
-            |slot| {
-                for to in (0..size).filter(|&to| to != root) {
-                    let words = &board.line(root, slot)[Medium::part(root, to) * part..];
-                    // SAFETY: so many bytes of a block in the caller's buffer; the slot is claimed, and has room for a part for each other rank.
-                    unsafe { store_line(words, send.wrapping_add(to * bytes), bytes) };
-                }
-            },
+            // SAFETY: the root has a block for each rank, and a slot room for one of each other rank.
+            |slot| unsafe { store_row(board, slot, send, Blocks::Even(bytes), bytes) },
             || {
                 board.note(tag);
                 if me == root {
@@ -61,6 +59,113 @@ impl Engine {
         )
     }
 
+    /// Gathers everybody's block on all ranks: the own one from `send`, or, if that is null, from its place in `recv`.
+    #[inline]
+    pub fn slot_all_gather(&mut self, send: *const u8, recv: *mut u8, blocks: Blocks<'_>, tag: u32) -> Result<()> {
+        self.board.may_begin()?;
+        let Self { board, lines, .. } = self;
+        let board = &*board;
+        let (me, size) = (board.rank(), board.size());
+        let (place, bytes) = (recv.wrapping_add(blocks.of(me).start), blocks.len(me));
+        let (send, own) = if send.is_null() { (place.cast_const(), None) } else { (send, Some((send, place, bytes))) };
+        exchange_then(
+            board,
+            lines,
+            tag,
+            // SAFETY: so many bytes of the caller's buffer, which fit a slot.
+            |slot| unsafe { store_line(board.line(me, slot), send, bytes) },
+            || {
+                board.note(tag);
+                let all: usize = (0..size).map(|rank| blocks.len(rank)).sum();
+                add(&board.tally.loaded, all);
+                add(&board.tally.stored, all);
+                copy_own(board, own);
+            },
+            |rank, slot| {
+                let to = recv.wrapping_add(blocks.of(rank).start);
+                // SAFETY: the slot is published and holds so many bytes; the block's place in the caller's buffer has room for them.
+                unsafe { load_line(board.line(rank, slot), to, blocks.len(rank)) };
+            },
+            || (),
+        )
+    }
+
+    /// Exchanges equal blocks of `bytes` bytes: the one for each rank from its place at `send`, that of each rank to its place at `recv`, which may be
+    /// the same.
+    #[inline]
+    pub fn slot_all_to_all(&mut self, send: *const u8, recv: *mut u8, bytes: usize, tag: u32) -> Result<()> {
+        self.board.may_begin()?;
+        let Self { board, lines, .. } = self;
+        let board = &*board;
+        let (me, size) = (board.rank(), board.size());
+        let own = (!std::ptr::eq(send, recv)).then(|| {
+            let at = me * bytes;
+            (send.wrapping_add(at), recv.wrapping_add(at), bytes)
+        });
+        exchange_then(
+            board,
+            lines,
+            tag,
+            // SAFETY: the caller has a block for each rank, and a slot room for one of each other rank.
+            |slot| unsafe { store_row(board, slot, send, Blocks::Even(bytes), bytes) },
+            || {
+                board.note(tag);
+                add(&board.tally.loaded, 2 * (size - 1) * bytes);
+                add(&board.tally.stored, 2 * (size - 1) * bytes);
+                copy_own(board, own);
+            },
+            |rank, slot| {
+                let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
+                // SAFETY: the slot is published and holds so many bytes there; the block's place in the caller's buffer has room for them.
+                unsafe { load_line(words, recv.wrapping_add(rank * bytes), bytes) };
+            },
+            || (),
+        )
+    }
+
+    /// Folds everybody's block for this rank, in rank order, to `reduction.recv`: everybody's blocks lie at `reduction.send` as `blocks` says, the
+    /// longest has `longest` bytes.
+    #[inline]
+    pub fn slot_reduce_scatter(
+        &mut self,
+        reduction: Reduction<'_>,
+        blocks: Blocks<'_>,
+        longest: usize,
+        tag: u32,
+    ) -> Result<()> {
+        self.board.may_begin()?;
+        let Self { board, lines, places, .. } = self;
+        let board = &*board;
+        let (me, size) = (board.rank(), board.size());
+        let Reduction { send, recv, bytes, fold } = reduction;
+        places[me] = send.wrapping_add(blocks.of(me).start);
+        let places = Cell::from_mut(&mut **places).as_slice_of_cells();
+        exchange_then(
+            board,
+            lines,
+            tag,
+            // SAFETY: the caller has a block for each rank, and a slot room for as many of the longest as there are other ranks.
+            |slot| unsafe { store_row(board, slot, send, blocks, longest) },
+            || {
+                board.note(tag);
+                let sent: usize = (0..size).filter(|&to| to != me).map(|to| blocks.len(to)).sum();
+                add(&board.tally.loaded, sent + size * bytes);
+                add(&board.tally.stored, sent + bytes);
+            },
+            |rank, slot| {
+                let part = Medium::part(rank, me) * 8 * words_of(longest);
+                places[rank].set(board.line_payload(rank, slot).wrapping_add(part));
+            },
+            || {
+                // SAFETY: pointers in cells are laid out as pointers, and nobody writes to these meanwhile.
+                let places = unsafe { std::slice::from_raw_parts(places.as_ptr().cast::<*const u8>(), places.len()) };
+                // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so its elements are
+                // aligned there, and parts are whole words. The result goes to the caller's buffer, which is no operand.
+                unsafe { fold.apply(recv, places, bytes) };
+            },
+        )
+    }
+
     /// A scan of what fits a slot: everybody publishes its vector, and folds those of the ranks below, and its own unless `exclusive`.
     #[inline]
     pub fn slot_scan(&mut self, reduction: Reduction<'_>, exclusive: bool, tag: u32) -> Result<()> {
@@ -68,6 +173,26 @@ impl Engine {
         let Self { board, lines, places, above, .. } = self;
         let work = &mut Prefix { board, operands: places, reduction, exclusive, tag };
         deliver(board, lines, (above.as_ref(), Sources::Below), 1, tag, work)
+    }
+}
+
+/// Words of a part of a slot for blocks of up to so many bytes.
+#[inline]
+pub(super) fn words_of(bytes: usize) -> usize {
+    round_up(bytes, 8) / 8
+}
+
+/// Fills the own slot with a row: the block for each other rank in its part, which has room for `longest` bytes.
+///
+/// # Safety
+/// The slot is claimed and has room for all parts; the blocks lie at `send`, none longer than `longest` bytes.
+#[inline]
+unsafe fn store_row(board: &SharedBoard, slot: usize, send: *const u8, blocks: Blocks<'_>, longest: usize) {
+    let me = board.rank();
+    for to in (0..board.size()).filter(|&to| to != me) {
+        let words = &board.line(me, slot)[Medium::part(me, to) * words_of(longest)..];
+        // SAFETY: by contract.
+        unsafe { store_line(words, send.wrapping_add(blocks.of(to).start), blocks.len(to)) };
     }
 }
 

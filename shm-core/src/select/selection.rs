@@ -181,6 +181,12 @@ impl Selection {
         parts.saturating_mul(bytes.div_ceil(8) * 8) <= self.block_lines
     }
 
+    /// The most bytes of blocks that go in a slot of lines.
+    #[inline]
+    pub(crate) fn block_lines(&self) -> usize {
+        self.block_lines
+    }
+
     /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. Lines are for what they
     /// are for in broadcasts. `together` says that every rank reads every other's slots in turn.
     ///
