@@ -1,8 +1,10 @@
 //! The front is answered: which names lead here.
 
 use std::ffi::c_int;
+use std::sync::OnceLock;
 
-use crate::abi::next::Entry;
+use crate::abi::next::{Entry, WayPast};
+use crate::what::What;
 use crate::{calls, fortran, memory};
 
 /// Takes notice of the functions behind the names, and answers with those of this core.
@@ -14,13 +16,25 @@ pub unsafe extern "C" fn phalanx_mpi_attach(entries: *mut Entry, count: usize) -
     // SAFETY: by contract.
     let entries = unsafe { std::slice::from_raw_parts_mut(entries, count) };
     register_early();
-    for entry in entries {
+    for entry in entries.iter_mut() {
         entry.note();
         if let Some(own) = own(entry.name()) {
             entry.lead_to(own);
         }
     }
+    WAYS_PAST.get_or_init(|| {
+        entries.iter().filter_map(|entry| Some((What::of_name(entry.name())?, entry.way_past()))).collect()
+    });
     0
+}
+
+/// The ways past this core, of the names of all collectives.
+static WAYS_PAST: OnceLock<Vec<(What, WayPast)>> = OnceLock::new();
+
+/// Has the names of these collectives lead to the library at once from now on.
+pub fn lead_past(is_left: impl Fn(What) -> bool) {
+    let ways = WAYS_PAST.get().into_iter().flatten();
+    ways.filter(|(what, _)| is_left(*what)).for_each(|(_, way)| way.take());
 }
 
 /// Registers the process for the system's barriers, which shm-core needs of all ranks: while it has one thread that costs nothing, and tens of

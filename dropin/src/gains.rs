@@ -38,31 +38,37 @@ impl Beneath {
     }
 }
 
-/// Whether a call on a communicator of one node is worth carrying out here, by what all ranks know: the bytes of a block, or of all blocks together where their lengths
-/// differ. In a gatherv, scatterv and alltoallv no rank knows them all, and `bytes` does not count.
+/// Whether a call on a communicator of one node is worth carrying out here, by what all ranks know: the bytes of a block, or of all blocks together
+/// where their lengths differ. In a gatherv, scatterv and alltoallv no rank knows them all, and `bytes` does not count.
 #[must_use]
 pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
     use Beneath::{Intel, Mpich, OpenMpi};
     const K: usize = 1 << 10;
     let each = bytes / ranks.max(1);
     match (what, beneath) {
+        _ if loses(beneath, what) => false,
         (What::Barrier | What::Broadcast | What::Reduce | What::Allreduce, _) => true,
-        (What::ReduceScatter, OpenMpi) => each >= K,
-        (What::ReduceScatterBlock, OpenMpi) => bytes >= K,
-        (What::Scan | What::Exscan, OpenMpi) => ranks > 2 || bytes >= 2 * K,
-        (What::Allgather | What::Alltoall | What::Gather | What::Scatter, OpenMpi) => bytes >= 2 * K,
-        (What::Allgatherv, OpenMpi) => each >= 2 * K,
-        (What::Alltoallv | What::Gatherv | What::Scatterv, OpenMpi) => false,
-        (What::Allgatherv, Intel) => (4 * K..=64 * K).contains(&each),
-        (What::Alltoall, Intel) => bytes <= 16 * K,
+        // Of more ranks rows of very different lengths would wait for the longest.
+        (What::Alltoallv, OpenMpi) => ranks == 2,
+        (What::Allgatherv, Intel) => each <= 64 * K,
+        (What::Allgather | What::Alltoall, Intel) => bytes <= 16 * K,
         // Long ones of two ranks on cores that are near each other: between far ones they would gain.
-        (What::Gather, Intel) => bytes >= 256 && (ranks > 2 || bytes < 16 * K),
-        (What::Scatter, Intel) => bytes >= K && (ranks > 2 || !(4 * K..64 * K).contains(&bytes)),
+        (What::Gather, Intel) => ranks > 2 || bytes < 16 * K,
+        (What::Scatter, Intel) => ranks > 2 || !(4 * K..64 * K).contains(&bytes),
         (What::Gatherv, Intel) => ranks > 2,
         (What::ReduceScatter, Intel) => ranks > 2 || each <= 4 * K,
         (What::ReduceScatterBlock, Intel) => ranks > 2 || bytes <= 4 * K,
-        (What::Allgather | What::Scatterv | What::Alltoallv, Intel) => false,
-        (_, Mpich | Intel) => true,
+        (_, OpenMpi | Mpich | Intel) => true,
+    }
+}
+
+/// Whether no call of a collective gains.
+#[must_use]
+pub fn loses(beneath: Beneath, what: What) -> bool {
+    match beneath {
+        Beneath::OpenMpi => matches!(what, What::Gatherv | What::Scatterv),
+        Beneath::Intel => matches!(what, What::Scatterv | What::Alltoallv),
+        Beneath::Mpich => false,
     }
 }
 

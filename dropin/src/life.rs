@@ -14,7 +14,7 @@ use crate::abi::{self, Word};
 use crate::gains::Beneath;
 use crate::settings::{self, Settings};
 use crate::stats::Stats;
-use crate::{communicators, making, memory, types};
+use crate::{communicators, entry, making, memory, types};
 
 /// Ranks that come within this time are waited for awake.
 const AT_ONCE: Duration = Duration::from_micros(200);
@@ -114,6 +114,7 @@ pub fn begin() {
         return;
     }
     making::keep(keeper);
+    entry::lead_past(|what| agreed.leaves(what));
     STATE.store(READY, Ordering::Release);
 }
 

@@ -103,6 +103,13 @@ impl Settings {
         what.collective().is_some() || self.take_all || gains::gains(self.beneath, what, ranks, bytes)
     }
 
+    /// Whether nobody needs to see the calls of a collective: all are left to the library, and not counted.
+    #[must_use]
+    pub fn leaves(&self, what: What) -> bool {
+        let is_slower = !self.take_all && what.collective().is_none() && gains::loses(self.beneath, what);
+        !self.stats && (self.is_disabled(what) || is_slower)
+    }
+
     /// Whether a collective is left to the library.
     #[inline]
     #[must_use]

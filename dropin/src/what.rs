@@ -64,6 +64,40 @@ pub const NAMES: [&str; COUNT] = [
 ];
 
 impl What {
+    /// All of them.
+    pub const ALL: [Self; COUNT] = [
+        Self::Barrier,
+        Self::Broadcast,
+        Self::Reduce,
+        Self::Allreduce,
+        Self::Allgather,
+        Self::Allgatherv,
+        Self::Alltoall,
+        Self::Alltoallv,
+        Self::Gather,
+        Self::Gatherv,
+        Self::Scatter,
+        Self::Scatterv,
+        Self::Scan,
+        Self::Exscan,
+        Self::ReduceScatter,
+        Self::ReduceScatterBlock,
+    ];
+
+    /// That of a function: MPI_Gatherv, MPI_Gatherv_c, or a spelling of Fortran's (mpi_gatherv__, ompi_gatherv_f).
+    #[must_use]
+    pub fn of_name(function: &str) -> Option<Self> {
+        let stem = match function.strip_prefix("ompi_") {
+            Some(rest) => rest.strip_suffix("_f")?.to_owned(),
+            None => {
+                let name = function.strip_suffix("_f08_").unwrap_or(function).trim_end_matches('_').to_lowercase();
+                let stem = name.strip_prefix("mpi_")?;
+                stem.strip_suffix("_c").unwrap_or(stem).to_owned()
+            }
+        };
+        Self::ALL.into_iter().find(|what| what.name() == stem)
+    }
+
     /// Its name, in small letters.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -89,6 +123,21 @@ impl What {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_are_known_by_all_their_names() {
+        assert!(What::ALL.iter().enumerate().all(|(place, what)| place == *what as usize));
+        let spellings =
+            ["MPI_Gatherv", "MPI_Gatherv_c", "mpi_gatherv", "mpi_gatherv__", "MPI_GATHERV", "ompi_gatherv_f"];
+        assert!(spellings.iter().all(|name| What::of_name(name) == Some(What::Gatherv)));
+        assert_eq!(What::of_name("mpi_barrier_f08_"), Some(What::Barrier));
+        assert_eq!(What::of_name("MPI_Reduce_scatter_block_c"), Some(What::ReduceScatterBlock));
+        assert!(
+            ["MPI_Init", "MPI_Comm_create_from_group", "PMPI_Barrier", "mpi_free_mem_"]
+                .iter()
+                .all(|name| What::of_name(name).is_none())
+        );
+    }
 
     #[test]
     fn names_fit() {

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Once;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::library::{Library, file_of};
 use crate::names::NAMES;
@@ -19,6 +19,8 @@ struct Entry {
     next: *mut c_void,
     /// The core's function; null where it has none.
     own: *mut c_void,
+    /// Where it is kept what the name leads to: the core may change it.
+    target: *const AtomicPtr<()>,
 }
 
 /// Finds the library and the core, and sets where all names lead. Does so once.
@@ -31,7 +33,7 @@ pub(crate) fn join() {
             .map(|name| {
                 let next = library.function(name.name);
                 let next = if next.is_null() { narrow::stand_in(&library, name.name) } else { next };
-                Entry { name: name.name.as_ptr(), next, own: std::ptr::null_mut() }
+                Entry { name: name.name.as_ptr(), next, own: std::ptr::null_mut(), target: &raw const name.target }
             })
             .collect();
         if let Err(why) = attach(&library, &mut entries) {

@@ -14,6 +14,7 @@ pub struct Entry {
     name: *const c_char,
     next: *mut c_void,
     own: *mut c_void,
+    target: *const AtomicPtr<()>,
 }
 
 impl Entry {
@@ -28,11 +29,33 @@ impl Entry {
         self.own = own.cast_mut().cast();
     }
 
+    /// How the name is led past this core.
+    pub fn way_past(&self) -> WayPast {
+        // SAFETY: the front's word for the name, a static.
+        WayPast { target: unsafe { &*self.target }, next: AtomicPtr::new(self.next.cast()) }
+    }
+
     /// Notes the function that comes next.
     pub fn note(&self) {
         let name = self.name();
         if let Some(place) = NEXT.iter().find(|next| next.name == name) {
             place.function.store(self.next, Ordering::Release);
+        }
+    }
+}
+
+/// The way from a name to the function behind ours.
+pub struct WayPast {
+    target: &'static AtomicPtr<()>,
+    next: AtomicPtr<()>,
+}
+
+impl WayPast {
+    /// Has the name lead there from now on, if there is such a function.
+    pub fn take(&self) {
+        let next = self.next.load(Ordering::Relaxed);
+        if !next.is_null() {
+            self.target.store(next, Ordering::Release);
         }
     }
 }

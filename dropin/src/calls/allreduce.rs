@@ -22,6 +22,7 @@ forms! {
 fn all_reduce(arguments: &Arguments, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
     let call = Call { what: What::Allreduce, comm };
     call.run(
+        |_| None,
         |_| {
             let planned = arguments.plan()?;
             let is_one = arguments.send == arguments.recv && refuses_one_buffer();

@@ -12,6 +12,7 @@ use crate::what::What;
 pub extern "C" fn barrier(comm: Word) -> c_int {
     let call = Call { what: What::Barrier, comm };
     call.run(
+        |_| None,
         |_| Ok(((), 0)),
         |comm, ()| match comm.single_node() {
             Some(node) => node.barrier().map_err(Error::from),

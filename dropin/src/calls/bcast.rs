@@ -30,6 +30,7 @@ forms! {
 fn broadcast(message: &Message, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
     let call = Call { what: What::Broadcast, comm };
     call.run(
+        |_| None,
         |group| message.plan(group),
         |ours, (bytes, is_plain)| {
             if life::settings().verify {

@@ -85,6 +85,12 @@ pub struct Plan {
 const WRONG: (Reason, usize) = (Reason::Argument, 0);
 
 impl One {
+    /// Its bytes, where its type is predefined.
+    #[inline]
+    pub fn glance(&self) -> Option<usize> {
+        usize::try_from(self.count).ok()?.checked_mul(types::named(self.datatype)?.of.size)
+    }
+
     fn understand(&self) -> Result<OwnBlock, (Reason, usize)> {
         if abi::is_in_place(self.at) {
             return Ok(OwnBlock::InPlace);
@@ -104,6 +110,17 @@ impl One {
 }
 
 impl Many {
+    /// The bytes of one block, or of all where they differ, if their type is predefined.
+    #[inline]
+    pub fn glance(&self, ranks: usize) -> Option<usize> {
+        let count = match self.counts {
+            Counts::Even(count) => usize::try_from(count).ok()?,
+            // SAFETY: by MPI's contract there is a count for each rank.
+            Counts::Arrays(width, counts, _) => unsafe { width.sum(counts, ranks) }?,
+        };
+        count.checked_mul(types::named(self.datatype)?.of.size)
+    }
+
     fn understand(&self, ranks: usize) -> Result<AllBlocks, (Reason, usize)> {
         if abi::is_in_place(self.at) || abi::is_no_datatype(self.datatype) {
             return Err(WRONG);
@@ -217,7 +234,26 @@ impl AllBlocks {
 }
 
 impl Arguments {
+    /// The bytes that decide who carries the call out, where types are predefined. They are those of the plan.
+    #[inline]
+    fn glance(&self, group: &Group) -> Option<usize> {
+        match self {
+            Self::Allgather(_, recv) => recv.glance(group.ranks),
+            Self::Alltoall(_, recv) if matches!(recv.counts, Counts::Even(_)) => recv.glance(group.ranks),
+            Self::Gather(own, all, _) | Self::Scatter(all, own, _) if matches!(all.counts, Counts::Even(_)) => {
+                if abi::is_in_place(own.at) {
+                    all.glance(group.ranks)
+                } else {
+                    own.glance()
+                }
+            }
+            // No rank knows all lengths: they do not count.
+            _ => Some(0),
+        }
+    }
+
     /// How the call is carried out, and the bytes of a block, or of all where they differ; or why it is not.
+    #[inline(never)]
     fn plan(&self, group: &Group) -> Result<(Plan, usize), (Reason, usize)> {
         let ranks = group.ranks;
         let all = |blocks: &AllBlocks| (0..ranks).map(|rank| blocks.bytes(rank)).sum::<usize>();
@@ -277,6 +313,7 @@ impl Arguments {
     }
 
     /// Carries it out.
+    #[inline(never)]
     fn carry_out(&self, node: &NodeCommunicator, plan: &Plan) -> Result<(), Error> {
         let (ranks, rank) = (node.size(), node.rank());
         match (self, plan) {
@@ -404,12 +441,27 @@ impl Plan {
     }
 }
 
+/// How a call is carried out: as it stands, or by a plan.
+enum Way {
+    Plainly,
+    ByPlan(Box<Plan>),
+}
+
 /// Carries out a call, or hands it on: `hand_on` with another place than the result's, for the library's own answer.
+#[inline]
 pub fn run(what: What, arguments: &Arguments, comm: Word, hand_on: impl Fn(isize) -> c_int) -> c_int {
     Call { what, comm }.run(
-        |group| arguments.plan(group),
-        |ours, plan| {
+        |group| arguments.glance(group),
+        |group| match arguments.everyday(group) {
+            Some(bytes) if !life::settings().verify => Ok((Way::Plainly, bytes)),
+            _ => arguments.plan(group).map(|(plan, bytes)| (Way::ByPlan(Box::new(plan)), bytes)),
+        },
+        |ours, way| {
             let node = ours.single_node().ok_or(Error::Broken { rank: ours.rank() })?;
+            let plan = match way {
+                Way::ByPlan(plan) => plan,
+                Way::Plainly => return arguments.carry_out_plainly(node).expect("an everyday call"),
+            };
             if life::settings().verify {
                 let written = plan.written(arguments, node.size());
                 return verify::blocks(what, written, comm, ours.rank(), &hand_on, || arguments.carry_out(node, &plan));

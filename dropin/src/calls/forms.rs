@@ -38,6 +38,7 @@ impl Width {
     ///
     /// # Safety
     /// The array has more than `place` numbers of this width.
+    #[inline]
     pub unsafe fn read(self, array: Word, place: usize) -> isize {
         match self {
             // SAFETY: by contract.
@@ -45,6 +46,22 @@ impl Width {
             // SAFETY: by contract.
             Self::Count => unsafe { (array as *const isize).wrapping_add(place).read_unaligned() },
         }
+    }
+
+    /// The sum of an array of as many counts; nothing, if there is no array, or one of them is wrong.
+    ///
+    /// # Safety
+    /// The array, if there is one, has so many.
+    #[inline]
+    pub unsafe fn sum(self, array: Word, count: usize) -> Option<usize> {
+        if array == 0 {
+            return None;
+        }
+        (0..count).try_fold(0_usize, |sum, place| {
+            // SAFETY: by contract.
+            let next = unsafe { self.read(array, place) };
+            sum.checked_add(usize::try_from(next).ok()?)
+        })
     }
 }
 

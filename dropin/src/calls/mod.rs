@@ -12,6 +12,7 @@ pub mod bcast;
 mod blocks;
 mod forms;
 mod gather;
+mod plain;
 mod reduce;
 mod reduce_scatter;
 pub mod reduction;
@@ -102,11 +103,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// Carries the call out, or hands it on. `plan` looks at the arguments: how the call is carried out and how many bytes it is about; or
-    /// why it is handed on. `carry_out` does it.
+    /// Carries the call out, or hands it on. `glance` tells at once how many bytes the call is about, where that is easily seen: one that is
+    /// left to the library is so handed on with as little loss as can be. `plan` looks at the arguments: how the call is carried out and
+    /// how many bytes it is about; or why it is handed on. `carry_out` does it.
     #[inline]
     fn run<P, E: Fault>(
         self,
+        glance: impl FnOnce(&Group) -> Option<usize>,
         plan: impl FnOnce(&Group) -> Result<(P, usize), (Reason, usize)>,
         carry_out: impl FnOnce(&HierComm, P) -> Result<(), E>,
         hand_on: impl FnOnce() -> c_int,
@@ -115,7 +118,8 @@ impl Call {
             return hand_on();
         }
         let Some(group) = communicators::find(self.comm) else { return hand_on() };
-        let counts = life::settings().stats;
+        let settings = life::settings();
+        let counts = settings.stats;
         let comm = match group.enter(self.comm, self.what) {
             Ok(comm) => comm,
             Err(reason) => {
@@ -128,11 +132,16 @@ impl Call {
         if self.what.collective().is_none() && comm.single_node().is_none() {
             return self.handed_on(group, Reason::Nodes, 0, hand_on);
         }
+        let takes = |bytes| comm.single_node().is_none() || settings.takes(self.what, group.ranks, bytes);
+        // Calls that are counted are looked at more closely: the reason is told.
+        if !counts && glance(group).is_some_and(|bytes| !takes(bytes)) {
+            return hand_on();
+        }
         let (planned, bytes) = match plan(group) {
             Ok(planned) => planned,
             Err((reason, bytes)) => return self.handed_on(group, reason, bytes, hand_on),
         };
-        if comm.single_node().is_some() && !life::settings().takes(self.what, group.ranks, bytes) {
+        if !takes(bytes) {
             return self.handed_on(group, Reason::Slower, bytes, hand_on);
         }
         let begin = counts.then(Instant::now);

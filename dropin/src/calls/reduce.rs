@@ -25,6 +25,7 @@ forms! {
 fn reduce_to(arguments: &Arguments, root: usize, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
     let call = Call { what: What::Reduce, comm };
     call.run(
+        |_| None,
         |group| {
             let planned = arguments.plan()?;
             let wrong = (Reason::Argument, planned.1);

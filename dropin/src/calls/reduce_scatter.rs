@@ -10,6 +10,7 @@ use super::reduction::{Arguments, Goal, Lengths, Parts, refuses_one_buffer};
 use crate::abi::{self, Word};
 use crate::communicators::Group;
 use crate::stats::Reason;
+use crate::types;
 use crate::what::What;
 use crate::{life, verify};
 
@@ -42,6 +43,16 @@ struct Scattering {
 }
 
 impl Scattering {
+    /// The bytes by which a call is decided: of equal parts those of one, of others all together, as of blocks that are moved.
+    fn glance(&self, group: &Group) -> Option<usize> {
+        let count = match self.counts {
+            Counts::Even(count) => usize::try_from(count).ok()?,
+            // SAFETY: by MPI's contract there is a count for each rank.
+            Counts::Array(width, array) => unsafe { width.sum(array, group.ranks) }?,
+        };
+        count.checked_mul(types::named(self.datatype)?.of.size)
+    }
+
     /// The parts; nothing, if a count is wrong.
     fn parts(&self, group: &Group) -> Option<Parts> {
         let lengths = match self.counts {
@@ -65,10 +76,11 @@ impl Scattering {
 
 fn run(what: What, scattering: &Scattering, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
     Call { what, comm }.run(
+        |group| scattering.glance(group),
         |group| {
             let parts = scattering.parts(group).ok_or((Reason::Argument, 0))?;
             let (plan, total) = scattering.arguments(&parts).plan()?;
-            // Of equal parts one, of others all together: as of blocks that are moved.
+            // As at a glance.
             let bytes = if what == What::ReduceScatterBlock { total / group.ranks } else { total };
             let Scattering { send, recv, .. } = *scattering;
             let is_one = send == recv && refuses_one_buffer();

@@ -167,6 +167,12 @@ impl From<hier::Error> for Fault {
 }
 
 impl Arguments<'_> {
+    /// The bytes of the vector, where its type is predefined.
+    #[inline(always)]
+    pub fn glance(&self) -> Option<usize> {
+        usize::try_from(self.count).ok()?.checked_mul(types::named(self.datatype)?.of.size)
+    }
+
     /// How it is carried out, and the bytes of the vector; or why it is not. All that this looks at is the same on all ranks
     /// (MPI 4.1, section 6.9.1), but for pointers to nothing, which are errors.
     #[inline(always)]

@@ -26,6 +26,7 @@ forms! {
 #[inline]
 fn run(what: What, arguments: &Arguments, comm: Word, hand_on: impl FnOnce() -> c_int) -> c_int {
     Call { what, comm }.run(
+        |_| arguments.glance(),
         |group| {
             let planned = arguments.plan()?;
             let is_one = arguments.send == arguments.recv && refuses_one_buffer();
