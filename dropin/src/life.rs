@@ -90,6 +90,7 @@ pub fn begin() {
         return;
     }
     if agreed.disabled == [true; crate::what::COUNT] {
+        entry::lead_past(|_| true);
         return;
     }
     let keeper = MpiTransport::world().map_err(|error| error.to_string()).and_then(|transport| {

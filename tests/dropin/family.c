@@ -27,8 +27,9 @@ static unsigned below(unsigned most) {
     return (unsigned)(state >> 33) % most;
 }
 
-/* Types of four integers: one behind the other, in another order, with gaps, with a gap before them. */
-static MPI_Datatype types[4];
+/* Types of four integers: one behind the other, in another order, with gaps, with a gap before them; and integers, of which four are taken for one. */
+enum { INTS = 4, TYPES };
+static MPI_Datatype types[TYPES];
 
 static void make_types(void) {
     static const int lengths[] = {1, 3}, places[] = {5, 0}, displacements[] = {4, 0, 5, 2};
@@ -40,11 +41,17 @@ static void make_types(void) {
     CALL(MPI_Type_create_resized(made, 0, 28, &types[2]));
     CALL(MPI_Type_free(&made));
     CALL(MPI_Type_create_indexed_block(4, 1, displacements, MPI_INT, &types[3]));
-    for (int t = 0; t < 4; t++) CALL(MPI_Type_commit(&types[t]));
+    for (int t = 0; t < INTS; t++) CALL(MPI_Type_commit(&types[t]));
+    types[INTS] = MPI_INT;
 }
+
+/* How many elements of a type four integers are. */
+static int units(int type) { return type == INTS ? 4 : 1; }
 
 /* What a call needs, twice: for MPI_x and for PMPI_x. */
 static int *send[2], *recv[2], *counts, *displs, *places;
+/* The same numbers for a side that passes integers. */
+static int *many_counts, *many_displs, *many_places;
 enum { ROOM = 400000, BEFORE = 3000 };
 
 static void fill(int turn) {
@@ -58,25 +65,30 @@ static int call_wide(int kind, int n, int from, int to, int in_place, int root) 
     MPI_Datatype of = types[from], as = types[to];
     void *in = in_place ? MPI_IN_PLACE : (void *)s, *at_root = in_place && me == root ? MPI_IN_PLACE : (void *)s;
     void *out = in_place && me == root ? MPI_IN_PLACE : (void *)r;
-    MPI_Count long_n = n, own = counts[me], *long_counts = memory((size_t)size * sizeof *long_counts);
-    MPI_Aint *long_displs = memory((size_t)size * sizeof *long_displs), *long_places = memory((size_t)size * sizeof *long_places);
-    for (int i = 0; i < size; i++) long_counts[i] = counts[i], long_displs[i] = displs[i], long_places[i] = places[i];
+    MPI_Count out_n = (MPI_Count)n * units(from), in_n = (MPI_Count)n * units(to), long_n = n;
+    size_t room = (size_t)size * sizeof(MPI_Count);
+    MPI_Count *sends = memory(room), *gets = memory(room), *parts = memory(room);
+    MPI_Aint *send_displs = memory(room), *get_displs = memory(room), *send_places = memory(room);
+    for (int i = 0; i < size; i++) {
+        sends[i] = counts[i] * units(from), gets[i] = counts[i] * units(to), parts[i] = counts[i];
+        send_displs[i] = displs[i] * units(from), get_displs[i] = displs[i] * units(to), send_places[i] = places[i] * units(from);
+    }
     /* What only a root looks at. */
-    MPI_Count *there = me == root ? long_counts : NULL;
+    int there = me == root;
     int (*function)() = wide[kind], code;
     switch (kind) {
     case ALLGATHER:
-    case ALLTOALL: code = function(in, long_n, of, r, long_n, as, comm); break;
-    case ALLGATHERV: code = function(in, own, of, r, long_counts, long_displs, as, comm); break;
-    case ALLTOALLV: code = function(in, long_counts, long_places, of, r, long_counts, long_displs, as, comm); break;
-    case GATHER: code = function(at_root, long_n, of, r, long_n, as, root, comm); break;
-    case GATHERV: code = function(at_root, own, of, r, there, there ? long_displs : NULL, as, root, comm); break;
-    case SCATTER: code = function(s, long_n, of, out, long_n, as, root, comm); break;
-    case SCATTERV: code = function(s, there, there ? long_displs : NULL, of, out, own, as, root, comm); break;
-    case REDUCE_SCATTER: code = function(in, r, long_counts, MPI_INT, MPI_SUM, comm); break;
+    case ALLTOALL: code = function(in, out_n, of, r, in_n, as, comm); break;
+    case ALLGATHERV: code = function(in, sends[me], of, r, gets, get_displs, as, comm); break;
+    case ALLTOALLV: code = function(in, sends, send_places, of, r, gets, get_displs, as, comm); break;
+    case GATHER: code = function(at_root, out_n, of, r, in_n, as, root, comm); break;
+    case GATHERV: code = function(at_root, sends[me], of, r, there ? gets : NULL, there ? get_displs : NULL, as, root, comm); break;
+    case SCATTER: code = function(s, out_n, of, out, in_n, as, root, comm); break;
+    case SCATTERV: code = function(s, there ? sends : NULL, there ? send_displs : NULL, of, out, gets[me], as, root, comm); break;
+    case REDUCE_SCATTER: code = function(in, r, parts, MPI_INT, MPI_SUM, comm); break;
     default: code = function(in, r, long_n, MPI_INT, kind == EXSCAN ? MPI_MAX : MPI_SUM, comm);
     }
-    free(long_counts), free(long_displs), free(long_places);
+    free(sends), free(gets), free(parts), free(send_displs), free(get_displs), free(send_places);
     return code;
 }
 
@@ -84,17 +96,20 @@ static int call(int kind, int w, int n, int from, int to, int in_place, int root
     int *s = send[w] + BEFORE, *r = recv[w] + BEFORE;
     MPI_Datatype of = types[from], as = types[to];
     void *in = in_place ? MPI_IN_PLACE : (void *)s;
-    int here = in_place && me == root;
+    int here = in_place && me == root, out_n = n * units(from), in_n = n * units(to);
+    int *sends = from == INTS ? many_counts : counts, *gets = to == INTS ? many_counts : counts;
+    int *send_displs = from == INTS ? many_displs : displs, *get_displs = to == INTS ? many_displs : displs;
+    int *send_places = from == INTS ? many_places : places;
 #define BOTH(name, ...) return w ? PMPI_##name(__VA_ARGS__) : MPI_##name(__VA_ARGS__)
     switch (kind) {
-    case ALLGATHER: BOTH(Allgather, in, n, of, r, n, as, comm);
-    case ALLGATHERV: BOTH(Allgatherv, in, counts[me], of, r, counts, displs, as, comm);
-    case ALLTOALL: BOTH(Alltoall, in, n, of, r, n, as, comm);
-    case ALLTOALLV: BOTH(Alltoallv, in, counts, places, of, r, counts, displs, as, comm);
-    case GATHER: BOTH(Gather, here ? MPI_IN_PLACE : (void *)s, n, of, r, n, as, root, comm);
-    case GATHERV: BOTH(Gatherv, here ? MPI_IN_PLACE : (void *)s, counts[me], of, r, counts, displs, as, root, comm);
-    case SCATTER: BOTH(Scatter, s, n, of, here ? MPI_IN_PLACE : (void *)r, n, as, root, comm);
-    case SCATTERV: BOTH(Scatterv, s, counts, displs, of, here ? MPI_IN_PLACE : (void *)r, counts[me], as, root, comm);
+    case ALLGATHER: BOTH(Allgather, in, out_n, of, r, in_n, as, comm);
+    case ALLGATHERV: BOTH(Allgatherv, in, sends[me], of, r, gets, get_displs, as, comm);
+    case ALLTOALL: BOTH(Alltoall, in, out_n, of, r, in_n, as, comm);
+    case ALLTOALLV: BOTH(Alltoallv, in, sends, send_places, of, r, gets, get_displs, as, comm);
+    case GATHER: BOTH(Gather, here ? MPI_IN_PLACE : (void *)s, out_n, of, r, in_n, as, root, comm);
+    case GATHERV: BOTH(Gatherv, here ? MPI_IN_PLACE : (void *)s, sends[me], of, r, gets, get_displs, as, root, comm);
+    case SCATTER: BOTH(Scatter, s, out_n, of, here ? MPI_IN_PLACE : (void *)r, in_n, as, root, comm);
+    case SCATTERV: BOTH(Scatterv, s, sends, send_displs, of, here ? MPI_IN_PLACE : (void *)r, gets[me], as, root, comm);
     case SCAN: BOTH(Scan, in, r, n, MPI_INT, MPI_SUM, comm);
     case EXSCAN: BOTH(Exscan, in, r, n, MPI_INT, MPI_MAX, comm);
     case REDUCE_SCATTER: BOTH(Reduce_scatter, in, r, counts, MPI_INT, MPI_SUM, comm);
@@ -113,10 +128,12 @@ static void compare(int kind, int turn, int n) {
 
 static void one(int turn) {
     int kind = (int)below(KINDS), long_one = below(12) == 0, n = (int)below(long_one ? 3000 : 40), root = (int)below((unsigned)size);
-    int from = (int)below(4), to = (int)below(4), in_place = below(4) == 0;
+    int from = (int)below(TYPES), to = (int)below(TYPES), in_place = below(4) == 0;
+    /* Most programs pass integers on both sides. */
+    if (below(3) == 0) from = to = INTS;
     /* Ranks may describe the same data differently. */
-    int mixed = below(3) == 0;
-    int own_from = mixed && rank % 2 ? 0 : from, own_to = mixed && rank % 2 ? 1 : to;
+    int mixed = below(3) == 0, other = (int)below(2) * INTS;
+    int own_from = mixed && rank % 2 ? other : from, own_to = mixed && rank % 2 ? 1 : to;
     if (kind == ALLTOALLV) {
         /* What i sends to j, j gets from i: as many as the larger and the smaller of both say. */
         unsigned mix = below(97);
@@ -129,6 +146,7 @@ static void one(int turn) {
     for (int r = 0; r < size; r++) step = counts[r] > step ? counts[r] : step;
     step += (int)below(3);
     for (int r = 0; r < size; r++) displs[r] = before + step * (backwards ? size - 1 - r : r), places[r] = step * r;
+    for (int r = 0; r < size; r++) many_counts[r] = 4 * counts[r], many_displs[r] = 4 * displs[r], many_places[r] = 4 * places[r];
     /* Open MPI and MPICH disagree on what an in-place alltoallv of different counts is. */
     if (kind == ALLTOALLV && in_place) in_place = 0;
     fill(turn);
@@ -171,7 +189,8 @@ int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 400;
     state = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
     for (int w = 0; w < 2; w++) send[w] = memory(ROOM * sizeof(int)), recv[w] = memory(ROOM * sizeof(int));
-    counts = memory((size_t)ranks * sizeof(int)), displs = memory((size_t)ranks * sizeof(int)), places = memory((size_t)ranks * sizeof(int));
+    int **arrays[] = {&counts, &displs, &places, &many_counts, &many_displs, &many_places};
+    for (int i = 0; i < 6; i++) *arrays[i] = memory((size_t)ranks * sizeof(int));
     make_types();
     for (int kind = 0; kind < KINDS; kind++) wide[kind] = (int (*)())dlsym(RTLD_DEFAULT, wide_names[kind]);
     for (int shape = 0; shape < 3; shape++) {
@@ -187,6 +206,6 @@ int main(int argc, char **argv) {
         if (!library_is("MPICH Version: 4") && !library_is("MPICH Version: 5")) wrong();
         if (shape) CALL(MPI_Comm_free(&comm));
     }
-    for (int t = 0; t < 4; t++) CALL(MPI_Type_free(&types[t]));
+    for (int t = 0; t < INTS; t++) CALL(MPI_Type_free(&types[t]));
     return finish();
 }

@@ -26,6 +26,8 @@ pub struct Job {
     /// What is preloaded, first to last.
     preloads: Vec<PathBuf>,
     variables: Vec<(String, String)>,
+    /// Whether the library counts calls.
+    is_counted: bool,
 }
 
 /// How it ended.
@@ -47,7 +49,14 @@ impl Job {
             variables: [("PHALANX_AFTER", "1"), ("PHALANX_TAKE", "all")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .to_vec(),
+            is_counted: true,
         }
+    }
+
+    /// With a library that counts no calls.
+    pub fn uncounted(mut self) -> Self {
+        self.is_counted = false;
+        self
     }
 
     /// Another program than one of the suite.
@@ -117,7 +126,9 @@ impl Job {
         if !self.preloads.is_empty() {
             let preloads: Vec<String> = self.preloads.iter().map(|path| path.display().to_string()).collect();
             variables.push(("LD_PRELOAD".to_owned(), preloads.join(":")));
-            variables.push(("PHALANX_STATS".to_owned(), stats.display().to_string()));
+            if self.is_counted {
+                variables.push(("PHALANX_STATS".to_owned(), stats.display().to_string()));
+            }
         }
         for (name, value) in variables {
             match self.library.family {

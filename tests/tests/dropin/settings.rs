@@ -26,10 +26,25 @@ fn calls_that_gain_nothing_are_handed_on() {
         done.succeeded("family", 2);
         let stats = done.stats();
         if library.family == phalanx_tests::library::Family::OpenMpi {
-            assert_eq!(stats.of("alltoallv").calls, 0, "{stats:?}");
-            assert!(stats.of("alltoallv").handed > 0, "{stats:?}");
+            assert_eq!(stats.of("gatherv").calls, 0, "{stats:?}");
+            assert!(stats.of("gatherv").handed > 0, "{stats:?}");
         }
         assert!(stats.of("allgather").calls + stats.of("scan").calls > 0, "{library:?}: {stats:?}");
+    });
+}
+
+/// Calls that nobody counts go past the library where they gain nothing, and those that a program wants left alone.
+#[test]
+fn names_lead_past_the_library_where_nothing_is_counted() {
+    each(|library| {
+        for (name, value) in
+            [("PHALANX_TAKE", "gains"), ("PHALANX_DISABLE", "all"), ("PHALANX_DISABLE", "bcast,allgather")]
+        {
+            for seed in ["4", "5"] {
+                let job = Job::new(library, "family").words(&["90", seed]).uncounted().variable(name, value);
+                job.run().succeeded("family", 2);
+            }
+        }
     });
 }
 
