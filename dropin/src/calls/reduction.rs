@@ -104,18 +104,16 @@ impl Goal<'_> {
 }
 
 /// How a reduction is carried out.
-#[derive(Clone, Copy)]
 pub struct Plan {
     pub count: usize,
     way: Way,
 }
 
 /// Kernels stay where they are: what short calls take is three words.
-#[derive(Clone, Copy)]
 enum Way {
     Kernel(&'static Named, &'static Kernel),
     /// By the library's own function; whether operands may change places.
-    Local(Type, bool),
+    Local(Box<(Type, bool)>),
 }
 
 impl Plan {
@@ -123,7 +121,7 @@ impl Plan {
     pub fn of(&self) -> &Type {
         match &self.way {
             Way::Kernel(named, _) => &named.of,
-            Way::Local(of, _) => of,
+            Way::Local(local) => &local.0,
         }
     }
 }
@@ -198,13 +196,13 @@ impl Arguments<'_> {
         let way = match (types::operator(self.op), types::named(self.datatype)) {
             (Some(op), Some(named)) => match named.reduction(op) {
                 Reduction::Kernel(kernel) => Way::Kernel(named, kernel),
-                Reduction::Local => Way::Local(named.of, true),
+                Reduction::Local => Way::Local(Box::new((named.of, true))),
                 Reduction::Refused => return Err((Reason::Operator, count * named.of.size)),
             },
             (Some(_), None) => return Err((Reason::Datatype, 0)),
             (None, _) => {
                 let of = types::find(self.datatype, count).ok_or(wrong)?;
-                Way::Local(of, commutes(self.op).ok_or(wrong)?)
+                Way::Local(Box::new((of, commutes(self.op).ok_or(wrong)?)))
             }
         };
         let plan = Plan { count, way };
@@ -212,7 +210,7 @@ impl Arguments<'_> {
         if bytes == 0 {
             return Err((Reason::Empty, 0));
         }
-        if let Way::Local(of, _) = &plan.way
+        if let (Way::Local(_), of) = (&plan.way, plan.of())
             && (!of.is_regular || of.extent as usize > LONGEST)
         {
             return Err((Reason::Datatype, bytes));
@@ -232,7 +230,8 @@ impl Arguments<'_> {
                 Shape::TwoFours => self.by_kernel::<[u32; 2]>(comm, plan, kernel),
                 Shape::TwoEights => self.by_kernel::<[u64; 2]>(comm, plan, kernel),
             },
-            Way::Local(of, commutative) => {
+            Way::Local(by_library) => {
+                let (of, commutative) = &**by_library;
                 let local = Local::new(self.op, self.datatype, of.extent as usize, *commutative);
                 self.by_library(comm, plan, &local)?;
                 local.failure().map_or(Ok(()), |code| Err(Fault::Operator(code)))
