@@ -28,6 +28,7 @@ mod counts;
 mod element;
 mod error;
 pub mod job;
+mod last_level;
 mod links;
 pub mod operator;
 mod pace;

@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counts::note;
 use crate::pace::Way;
-use crate::segment::layout::FIRST_LINE;
-#[cfg(target_arch = "x86_64")]
-use crate::segment::layout::LINE;
+use crate::segment::layout::{FIRST_LINE, LINE};
 
 /// Stores `bytes` bytes in the words of a line slot.
 ///
@@ -77,6 +75,36 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
         let to = to.wrapping_add(8 * whole);
         // SAFETY: room for `rest` bytes is left there.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), to, rest) };
+    }
+}
+
+/// Stores to each line of a line slot of which `bytes` bytes will be filled, so that its lines are this core's before that: what
+/// [`take_lines`] does for a cell.
+#[inline(always)]
+pub(crate) fn take_slot(words: &[AtomicU64], bytes: usize) {
+    // The word behind the stamp, then the first one of each further line.
+    words[0].store(0, Ordering::Relaxed);
+    for word in words[..bytes.div_ceil(8)].iter().skip(FIRST_LINE / 8).step_by(LINE / 8) {
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of a cell that are taken at most. Half of a first-level cache: with more, what is taken first leaves it before it is filled.
+const TAKEN: usize = 16 * 1024;
+
+/// Stores to each line of an own cell that will be filled next with `bytes` bytes, so that its lines are this core's before that.
+///
+/// Its readers hold these lines, and a store waits until they have given up theirs. Here nobody waits for it: the stores stand in line while
+/// the call returns, and the caller does something else. Asking for lines to be stored to without a store (PREFETCHW) does not do the same: on an AMD EPYC
+/// (Zen 4) it made no difference.
+///
+/// # Safety
+/// `cell` is aligned to lines; nobody reads or writes its first `bytes` bytes meanwhile.
+#[inline]
+pub(crate) unsafe fn take_lines(cell: *mut u8, bytes: usize) {
+    for at in (0..bytes.min(TAKEN)).step_by(LINE) {
+        // SAFETY: by contract the line is this rank's alone.
+        unsafe { cell.wrapping_add(at).cast::<u64>().write_volatile(0) };
     }
 }
 

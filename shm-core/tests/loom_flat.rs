@@ -22,6 +22,7 @@ model! {
     handed_out_to_one, Bound::Preemptions(3), a_root_runs_ahead, [L1, L2];
     rejects_done_before_the_copy: Mutant::DoneTooEarly(Line) => [Race, WrongValue, Deadlock];
     rejects_done_left_out: Mutant::DoneMissing(Line) => [Deadlock];
+    rejects_lines_taken_from_a_reader: Mutant::TakesWhatIsRead => [Race, WrongValue, Deadlock];
 }
 
 /// Two ranks: three contributions through two slots.
@@ -37,6 +38,7 @@ model! {
     collected_from_one, Bound::Preemptions(3), a_leaf_runs_ahead, [L1, L2];
     rejects_done_before_the_fold: Mutant::DoneTooEarly(Line) => [Race, WrongValue, Deadlock];
     rejects_done_left_out: Mutant::DoneMissing(Line) => [Deadlock];
+    rejects_lines_taken_from_a_reader: Mutant::TakesWhatIsRead => [Race, WrongValue, Deadlock];
 }
 
 /// Three ranks, one slot: handed out by rank 1, collected by rank 2, handed out by rank 2.
@@ -246,6 +248,20 @@ fn rooted_calls_among_crossings(mutant: Mutant) {
 
 model! {
     rooted_among_crossings, Bound::Preemptions(2), rooted_calls_among_crossings, [U1, U2];
+}
+
+/// Two ranks, three slots: what is collected comes right before a slot at which cells change hands, so that its lines are not taken.
+fn collected_between_crossings(mutant: Mutant) {
+    World::new(mutant, 2).up(3).run(|rank| {
+        assert_eq!(rank.exchange_crossing(1, 2), 0);
+        rank.collect(Up, 0);
+        assert_eq!(rank.exchange_crossing(1, 2), 1);
+    });
+}
+
+model! {
+    collected_among_crossings, Bound::Preemptions(3), collected_between_crossings, [U1];
+    rejects_lines_taken_from_another_writer: Mutant::TakesWhatIsRead => [Race, WrongValue, Deadlock];
 }
 
 /// Exchanges of one slice, always at the same of two slots. Cells change hands from call to call, whatever was lent in them.

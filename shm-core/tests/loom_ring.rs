@@ -18,6 +18,7 @@ fn exchanges_through_one_slot(mutant: Mutant) {
 
 model! {
     exchange_through_one_slot, Bound::Preemptions(3), exchanges_through_one_slot, [L1, L2];
+    rejects_lines_taken_from_a_reader: Mutant::TakesWhatIsRead => [Race, WrongValue, Deadlock];
 }
 
 /// Two ranks exchange four times through two slots. No `done` word is waited for: that everybody has published the exchange

@@ -134,6 +134,27 @@ impl Ring {
         Ok(slot)
     }
 
+    /// The own slot of `position`, which is yet to be claimed, if a claim would find, without a look at anybody's word, that nobody reads
+    /// it any more, and if no other rank can have a reason to write in its cell. What is stored to the payload of such a slot nobody sees.
+    ///
+    /// Nor is it free where a position before it, which is yet to be claimed too, has the same slot.
+    #[inline]
+    #[must_use]
+    pub fn free(&self, position: u64) -> Option<usize> {
+        let (slot, slots) = (self.slot(position), self.uses.len() as u64);
+        debug_assert!(position > self.clock);
+        let Use { position: last, readers, exchanged } = &self.uses[slot];
+        let is_read = *last > self.proven
+            && match readers {
+                Readers::All => true,
+                Readers::One(reader) => self.known[*reader] < *last,
+                Readers::These(readers) => readers.iter().any(|&reader| self.known[reader] < *last),
+            };
+        // Of two ranks that have exchanged slices here the other one may be in the exchange of `position` already.
+        let changes_hands = exchanged.0 != 0 && exchanged.0 + slots == position;
+        (!is_read && !changes_hands && position <= self.clock + slots).then_some(slot)
+    }
+
     /// Whether two ranks that exchange slices write, at `position`, each in the cell of the other. Asked once for each position of an
     /// exchange, by both ranks, before it is written.
     ///

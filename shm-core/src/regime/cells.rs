@@ -71,7 +71,8 @@ impl Engine {
             false => Location::slice_at(place, bytes),
         };
         let lending = Lending::begin(board, (up, 0), (down, slices.count()));
-        let ring = (down.next_position(), down_pace);
+        let way = self.thresholds.way_of_results(board.size() * bytes);
+        let ring = (down.next_position(), down_pace, way);
         let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
         let span = Span::take(down, slices.count());
         lending.end(step::release_all(board, down, links, span, tag, &mut passing))
@@ -103,7 +104,7 @@ impl Engine {
             reduction,
             slices,
             (links, place),
-            (operands, sources, up_pace),
+            (operands, sources, up_pace, self.thresholds.way_of_results(board.size() * bytes)),
         );
         lending.end(step::gather_all(board, up, links, span, tag, &mut combining))
     }
@@ -120,6 +121,7 @@ impl Engine {
         let place = |buffer| thresholds.place(board, Collective::Allreduce, buffer, reduction.bytes);
         let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv), reduction.bytes));
         let ring = (up.next_position(), up.slots() as u64);
+        let way = thresholds.way_of_results(board.size() * reduction.bytes);
         let mut combining = Combining::new(
             board,
             choice.up_cell,
@@ -127,9 +129,9 @@ impl Engine {
             reduction,
             slices,
             (gather, sent),
-            (operands, sources, up_pace),
+            (operands, sources, up_pace, way),
         );
-        let down_ring = (down.next_position(), down_pace);
+        let down_ring = (down.next_position(), down_pace, way);
         let mut passing = Passing::new(board, choice.down_cell, down_ring, reduction.recv, slices, release, received);
         let lending = Lending::begin(board, (up, slices.count()), (down, slices.count()));
         lending.end(step::gather_release(
@@ -167,6 +169,8 @@ struct Combining<'a> {
     /// The first position, and the slots of the ring.
     ring: (u64, u64),
     pace: &'a mut Pace,
+    /// How the root stores the result.
+    way: Way,
     reduction: Reduction<'a>,
     slices: Slices,
     operands: &'a mut Operands,
@@ -185,8 +189,10 @@ impl<'a> Combining<'a> {
         reduction: Reduction<'a>,
         slices: Slices,
         (links, place): (&Links, Place),
-        (operands, sources, pace): (&'a mut Operands, &'a mut Vec<Source>, &'a mut Pace),
+        (operands, sources, pace, way): (&'a mut Operands, &'a mut Vec<Source>, &'a mut Pace, Way),
     ) -> Self {
+        // In place it lies in the caches already.
+        let way = if reduction.send == reduction.recv { Way::Cached } else { way };
         let order = RankOrder::new(board.rank(), links);
         sources.clear();
         sources.resize(order.children.len(), Source::Cell);
@@ -196,7 +202,21 @@ impl<'a> Combining<'a> {
             place => Location::whole_at(place, reduction.bytes),
         };
         let parent = links.parent();
-        Self { board, order, parent, cell, ring, pace, reduction, slices, operands, sources, location, trouble: None }
+        Self {
+            board,
+            order,
+            parent,
+            cell,
+            ring,
+            pace,
+            way,
+            reduction,
+            slices,
+            operands,
+            sources,
+            location,
+            trouble: None,
+        }
     }
 
     fn index(&self, child: usize) -> usize {
@@ -244,7 +264,7 @@ impl Gathers for Combining<'_> {
         });
         let (board, fold, position) = (self.board, self.reduction.fold, self.ring.0 + slice);
         let in_cells = !self.sources.is_empty() && !self.sources.iter().any(|source| source.is_lent());
-        let (operands, pace, parent) = (&mut *self.operands, &mut *self.pace, self.parent);
+        let (operands, pace, parent, way) = (&mut *self.operands, &mut *self.pace, self.parent, self.way);
         let mut folded = Ok(());
         if let (Some(own), Some(parent), true) = (own, parent, self.order.children.is_empty()) {
             let (send, cell) = (self.reduction.send.wrapping_add(at), board.up_cell(board.rank(), own, self.cell));
@@ -262,7 +282,7 @@ impl Gathers for Combining<'_> {
         let mut fold = |way| folded = unsafe { operands.fold(board, &fold, len, way) };
         let combine = || match (own, parent) {
             (Some(_), Some(parent)) => pace.writing(board, position, parent, len, fold),
-            _ => fold(Way::Cached),
+            _ => fold(way),
         };
         match in_cells {
             true => reading(board, RingName::Up, position, len, combine),
@@ -280,6 +300,8 @@ struct Passing<'a> {
     /// The first position.
     first: u64,
     pace: &'a mut Pace,
+    /// How the message is stored in the buffer by who does not pass it on.
+    way: Way,
     parent: Option<usize>,
     /// A rank that reads the own cells, if one does.
     reader: Option<usize>,
@@ -300,7 +322,7 @@ impl<'a> Passing<'a> {
     fn new(
         board: &'a SharedBoard,
         cell: usize,
-        (first, pace): (u64, &'a mut Pace),
+        (first, pace, way): (u64, &'a mut Pace, Way),
         buffer: *mut u8,
         slices: Slices,
         links: &Links,
@@ -314,6 +336,7 @@ impl<'a> Passing<'a> {
             cell,
             first,
             pace,
+            way: if leaf { way } else { Way::Cached },
             parent: links.parent(),
             reader,
             buffer,
@@ -360,7 +383,7 @@ impl Releases for Passing<'_> {
             let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
             // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `len` bytes, and is no cell and no other rank's buffer.
-            let mut copy = || copied = unsafe { input.copy(board, buffer, len) };
+            let mut copy = || copied = unsafe { input.copy_by(self.way, board, buffer, len) };
             match self.source.is_lent() {
                 true => copy(),
                 false => reading(board, RingName::Down, self.first + slice, len, copy),

@@ -1,7 +1,8 @@
 //! Folding into a cell, and into the own result beside it, piece by piece.
 //!
 //! A fold stores with ordinary stores. Where the cell is better filled past the caches ([`Way`]), or where the result is
-//! wanted in the own buffer too, a piece is folded to private memory and copied on while it lies in the first-level cache.
+//! wanted in the own buffer too, a piece is folded to private memory and copied on while it lies in the first-level cache. So it is where
+//! the result itself is stored past the caches.
 
 use crate::counts::note;
 use crate::operator::Fold;
@@ -22,11 +23,11 @@ impl Default for Piece {
     }
 }
 
-/// Folds `bytes` bytes of `operands` into `results`, of which the last one is a cell that is filled past the caches. The operands
+/// Folds `bytes` bytes of `operands` into `results`, of which the last one is filled past the caches: a cell, or somebody's result. The operands
 /// are moved on to their ends.
 ///
 /// # Safety
-/// As [`Fold::apply_to`]; the cell is no operand.
+/// As [`Fold::apply_to`].
 pub(super) unsafe fn fold_past_caches(
     fold: &Fold<'_>,
     operands: &mut [*const u8],
@@ -35,7 +36,7 @@ pub(super) unsafe fn fold_past_caches(
     scratch: &mut Piece,
 ) {
     let element = fold.element.max(1);
-    let (&cell, others) = results.split_last().expect("there is a cell");
+    let (&cell, others) = results.split_last().expect("there is a result");
     if others.is_empty() && element > PIECE {
         // SAFETY: by contract.
         return unsafe { fold.apply(cell, operands, bytes) };

@@ -9,11 +9,13 @@ use super::fold::{Piece, fold_past_caches};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
+use crate::last_level::way_of_results;
 use crate::operator::Fold;
 use crate::pace::Way;
-use crate::payload::{copy_out, copy_out_and_keep};
+use crate::payload::{copy_in, copy_out, copy_out_and_keep};
 use crate::protocol::{Location, Place, Ring};
 use crate::segment::layout::{LINE, round_up};
+use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
 use crate::select::{Collective, Tuning};
 
 /// From which size buffers are used where they lie.
@@ -28,6 +30,15 @@ pub(crate) struct Thresholds {
 impl Thresholds {
     pub fn new(tuning: &Tuning) -> Self {
         Self { direct_least: tuning.direct_least, reach_least: tuning.reach_least, stream: tuning.stream }
+    }
+
+    /// How results are stored of a call whose ranks together have vectors of so many bytes.
+    pub fn way_of_results(&self, vectors: usize) -> Way {
+        match self.stream {
+            STREAM_NEVER => Way::Cached,
+            STREAM_ALWAYS => Way::Streamed,
+            _ => way_of_results(vectors),
+        }
     }
 
     /// Where others find `bytes` bytes at `buffer` in a call of this collective.
@@ -116,6 +127,22 @@ impl Input {
         Ok(())
     }
 
+    /// [`copy`](Input::copy), in `way` where it lies in memory that this rank has mapped.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn copy_by(self, way: Way, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
+        let (Input::Here(from), Way::Streamed) = (self, way) else {
+            // SAFETY: by contract.
+            return unsafe { self.copy(board, to, len) };
+        };
+        // SAFETY: by contract.
+        unsafe { copy_in(from, to, len, way) };
+        add(&board.tally.loaded, len);
+        add(&board.tally.stored, len);
+        Ok(())
+    }
+
     /// Copies `len` bytes of it to `to`.
     ///
     /// # Safety
@@ -151,8 +178,7 @@ pub(super) struct Operands {
 struct Aligned([u8; LINE]);
 
 impl Operands {
-    /// Folds `len` bytes of all inputs, in their order, to all results, of which the last one is a cell if the way is not that
-    /// through the caches.
+    /// Folds `len` bytes of all inputs, in their order, to all results, of which the last one goes that way; the others go through the caches.
     ///
     /// # Safety
     /// As [`Fold::apply_to`] for the inputs that are here; those that are not are initialised, and nobody writes them meanwhile.
@@ -195,7 +221,7 @@ impl Operands {
                     match way {
                         // SAFETY: the same.
                         Way::Cached => unsafe { fold.apply_to(results, here, part) },
-                        // SAFETY: the same; the last result is a cell, which is no operand.
+                        // SAFETY: the same.
                         Way::Streamed => unsafe { fold_past_caches(fold, here, results, part, scratch) },
                     }
                     results.iter_mut().for_each(|result| *result = result.wrapping_sub(at));

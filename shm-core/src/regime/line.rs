@@ -8,7 +8,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::payload::{load_line, store_line};
+use crate::payload::{load_line, store_line, take_slot};
 use crate::plan::Step;
 use crate::protocol::exchange::{Pieces, exchange, exchange_pieces, exchange_then};
 use crate::protocol::flat::{Contributions, collect, hand_out};
@@ -34,8 +34,13 @@ impl Engine {
     #[inline]
     pub fn slot_barrier(&mut self, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, .. } = self;
-        exchange_then(board, lines, tag, |_| (), || board.note(tag), |_, _| (), || ())
+        let Self { board, lines, takes, .. } = self;
+        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
+        let meanwhile = || {
+            board.note(tag);
+            board.take(next, 0);
+        };
+        exchange_then(board, lines, tag, |_| (), meanwhile, |_, _| (), || ())
     }
 
     /// A barrier: flat, or, for many ranks, up and down a tree.
@@ -57,7 +62,7 @@ impl Engine {
     #[inline]
     pub fn slot_broadcast(&mut self, root: usize, buffer: *mut u8, bytes: usize, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, .. } = self;
+        let Self { board, lines, takes, .. } = self;
         let board = &*board;
         hand_out(
             board,
@@ -76,7 +81,11 @@ impl Engine {
                 unsafe { load_line(board.line(root, slot), buffer, bytes) };
                 Ok(())
             },
-        )
+        )?;
+        if *takes && board.rank() == root {
+            board.take(lines.free(lines.next_position()), bytes);
+        }
+        Ok(())
     }
 
     /// A reduction of what fits one slot, flat: the others publish and go on, the root combines them in rank order, in one pass
@@ -84,9 +93,13 @@ impl Engine {
     #[inline]
     pub fn slot_reduce(&mut self, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, places, .. } = self;
+        let Self { board, lines, places, takes, .. } = self;
         places[board.rank()] = reduction.send;
-        collect(board, lines, root, tag, &mut Collected { board, operands: places, reduction, root, tag })
+        collect(board, lines, root, tag, &mut Collected { board, operands: places, reduction, root, tag })?;
+        if *takes && board.rank() != root {
+            board.take(lines.free(lines.next_position()), reduction.bytes);
+        }
+        Ok(())
     }
 
     /// A broadcast: the root publishes, its children read (and pass on).
@@ -186,9 +199,10 @@ impl Engine {
     #[inline]
     pub fn slot_allreduce(&mut self, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, places, .. } = self;
+        let Self { board, lines, places, takes, .. } = self;
         let Reduction { send, recv, bytes, fold } = reduction;
         let rank = board.rank();
+        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         places[rank] = send;
         let places = Cell::from_mut(&mut **places).as_slice_of_cells();
         exchange_then(
@@ -201,6 +215,7 @@ impl Engine {
                 board.note(tag);
                 add(&board.tally.loaded, (board.size() + 1) * bytes);
                 add(&board.tally.stored, 2 * bytes);
+                board.take(next, bytes);
             },
             |from, slot| places[from].set(board.line_payload(from, slot)),
             || {
@@ -225,6 +240,16 @@ impl Engine {
     ) -> Result<()> {
         let Self { board, lines, places, .. } = self;
         exchange_pieces(board, lines, tag, count, &mut Group { board, operands: places, reduction, at, stride })
+    }
+}
+
+impl SharedBoard {
+    /// Takes the lines of an own slot, if there is one that is free, before it is filled with `bytes` bytes.
+    #[inline]
+    fn take(&self, slot: Option<usize>, bytes: usize) {
+        if let Some(slot) = slot {
+            take_slot(self.line(self.rank(), slot), bytes);
+        }
     }
 }
 

@@ -85,6 +85,8 @@ pub(crate) struct Engine {
     sources: Vec<Source>,
     results: Vec<Option<*mut u8>>,
     thresholds: Thresholds,
+    /// Whether the lines of the next slot are taken before it is filled: where each rank has a core of its own, to whose cache they come.
+    takes: bool,
     /// Memory of shared results; rank 0 provides it.
     pub shared: ResultMemory,
     /// The ranks of the leaders, for the number of leaders that was used last.
@@ -103,8 +105,10 @@ impl Engine {
             [one] => Some(Readers::One(one)),
             _ => Some(Readers::These(above.into())),
         };
+        let takes = board.seat().patience.spins > 0;
         Self {
             board,
+            takes,
             lines: Ring::new(RingName::Line, line_slots, size),
             up: Ring::new(RingName::Up, 1, size),
             down: Ring::new(RingName::Down, 1, size),

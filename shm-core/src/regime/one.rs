@@ -9,7 +9,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Pace, Way, reading};
-use crate::payload::copy_in;
+use crate::payload::{copy_in, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location, RingName};
@@ -37,13 +37,15 @@ impl Engine {
         bytes: usize,
         tag: u32,
     ) -> Result<()> {
-        let Self { board, up, down, down_pace, .. } = self;
+        let Self { board, up, down, down_pace, takes, .. } = self;
         let board = &*board;
         let (position, cell) = (down.next_position(), choice.down_cell);
         let lending = Lending::begin(board, (up, 0), (down, 1));
+        let mut takes = *takes;
         let write = |slot| {
             let (to, reader) = (board.down_cell(root, slot, cell), (root + 1) % board.size());
             down_pace.writing(board, position, reader, bytes, |way| {
+                takes &= way == Way::Cached;
                 // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
                 unsafe { copy_in(buffer, to, bytes, way) };
             });
@@ -63,7 +65,12 @@ impl Engine {
             }
             copied
         };
-        lending.end(hand_out(board, down, root, tag, write, || (), read))
+        lending.end(hand_out(board, down, root, tag, write, || (), read))?;
+        if let (true, Some(slot)) = (takes && board.rank() == root, down.free(down.next_position())) {
+            // SAFETY: nobody reads the slot, or writes there; its cell holds `bytes` bytes, and begins on a line.
+            unsafe { take_lines(board.down_cell(root, slot, cell), bytes) };
+        }
+        Ok(())
     }
 
     /// A reduction of at most a cell.
@@ -74,14 +81,19 @@ impl Engine {
         reduction: Reduction<'_>,
         tag: u32,
     ) -> Result<()> {
-        let Self { board, up, down, operands, up_pace, .. } = self;
+        let Self { board, up, down, operands, up_pace, takes, .. } = self;
         let board = &*board;
         let position = up.next_position();
         let lending = Lending::begin(board, (up, 1), (down, 0));
         operands.inputs.clear();
-        let mut work =
-            Collected { board, cell: choice.up_cell, position, root, reduction, operands, pace: up_pace, lent: false };
-        lending.end(collect(board, up, root, tag, &mut work))
+        let (cell, pace, takes) = (choice.up_cell, up_pace, *takes && board.rank() != root);
+        let mut work = Collected { board, cell, position, root, reduction, operands, pace, lent: false, takes };
+        lending.end(collect(board, up, root, tag, &mut work))?;
+        if let (true, Some(slot)) = (work.takes, up.free(up.next_position())) {
+            // SAFETY: nobody reads the slot, or writes there; its cell holds as many bytes as were just stored, and begins on a line.
+            unsafe { take_lines(board.up_cell(board.rank(), slot, cell), reduction.bytes) };
+        }
+        Ok(())
     }
 }
 
@@ -97,6 +109,8 @@ struct Collected<'a> {
     pace: &'a mut Pace,
     /// Whether some contribution lies in no cell.
     lent: bool,
+    /// Whether the lines of the next slot are taken.
+    takes: bool,
 }
 
 impl Contributions for Collected<'_> {
@@ -104,6 +118,7 @@ impl Contributions for Collected<'_> {
         let (send, len) = (self.reduction.send, self.reduction.bytes);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         self.pace.writing(self.board, self.position, self.root, len, |way| {
+            self.takes &= way == Way::Cached;
             // SAFETY: `len` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
             unsafe { copy_in(send, cell, len, way) };
         });

@@ -192,6 +192,11 @@ impl Engine {
             Takers::All if !shared => Location::slice_at(thresholds.place(board, what, recv, bytes), bytes),
             _ => Location::CELL,
         };
+        // In place it lies in the caches already; what all look at should stay there.
+        let way = match shared || send == recv {
+            true => Way::Cached,
+            false => thresholds.way_of_results(board.size() * bytes),
+        };
         sources.clear();
         sources.resize(board.size(), Source::Cell);
         results.clear();
@@ -220,6 +225,7 @@ impl Engine {
             keeps,
             shared,
             comes_back,
+            way,
             contribution,
             result,
             trouble: None,
@@ -253,6 +259,8 @@ struct Slicing<'a> {
     shared: bool,
     /// Whether results come back in the own up cells, as a rule.
     comes_back: bool,
+    /// How results are stored in buffers.
+    way: Way,
     contribution: Location,
     result: Location,
     /// What was wrong with a place that another rank told.
@@ -302,9 +310,15 @@ impl Slicing<'_> {
             false => self.sources[from].input(from, board.up_cell(from, up, self.cell).cast_const(), at),
         }));
         results.clear();
-        results.extend(self.keeps.then(|| self.reduction.recv.wrapping_add(at)));
+        // The last one is that which may be stored past the caches.
+        let to_first = self.way == Way::Streamed && !past_caches;
+        results.extend(to.filter(|_| to_first));
+        let own = self.keeps.then(|| self.reduction.recv.wrapping_add(at));
+        results.extend(own.filter(|_| !to_first));
         results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
-        results.extend(to);
+        results.extend(own.filter(|_| to_first));
+        results.extend(to.filter(|_| !to_first));
+        let way = if to_first || to.is_none() { self.way } else { Way::Cached };
         let (up_position, down_position) = (self.up_position(round, leader), self.first.1 + round);
         let in_cells = board.size() > 1 && !self.sources.iter().any(|source| source.is_lent());
         let Self { down_pace, operands, taker, reduction, .. } = self;
@@ -315,7 +329,7 @@ impl Slicing<'_> {
         let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, len, way) };
         let combine = || match to {
             Some(_) if past_caches => down_pace.writing(board, down_position, *taker, len, fold),
-            _ => fold(Way::Cached),
+            _ => fold(way),
         };
         match in_cells {
             true => reading(board, RingName::Up, up_position, len, combine),
@@ -400,7 +414,7 @@ impl Work for Slicing<'_> {
         let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
-        let mut copy = || copied = unsafe { input.copy(self.board, to, len) };
+        let mut copy = || copied = unsafe { input.copy_by(self.way, self.board, to, len) };
         match source.is_lent() {
             true => copy(),
             false => reading(self.board, RingName::Down, self.first.1 + round, len, copy),

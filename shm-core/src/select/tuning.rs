@@ -32,7 +32,8 @@ pub struct Tuning {
     /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
     pub down_bytes: u32,
     /// How cells are filled: 0 in the way that measuring finds the better one, 1 always through the caches, 2 always past
-    /// them. Slices shorter than 1 KiB always go through the caches.
+    /// them. Slices shorter than 1 KiB always go through the caches. Results go the same way with 1
+    /// and with 2; else they are stored past the caches where those cannot hold the vectors of all ranks.
     pub stream: u32,
     /// Keeps the size a multiple of eight.
     pub reserved: u32,
@@ -42,10 +43,10 @@ pub struct Tuning {
     pub debug: u32,
 }
 
-/// [`Tuning::stream`]: cells are never filled past the caches.
+/// [`Tuning::stream`]: nothing is stored past the caches.
 pub(crate) const STREAM_NEVER: u32 = 1;
 
-/// [`Tuning::stream`]: cells are always filled past the caches.
+/// [`Tuning::stream`]: cells are always filled past the caches, and results stored.
 pub(crate) const STREAM_ALWAYS: u32 = 2;
 
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.

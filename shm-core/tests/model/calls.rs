@@ -6,9 +6,10 @@ use std::cell::RefCell;
 use shm_core::protocol::exchange::{Pieces, Slices, exchange_pieces, exchange_slices, exchange_then};
 use shm_core::protocol::flat::{Contributions, collect, hand_out};
 use shm_core::protocol::step::{self, InCells, Passage, gather_release};
-use shm_core::protocol::{Board, Location, RingName};
+use shm_core::protocol::{Board, Location, Ring, RingName};
 use shm_core::{Links, Result};
 
+use super::mutant::Mutant;
 use super::rank::Rank;
 use super::tree::Tree;
 use super::world::{ModelBoard, expect_value, word_of};
@@ -21,13 +22,14 @@ impl Rank {
     pub fn exchange(&mut self) {
         let Self { board, line, .. } = self;
         let position = line.next_position();
+        let next = free(board, line, position + 1);
         let noted = RefCell::new(Vec::new());
         exchange_then(
             board,
             line,
             TAG,
             |slot| board.fill(RingName::Line, slot, word_of(board.rank(), position)),
-            || (),
+            || take(board, RingName::Line, next),
             |from, slot| noted.borrow_mut().push((from, slot)),
             || {
                 let noted = noted.borrow();
@@ -76,6 +78,9 @@ impl Rank {
             Ok(())
         };
         hand_out(board, ring, root, TAG, |slot| board.fill(name, slot, word), || (), read).unwrap();
+        if board.rank() == root {
+            take(board, name, free(board, ring, ring.next_position()));
+        }
     }
 
     /// Everybody tells the root a word, with no tree.
@@ -83,6 +88,9 @@ impl Rank {
         let (board, ring) = self.ring(name);
         let mut told = Told { board, name, position: ring.next_position(), noted: Vec::new() };
         collect(board, ring, root, TAG, &mut told).unwrap();
+        if board.rank() != root {
+            take(board, name, free(board, ring, ring.next_position()));
+        }
     }
 
     /// The root of the tree tells everybody a word.
@@ -219,6 +227,21 @@ impl Contributions for Told<'_> {
             expect_value(self.board.read(self.name, rank, slot), word_of(rank, self.position));
         }
         Ok(())
+    }
+}
+
+/// The own slot of a position to come, if its lines may be taken.
+fn free(board: &ModelBoard, ring: &Ring, position: u64) -> Option<usize> {
+    match board.mutant() {
+        Mutant::TakesWhatIsRead => Some(ring.slot(position)),
+        _ => ring.free(position),
+    }
+}
+
+/// Takes the lines of a slot that is free: stores what nobody may see.
+fn take(board: &ModelBoard, name: RingName, slot: Option<usize>) {
+    if let Some(slot) = slot {
+        board.fill(name, slot, 0);
     }
 }
 

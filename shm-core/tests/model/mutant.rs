@@ -42,6 +42,8 @@ pub enum Mutant {
     DoneMissing(RingName),
     /// A claim of too much: what is proven after an exchange includes the exchange itself.
     ProvesTooMuch,
+    /// Lines of the next slot are taken whoever reads it, or writes there.
+    TakesWhatIsRead,
     /// Slots are cut anew without waiting for the readers of the old ones.
     ReshapesAtOnce,
 
