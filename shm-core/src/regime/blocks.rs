@@ -122,12 +122,19 @@ impl Medium {
         }
     }
 
-    /// Copies `len` bytes out of a part of a rank's slot.
+    /// Copies `len` bytes out of a part of a rank's slot; out of a cell in `way`.
     ///
     /// # Safety
     /// The slot is published, and holds so many bytes there; as many may be written at `to`.
     #[inline]
-    pub unsafe fn load(self, board: &SharedBoard, (rank, slot, part): (usize, usize, usize), to: *mut u8, len: usize) {
+    pub unsafe fn load(
+        self,
+        board: &SharedBoard,
+        (rank, slot, part): (usize, usize, usize),
+        to: *mut u8,
+        len: usize,
+        way: Way,
+    ) {
         match self {
             Medium::Lines(bytes) => {
                 let words = &board.line(rank, slot)[part * bytes / 8..];
@@ -136,8 +143,12 @@ impl Medium {
             }
             Medium::Cells(..) => {
                 let from = self.place(board, rank, slot, part);
-                // SAFETY: by contract; a cell is no caller's buffer.
-                unsafe { copy_out(from, to, len) };
+                match way {
+                    // SAFETY: by contract; a cell is no caller's buffer.
+                    Way::Cached => unsafe { copy_out(from, to, len) },
+                    // SAFETY: the same.
+                    Way::Streamed => unsafe { copy_in(from, to, len, way) },
+                }
             }
         }
         add(&board.tally.loaded, len);

@@ -12,7 +12,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::counts::note;
 use crate::error::Result;
-use crate::pace::reading;
+use crate::pace::{Way, reading};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::{Board, Location, Place, Readers, RingName};
 use crate::select::{BlockChoice, Collective};
@@ -110,6 +110,8 @@ impl Engine {
             _ => (board.rank() + 1) % size,
         };
         let first = ring.next_position();
+        let blocks = if route.rows || matches!(route.sources, Sources::Others) { size * size } else { size };
+        let way = if in_place { Way::Cached } else { thresholds.way_of_results(blocks * route.longest) };
         let all_for_all = matches!((&route.readers, route.sources), (Some(Readers::All), Sources::Others));
         let crosses = size == 2 && !choice.lines && all_for_all && route.even && route.longest > 0;
         let mut work = Copying {
@@ -118,6 +120,7 @@ impl Engine {
             location: Location::whole_at(place, bytes),
             rows: route.rows,
             in_place,
+            way,
             recv: route.recv,
             landing: route.blocks,
             own: route.own,
@@ -154,6 +157,8 @@ struct Copying<'a> {
     rows: bool,
     /// Whether what comes takes the place of what is sent.
     in_place: bool,
+    /// How blocks are stored in their places.
+    way: Way,
     recv: *mut u8,
     landing: Landing<'a>,
     own: OwnBlock,
@@ -214,7 +219,7 @@ impl Delivery for Copying<'_> {
             }
             // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the block's place in the
             // caller's buffer, which is no other rank's.
-            return unsafe { source.input(rank, std::ptr::null(), at).copy(board, to, bytes) };
+            return unsafe { source.input(rank, std::ptr::null(), at).copy_by(self.way, board, to, bytes) };
         }
         let (at, len) = cut.range(bytes, slice);
         if len == 0 {
@@ -224,12 +229,16 @@ impl Delivery for Copying<'_> {
         let to = self.recv.wrapping_add(start + at);
         if crosses {
             let cell = medium.place(board, if crossed { me } else { rank }, slot, part);
-            // SAFETY: as below, of the own slot where they are crossed.
-            return unsafe { Input::Here(cell).copy_and_keep(board, to, len) };
+            return match self.way {
+                // SAFETY: as below, of the own slot where they are crossed.
+                Way::Cached => unsafe { Input::Here(cell).copy_and_keep(board, to, len) },
+                // SAFETY: the same.
+                way => unsafe { Input::Here(cell).copy_by(way, board, to, len) },
+            };
         }
         // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its place in the caller's
         // buffer has room for it.
-        let load = || unsafe { medium.load(board, (rank, slot, part), to, len) };
+        let load = || unsafe { medium.load(board, (rank, slot, part), to, len, self.way) };
         match medium {
             Medium::Cells(..) => reading(board, RingName::Up, first + slice, len, load),
             Medium::Lines(_) => load(),

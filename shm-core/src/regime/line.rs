@@ -246,7 +246,7 @@ impl Engine {
 impl SharedBoard {
     /// Takes the lines of an own slot, if there is one that is free, before it is filled with `bytes` bytes.
     #[inline]
-    fn take(&self, slot: Option<usize>, bytes: usize) {
+    pub(super) fn take(&self, slot: Option<usize>, bytes: usize) {
         if let Some(slot) = slot {
             take_slot(self.line(self.rank(), slot), bytes);
         }

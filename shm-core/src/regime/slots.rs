@@ -63,8 +63,9 @@ impl Engine {
     #[inline]
     pub fn slot_all_gather(&mut self, send: *const u8, recv: *mut u8, blocks: Blocks<'_>, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, .. } = self;
+        let Self { board, lines, takes, .. } = self;
         let board = &*board;
+        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         let (me, size) = (board.rank(), board.size());
         let (place, bytes) = (recv.wrapping_add(blocks.of(me).start), blocks.len(me));
         let (send, own) = if send.is_null() { (place.cast_const(), None) } else { (send, Some((send, place, bytes))) };
@@ -80,6 +81,7 @@ impl Engine {
                 add(&board.tally.loaded, all);
                 add(&board.tally.stored, all);
                 copy_own(board, own);
+                board.take(next, bytes);
             },
             |rank, slot| {
                 let to = recv.wrapping_add(blocks.of(rank).start);
@@ -95,8 +97,9 @@ impl Engine {
     #[inline]
     pub fn slot_all_to_all(&mut self, send: *const u8, recv: *mut u8, bytes: usize, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, .. } = self;
+        let Self { board, lines, takes, .. } = self;
         let board = &*board;
+        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         let (me, size) = (board.rank(), board.size());
         let own = (!std::ptr::eq(send, recv)).then(|| {
             let at = me * bytes;
@@ -113,6 +116,7 @@ impl Engine {
                 add(&board.tally.loaded, 2 * (size - 1) * bytes);
                 add(&board.tally.stored, 2 * (size - 1) * bytes);
                 copy_own(board, own);
+                board.take(next, 8 * words_of(bytes) * (size - 1));
             },
             |rank, slot| {
                 let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
@@ -134,8 +138,9 @@ impl Engine {
         tag: u32,
     ) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, places, .. } = self;
+        let Self { board, lines, places, takes, .. } = self;
         let board = &*board;
+        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         let (me, size) = (board.rank(), board.size());
         let Reduction { send, recv, bytes, fold } = reduction;
         places[me] = send.wrapping_add(blocks.of(me).start);
@@ -151,6 +156,7 @@ impl Engine {
                 let sent: usize = (0..size).filter(|&to| to != me).map(|to| blocks.len(to)).sum();
                 add(&board.tally.loaded, sent + size * bytes);
                 add(&board.tally.stored, sent + bytes);
+                board.take(next, 8 * words_of(longest) * (size - 1));
             },
             |rank, slot| {
                 let part = Medium::part(rank, me) * 8 * words_of(longest);
