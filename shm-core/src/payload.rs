@@ -95,8 +95,8 @@ const TAKEN: usize = 16 * 1024;
 /// Stores to each line of an own cell that will be filled next with `bytes` bytes, so that its lines are this core's before that.
 ///
 /// Its readers hold these lines, and a store waits until they have given up theirs. Here nobody waits for it: the stores stand in line while
-/// the call returns, and the caller does something else. Asking for lines to be stored to without a store (PREFETCHW) does not do the same: on an AMD EPYC
-/// (Zen 4) it made no difference.
+/// the call returns, and the caller does something else. To ask for the lines
+/// without a store (PREFETCHW) is not the same everywhere: AMD's Zen 4 hardly heeds it for lines that have left the second-level cache.
 ///
 /// # Safety
 /// `cell` is aligned to lines; nobody reads or writes its first `bytes` bytes meanwhile.
