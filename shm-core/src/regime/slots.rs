@@ -22,15 +22,19 @@ impl Engine {
     #[inline]
     pub fn slot_gather(&mut self, root: usize, send: *const u8, bytes: usize, recv: *mut u8, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, .. } = self;
-        collect(board, lines, root, tag, &mut Gathered { board, root, send, bytes, recv, tag })
+        let Self { board, lines, takes, .. } = self;
+        collect(board, lines, root, tag, &mut Gathered { board, root, send, bytes, recv, tag })?;
+        if *takes && board.rank() != root {
+            board.take(lines.free(lines.next_position()), bytes);
+        }
+        Ok(())
     }
 
     /// Scatters equal blocks of `bytes` bytes, which the root has one behind the other at `send`. The own one goes to `recv`, unless that is null.
     #[inline]
     pub fn slot_scatter(&mut self, root: usize, send: *const u8, recv: *mut u8, bytes: usize, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, .. } = self;
+        let Self { board, lines, takes, .. } = self;
         let board = &*board;
         let (me, size, part) = (board.rank(), board.size(), words_of(bytes));
         hand_out(
@@ -56,7 +60,11 @@ impl Engine {
                 add(&board.tally.stored, bytes);
                 Ok(())
             },
-        )
+        )?;
+        if *takes && me == root {
+            board.take(lines.free(lines.next_position()), 8 * part * (size - 1));
+        }
+        Ok(())
     }
 
     /// Gathers everybody's block on all ranks: the own one from `send`, or, if that is null, from its place in `recv`.
