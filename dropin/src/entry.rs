@@ -12,7 +12,7 @@ use crate::{calls, fortran, memory};
 /// # Safety
 /// `entries` points to `count` entries of the front.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn phalanx_mpi_attach(entries: *mut Entry, count: usize) -> c_int {
+pub unsafe extern "C" fn phalanx_mpi_attach_names(entries: *mut Entry, count: usize) -> c_int {
     // SAFETY: by contract.
     let entries = unsafe { std::slice::from_raw_parts_mut(entries, count) };
     register_early();

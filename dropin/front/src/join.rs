@@ -75,7 +75,7 @@ fn attach(library: &Library, entries: &mut [Entry]) -> Result<(), String> {
         return Err(format!("{error}: {} and {} do not fit", path.display(), library.version()));
     }
     // SAFETY: the handle was just opened.
-    let function = unsafe { libc::dlsym(core, c"phalanx_mpi_attach".as_ptr()) };
+    let function = unsafe { libc::dlsym(core, c"phalanx_mpi_attach_names".as_ptr()) };
     if function.is_null() {
         return Err(format!("{} is not a core of this version", path.display()));
     }
