@@ -44,20 +44,23 @@ impl Beneath {
 pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
     use Beneath::{Intel, Mpich, OpenMpi};
     const K: usize = 1 << 10;
+    const M: usize = 1 << 20;
     let each = bytes / ranks.max(1);
     match (what, beneath) {
         _ if loses(beneath, what) => false,
         (What::Barrier | What::Broadcast | What::Reduce | What::Allreduce, _) => true,
         // Of more ranks rows of very different lengths would wait for the longest.
         (What::Alltoallv, OpenMpi) => ranks == 2,
+        // Longer ones of two ranks leave the caches: the library copies them once.
+        (What::Allgather | What::Alltoall, OpenMpi | Mpich) => ranks > 2 || bytes <= 2 * M,
         (What::Allgatherv, Intel) => each <= 64 * K,
         (What::Allgather | What::Alltoall, Intel) => bytes <= 16 * K,
         // Long ones of two ranks on cores that are near each other: between far ones they would gain.
         (What::Gather, Intel) => ranks > 2 || bytes < 16 * K,
         (What::Scatter, Intel) => ranks > 2 || !(4 * K..64 * K).contains(&bytes),
         (What::Gatherv, Intel) => ranks > 2,
-        (What::ReduceScatter, Intel) => ranks > 2 || each <= 4 * K,
-        (What::ReduceScatterBlock, Intel) => ranks > 2 || bytes <= 4 * K,
+        (What::ReduceScatter, Intel) => ranks > 2 || each <= 2 * K,
+        (What::ReduceScatterBlock, Intel) => ranks > 2 || bytes <= 2 * K,
         (_, OpenMpi | Mpich | Intel) => true,
     }
 }
