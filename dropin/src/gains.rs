@@ -53,6 +53,7 @@ pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
         (What::Alltoallv, OpenMpi) => ranks == 2,
         // Longer ones of two ranks leave the caches: the library copies them once.
         (What::Allgather | What::Alltoall, OpenMpi | Mpich) => ranks > 2 || bytes <= 2 * M,
+        (What::Allgatherv, OpenMpi | Mpich) => ranks > 2 || each <= 2 * M,
         (What::Allgatherv, Intel) => each <= 64 * K,
         (What::Allgather | What::Alltoall, Intel) => bytes <= 16 * K,
         // Long ones of two ranks on cores that are near each other: between far ones they would gain.

@@ -5,9 +5,12 @@ use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
-use crate::regime::Reduction;
+use crate::regime::{Engine, Reduction};
 use crate::select::{Collective, Regime};
 use crate::shared_result::{ResultMemory, SharedResult};
+
+/// Bytes up to which a shared result may be each rank's own.
+const MOST_OWN: usize = 8 << 10;
 
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv`.
@@ -93,8 +96,8 @@ impl Communicator {
     /// rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once; the memory of one is
     /// used again when all ranks have dropped their views of it.
     ///
-    /// A vector that fits a slot of lines each rank folds for itself, to memory of its own: to agree on a place would cost more
-    /// than to copy it. So nobody may count on the same address, or the same memory, on all ranks.
+    /// A vector that fits a slot of lines, and one of up to 8 KiB of which everybody reads everybody's, each rank folds for itself, to memory of its own:
+    /// to agree on a place would cost more than to copy it. So nobody may count on the same address, or the same memory, on all ranks.
     ///
     /// # Cost
     /// For n bytes on p ranks whose `send` lies in shared memory ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded and stored;
@@ -120,7 +123,16 @@ impl Communicator {
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
         let (bytes, fold) = (size_of_val(send), Fold::new(&operator));
         if bytes > 0 && self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
-            return self.own_result(send, fold);
+            return self.own_result(send, fold, |engine, reduction, tag| engine.slot_allreduce(reduction, tag));
+        }
+        if (1..=MOST_OWN).contains(&bytes) {
+            let choice = self.or_refuse(self.choose(Collective::Allreduce, fold.vector(bytes)))?;
+            if choice.regime == Regime::Exchange {
+                return self.own_result(send, fold, |engine, reduction, tag| {
+                    engine.board.begin(tag)?;
+                    engine.exchange_allreduce(&choice, reduction, tag)
+                });
+            }
         }
         let choice = match self.selection.choose_shares(0, fold.vector(bytes)) {
             Ok(choice) => choice,
@@ -150,15 +162,19 @@ impl Communicator {
         Ok(unsafe { SharedResult::new(self.seat(), at, send.len()) })
     }
 
-    /// A result that each rank has for itself, of what fits a slot of lines.
+    /// A result that each rank has for itself, by the allreduce `reduce`.
     #[inline]
-    fn own_result<T: Element>(&self, send: &[T], fold: Fold<'_>) -> Result<SharedResult<T>> {
+    fn own_result<'a, T: Element>(
+        &self,
+        send: &[T],
+        fold: Fold<'a>,
+        reduce: impl FnOnce(&mut Engine, Reduction<'a>, u32) -> Result<()>,
+    ) -> Result<SharedResult<T>> {
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, send.len()));
         let (send, len, bytes) = (send.as_ptr().cast(), send.len(), size_of_val(send));
-        let reduce =
-            |recv| self.stopping_at_panic(|| engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag));
+        let fill = |recv| self.stopping_at_panic(|| reduce(&mut engine, Reduction { send, recv, bytes, fold }, tag));
         // SAFETY: an allreduce that ends well has stored the whole result.
-        unsafe { SharedResult::of_own(len, reduce) }
+        unsafe { SharedResult::of_own(len, fill) }
     }
 }
