@@ -94,6 +94,9 @@ pub(crate) fn critical_lines(
         }
         Regime::Cells => {
             let all = bytes.div_ceil(LINE) as u64;
+            // Two ranks that lend do a half each: who stores its part of the other one's result takes its lines, and each hears two words.
+            let jointly = |cell: usize| size == 2 && payload == Payload::Lent && bytes > cell;
+            let half = all.div_ceil(2);
             let step = |chain: Chain, cell: usize, whole: bool| {
                 let slices = bytes.div_ceil(cell).max(1) as u64;
                 match whole && payload == Payload::Lent && chain.is_flat() {
@@ -102,7 +105,9 @@ pub(crate) fn critical_lines(
                 }
             };
             match what {
+                Collective::Broadcast if jointly(choice.down_cell) => half + 2,
                 Collective::Broadcast => step(down, choice.down_cell, true),
+                Collective::Reduce if jointly(choice.up_cell) => 2 * half + 2,
                 Collective::Reduce => step(up, choice.up_cell, true),
                 _ => {
                     let cell = choice.up_cell.min(choice.down_cell);
@@ -207,13 +212,23 @@ mod tests {
                     let (peers, ranks) = (size as u64 - 1, size as u64);
                     let counted = |what| comm.explain_lent(what, 8 * WORDS).unwrap().critical_lines;
                     let told = moved(&mut || root.broadcast_into(&mut recv).unwrap());
-                    // The others store what they load; one stamp.
-                    let expected = if comm.rank() == 0 { 0 } else { 2 * (counted(Collective::Broadcast) - 1) };
+                    let lines = counted(Collective::Broadcast);
+                    // The others store what they load; one stamp. Of two each moves a half, and hears two words.
+                    let expected = match comm.rank() {
+                        _ if size == 2 => 2 * (lines - 2),
+                        0 => 0,
+                        _ => 2 * (lines - 1),
+                    };
                     assert_eq!(told, expected, "broadcast on {size}");
                     let reduced = moved(&mut || match comm.rank() {
                         0 => root.reduce_into_root(&send, &mut recv, Sum).unwrap(),
                         _ => root.reduce_into(&send, Sum).unwrap(),
                     });
+                    if rules == "all:cells" && size == 2 {
+                        // Each loads the half of its own part, too.
+                        assert_eq!(reduced, counted(Collective::Reduce) - 2 + LINES / 2, "reduce on 2");
+                        return;
+                    }
                     if rules == "all:cells" {
                         // The root loads its own contribution too, and stores the result: 2n.
                         let expected = counted(Collective::Reduce) - peers + 2 * LINES;

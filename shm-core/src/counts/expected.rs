@@ -49,6 +49,7 @@ pub fn expected(case: Case, ranks: usize, rank: usize) -> Counts {
         },
         Way::Shares => by_shares(case.what, p, is_root, n),
         Way::Direct => match case.what {
+            What::Broadcast if p == 2 => both_copy(n),
             What::Broadcast => {
                 let lines = n / LINE as u64;
                 match is_root {
@@ -133,6 +134,21 @@ fn in_lines(what: What, p: u64, r: u64, n: u64) -> Counts {
     }
 }
 
+/// Each of two ranks says one word where its buffer lies, copies one half, and waits until the other one has.
+fn both_copy(n: u64) -> Counts {
+    let lines = n / 2 / LINE as u64;
+    Counts {
+        stamps: 1,
+        dones: 2,
+        waits: 1,
+        done_waits: 1,
+        lines_stored: lines + 3,
+        lines_loaded: lines + 2,
+        bytes_loaded: n / 2,
+        bytes_stored: n / 2,
+    }
+}
+
 fn over_trees(what: What, p: u64, is_root: bool, n: u64) -> Counts {
     let (peers, lines, slices) = (p - 1, n / LINE as u64, n.div_ceil(CELL as u64));
     // A cell and its stamp, of all slices; the words that say that all was read.
@@ -170,11 +186,19 @@ fn over_trees(what: What, p: u64, is_root: bool, n: u64) -> Counts {
             ..Counts::default()
         },
     };
-    match what {
-        What::Broadcast => down,
-        What::Reduce => up,
-        _ => Counts::sum_and_most(&[up, down])[0],
-    }
+    // Of two ranks either might have lent its buffer: who takes looks for that first, and nobody answers.
+    let look = |takes: bool| Counts {
+        dones: u64::from(p == 2),
+        waits: u64::from(p == 2 && takes),
+        lines_stored: u64::from(p == 2),
+        ..Counts::default()
+    };
+    let parts = match what {
+        What::Broadcast => [down, look(!is_root)],
+        What::Reduce => [up, look(is_root)],
+        _ => [up, down],
+    };
+    Counts::sum_and_most(&parts)[0]
 }
 
 /// The lines of a share, and the rounds that it takes, of `p` shares of `n` bytes.

@@ -13,6 +13,7 @@
 //! | [`delivery`] | slices from those who write to those who read, each by its part in the call |
 //! | [`flat`] | a root to all others, or all others to a root, in one slot |
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
+//! | [`joint`] | of two ranks one lends all it gives, and both do the work |
 //! | [`shares`] | the data-partitioned reduction with several leaders |
 //!
 //! `PROTOCOL.md` beside this crate names every synchronisation edge, its proof and its model.
@@ -21,6 +22,7 @@ pub mod board;
 pub mod delivery;
 pub mod exchange;
 pub mod flat;
+pub mod joint;
 pub mod location;
 pub mod ring;
 pub mod shares;

@@ -13,6 +13,7 @@ use crate::links::Links;
 use crate::pace::{Pace, Way, reading};
 use crate::payload::copy_in;
 use crate::plan::Step;
+use crate::protocol::joint::Places;
 use crate::protocol::step::{self, Gathers, Passage, Releases, Span};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
@@ -28,6 +29,10 @@ impl Slices {
     pub fn new(bytes: usize, cell: usize, element: usize) -> Self {
         let element = element.max(1);
         Self { bytes, slice: (cell / element).max(1) * element }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn count(&self) -> u64 {
@@ -51,7 +56,9 @@ impl Engine {
         bytes: usize,
         tag: u32,
     ) -> Result<()> {
-        let passes_on = self.board.rank() == root || !self.is_flat(choice, Step::Release, bytes, root);
+        let slices = Slices::new(bytes, choice.down_cell, 1);
+        let (is_root, jointly) = (self.board.rank() == root, self.tries_jointly(slices));
+        let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
         self.cut_cells(choice, if passes_on { &[RingName::Down] } else { &[] })?;
         let place = match passes_on {
             true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
@@ -61,41 +68,57 @@ impl Engine {
         if bytes <= choice.down_cell && place == Place::Cell && self.is_flat(choice, Step::Release, bytes, root) {
             return self.cell_broadcast(choice, root, buffer, bytes, tag);
         }
-        let slices = Slices::new(bytes, choice.down_cell, 1);
+        let places = match jointly {
+            false => None,
+            true => match self.broadcast_jointly(root, (buffer, slices, place), tag)? {
+                None => return Ok(()),
+                places => places,
+            },
+        };
         let Self { board, up, down, down_pace, trees, .. } = self;
         let links = trees.find(board, choice, Step::Release, bytes, root);
         let links = trees.at(links);
+        let span = places.map_or_else(|| Span::take(down, slices.count()), Places::payload);
         // What the root has is there at once; who passes it on has it slice by slice.
-        let location = match links.is_root() {
+        let location = match is_root {
             true => Location::whole_at(place, bytes),
             false => Location::slice_at(place, bytes),
         };
-        let lending = Lending::begin(board, (up, 0), (down, slices.count()));
+        let lending = Lending::begin(board, (up, 0), (down, 0));
         let way = self.thresholds.way_of_results(board.size() * bytes);
-        let ring = (down.next_position(), down_pace, way);
+        let ring = (span.first(), down_pace, way);
         let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
-        let span = Span::take(down, slices.count());
-        lending.end(step::release_all(board, down, links, span, tag, &mut passing))
+        let released = step::release_all(board, down, links, span, tag, &mut passing);
+        places.inspect(|places| places.forgo(board, up));
+        lending.end(released)
     }
 
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.cut_cells(choice, if self.board.rank() == root { &[] } else { &[RingName::Up] })?;
-        let Reduction { send, bytes, .. } = reduction;
+        let Reduction { send, bytes, fold, .. } = reduction;
+        let slices = Slices::new(bytes, choice.up_cell, fold.element);
+        let (is_root, jointly) = (self.board.rank() == root, self.tries_jointly(slices));
+        self.cut_cells(choice, if is_root { &[] } else { &[RingName::Up] })?;
         // The root lends nothing.
-        let place = match self.board.rank() == root {
+        let place = match is_root {
             true => Place::Cell,
             false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
         };
         if bytes <= choice.up_cell && place == Place::Cell && self.is_flat(choice, Step::Gather, bytes, root) {
             return self.cell_reduce(choice, root, reduction, tag);
         }
-        let slices = Slices::new(reduction.bytes, choice.up_cell, reduction.fold.element);
+        let places = match jointly {
+            false => None,
+            true => match self.reduce_jointly(root, (reduction, slices, place), tag)? {
+                None => return Ok(()),
+                places => places,
+            },
+        };
         let Self { board, up, down, operands, sources, up_pace, trees, .. } = self;
-        let links = trees.find(board, choice, Step::Gather, reduction.bytes, root);
+        let links = trees.find(board, choice, Step::Gather, bytes, root);
         let links = trees.at(links);
-        let lending = Lending::begin(board, (up, slices.count()), (down, 0));
-        let span = Span::take(up, slices.count());
+        let span = places.map_or_else(|| Span::take(up, slices.count()), Places::payload);
+        let lending = Lending::begin(board, (up, 0), (down, 0));
         let ring = (span.first(), up.slots() as u64);
         let mut combining = Combining::new(
             board,
@@ -106,7 +129,9 @@ impl Engine {
             (links, place),
             (operands, sources, up_pace, self.thresholds.way_of_results(board.size() * bytes)),
         );
-        lending.end(step::gather_all(board, up, links, span, tag, &mut combining))
+        let gathered = step::gather_all(board, up, links, span, tag, &mut combining);
+        places.inspect(|places| places.forgo(board, down));
+        lending.end(gathered)
     }
 
     /// A reduction to rank 0 and a broadcast from there, in one pipeline.

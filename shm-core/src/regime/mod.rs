@@ -6,6 +6,7 @@
 //! | `exchange` | 1 through cells: everybody folds everybody's contribution | medium allreduces of few ranks |
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
 //! | `delivery`, `folded` | 1 and its form through cells, for blocks that are moved, and for blocks and prefixes that are folded |
+//! | `joint` | 2 between two ranks that reach each other's buffers: both work | long broadcasts and reductions of two |
 //! | `slots` | 1: the short way of blocks that fit a slot | short blocks, short scans |
 //! | `rows` | 1: blocks that go along with their lengths | alltoalls of other lengths |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
@@ -19,6 +20,7 @@ pub(crate) mod delivery;
 mod exchange;
 mod fold;
 pub(crate) mod folded;
+mod joint;
 mod lend;
 #[cfg(test)]
 mod lengths;

@@ -11,6 +11,7 @@
 //! | `calls` | what a rank calls: exchanges, steps over trees, pipelines, with payload whose every value is known |
 //! | `shares` | what it calls besides: reductions through shares, and their two halves |
 //! | `deliveries` | calls in which some ranks publish and some read |
+//! | `joint` | calls of two ranks that both work on what one of them lends |
 //! | `loans` | calls in which ranks lend buffers of their own |
 //! | `check` | running a model, and asserting that it holds or that it is rejected, and how |
 //!
@@ -23,6 +24,7 @@ pub mod bell;
 pub mod calls;
 pub mod check;
 pub mod deliveries;
+pub mod joint;
 pub mod loans;
 pub mod mutant;
 pub mod rank;

@@ -1,0 +1,124 @@
+//! One of two ranks gives, the other takes, and both work: the second half of a call in which nobody copies through cells.
+//!
+//! A rank that lends all its payload has nothing left to do but to wait for the other one. So the taker tells it, in a slot of the
+//! other ring, where the result is wanted; then each does its part of the work, the giver from its side, the taker from its own. A taker
+//! whose result cannot be reached says so, and works alone.
+//!
+//! Nothing is waited for that would not be waited for anyway: the giver may not leave before its payload was taken, and the taker not
+//! before it has all. What the giver stored the taker learns of as it learns of a loan's end: by the giver's `done` in the
+//! other ring (edge U2 of a broadcast, D2 of a reduction), which says here that the result is no longer in use.
+
+use super::board::Board;
+use super::location::Location;
+use super::ring::{Readers, Ring};
+use super::step::Span;
+use crate::error::Result;
+
+/// Whose part of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// That of the rank whose payload is lent.
+    Giver,
+    /// That of the other one.
+    Taker,
+    /// All of it, which the taker does.
+    All,
+}
+
+/// The payload of one call.
+pub trait Halves {
+    /// Of the giver: where its payload lies, whole. Of the taker: where it wants the result, and what goes into it of its own; or
+    /// [`Location::CELL`] where that cannot be reached.
+    fn own(&self) -> Location;
+
+    /// Notes what the other rank said.
+    ///
+    /// # Errors
+    /// When it goes by another length, or speaks of no place.
+    fn note(&mut self, location: Location) -> Result<()>;
+
+    /// Does a part of the work. What the other one does meanwhile is not touched.
+    ///
+    /// # Errors
+    /// When payload cannot be reached.
+    fn work(&mut self, part: Part) -> Result<()>;
+}
+
+/// The positions of one call: those that payload would take in the giver's ring, and one for the taker's word in the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    payload: Span,
+    answer: u64,
+}
+
+impl Places {
+    /// Takes the next `slices` positions of the giver's ring, and one of the other.
+    pub fn take(giving: &mut Ring, slices: u64, answering: &mut Ring) -> Self {
+        Self { payload: Span::take(giving, slices), answer: answering.take(1) }
+    }
+
+    /// The positions of the payload.
+    #[must_use]
+    pub fn payload(self) -> Span {
+        self.payload
+    }
+
+    /// Says that this rank reads no answer: of a call whose giver lent nothing, at its end.
+    pub fn forgo<B: Board>(self, board: &B, answering: &Ring) {
+        answering.finish(board, self.answer);
+    }
+}
+
+/// The giver's side, where it lends its payload whole. Both rings are its own again when this returns.
+///
+/// # Errors
+/// When the other rank has failed or made another call, or payload cannot be reached.
+pub fn give<B: Board>(
+    board: &B,
+    (giving, answering): (&mut Ring, &mut Ring),
+    places: Places,
+    tag: u32,
+    halves: &mut impl Halves,
+) -> Result<()> {
+    let (Places { payload, answer }, taker) = (places, 1 - board.rank());
+    let location = halves.own();
+    debug_assert!(location.whole && board.size() == 2);
+    giving.claim(board, payload.first())?;
+    giving.publish_at(board, payload.first(), payload.last(), tag, &Readers::One(taker), location);
+    let (_, wanted) = answering.expect_at(board, taker, answer, tag)?;
+    if wanted != Location::CELL {
+        halves.note(wanted)?;
+        halves.work(Part::Giver)?;
+    }
+    answering.finish(board, answer);
+    giving.finish(board, payload.last());
+    giving.settle(board, payload.first())
+}
+
+/// The taker's side. Whether the giver lent its payload whole; if not, nothing was done, and slices follow in its slots. Then nobody answers,
+/// and both [`forgo`](Places::forgo) it.
+///
+/// # Errors
+/// When the other rank has failed or made another call, or payload cannot be reached.
+pub fn take<B: Board>(
+    board: &B,
+    (giving, answering): (&mut Ring, &mut Ring),
+    places: Places,
+    tag: u32,
+    halves: &mut impl Halves,
+) -> Result<bool> {
+    let (Places { payload, answer }, giver) = (places, 1 - board.rank());
+    let (_, location) = giving.expect_at(board, giver, payload.first(), tag)?;
+    if !location.whole {
+        return Ok(false);
+    }
+    halves.note(location)?;
+    let wanted = halves.own();
+    answering.claim(board, answer)?;
+    answering.publish_at(board, answer, answer, tag, &Readers::One(giver), wanted);
+    halves.work(if wanted == Location::CELL { Part::All } else { Part::Taker })?;
+    giving.finish(board, payload.last());
+    answering.finish(board, answer);
+    answering.settle(board, answer)?;
+    Ok(true)
+}

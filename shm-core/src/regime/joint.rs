@@ -1,0 +1,208 @@
+//! Broadcasts and reductions of two ranks that both work on them: where all buffers lie where both reach them, nothing goes through
+//! cells, and each rank moves or folds one half.
+//!
+//! The bytes are those that one rank alone would load and store, 2n for a broadcast and 3n for a reduction of n bytes; they are shared by two
+//! cores. Who has nothing to lend takes the way of cells, and the other one finds that out.
+
+use super::cells::Slices;
+use super::lend::{Input, Lending, Operands, Source};
+use super::shares::Division;
+use super::{Engine, Reduction};
+use crate::board::SharedBoard;
+use crate::counters::add;
+use crate::error::Result;
+use crate::pace::Way;
+use crate::payload::copy_in;
+use crate::protocol::joint::{self, Halves, Part, Places};
+use crate::protocol::{Board, Location, Place, Ring};
+use crate::segment::layout::LINE;
+
+impl Engine {
+    /// Whether two ranks try to do a call of these slices together: the same on both. What fits one cell has a shorter way.
+    pub(super) fn tries_jointly(&self, slices: Slices) -> bool {
+        self.board.size() == 2 && slices.count() > 1
+    }
+
+    /// A broadcast, of which the root's buffer lies at `place`. Where it does not lend that nothing is done, and slices follow at the positions
+    /// that are returned.
+    pub(super) fn broadcast_jointly(
+        &mut self,
+        root: usize,
+        (buffer, slices, place): (*mut u8, Slices, Place),
+        tag: u32,
+    ) -> Result<Option<Places>> {
+        let (bytes, gives) = (slices.bytes(), self.board.rank() == root);
+        let location = match gives {
+            true => Location::whole_at(place, bytes),
+            false => match self.thresholds.heap_offset(&self.board, buffer, bytes) {
+                Some(offset) => Location::slice_at(Place::Heap(offset), bytes),
+                None => Location::CELL,
+            },
+        };
+        let way = self.thresholds.way_of_results(2 * bytes);
+        let Self { board, up, down, .. } = self;
+        let places = Places::take(down, slices.count(), up);
+        let lending = Lending::begin(board, (up, 0), (down, 0));
+        let other = Source::Cell;
+        let mut copying = Copying { board, buffer, bytes, middle: middle(bytes, 1), location, other, way };
+        jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)
+    }
+
+    /// A reduction, of which the leaf's contribution lies at `place`. Where it does not lend that nothing is done, and slices follow at the
+    /// positions that are returned.
+    pub(super) fn reduce_jointly(
+        &mut self,
+        root: usize,
+        (reduction, slices, place): (Reduction<'_>, Slices, Place),
+        tag: u32,
+    ) -> Result<Option<Places>> {
+        let Reduction { send, recv, bytes, fold } = reduction;
+        let way = match send == recv {
+            // In place it lies in the caches already.
+            true => Way::Cached,
+            false => self.thresholds.way_of_results(2 * bytes),
+        };
+        let gives = self.board.rank() != root;
+        let location = match gives {
+            true => Location::whole_at(place, bytes),
+            false => {
+                let offset = |buffer| self.thresholds.heap_offset(&self.board, buffer, bytes);
+                match (offset(send), offset(recv)) {
+                    (Some(send), Some(recv)) => Location::slice_at(Place::Heap(send), bytes).wanting(Some(recv), bytes),
+                    _ => Location::CELL,
+                }
+            }
+        };
+        let Self { board, up, down, operands, .. } = self;
+        let places = Places::take(up, slices.count(), down);
+        let lending = Lending::begin(board, (up, 0), (down, 0));
+        let (other, middle) = (Source::Cell, middle(bytes, fold.element));
+        let mut folding = Folding { board, reduction, middle, location, other, result: recv, operands, way };
+        jointly(board, gives, (&mut *up, &mut *down), places, tag, &mut folding, lending)
+    }
+}
+
+/// Where the second half of `bytes` bytes of `element`-byte elements begins.
+fn middle(bytes: usize, element: usize) -> usize {
+    Division::new(bytes, element, 2, element.next_multiple_of(LINE)).start(1)
+}
+
+/// Does the call if the giver lends; if not, returns the positions of its payload.
+fn jointly(
+    board: &SharedBoard,
+    gives: bool,
+    (giving, answering): (&mut Ring, &mut Ring),
+    places: Places,
+    tag: u32,
+    halves: &mut impl Halves,
+    lending: Lending<'_>,
+) -> Result<Option<Places>> {
+    let lent = match gives {
+        true if halves.own().whole => joint::give(board, (giving, answering), places, tag, halves).map(|()| true),
+        true => Ok(false),
+        false => joint::take(board, (giving, answering), places, tag, halves),
+    };
+    let rest = lent.as_ref().is_ok_and(|lent| !lent).then_some(places);
+    lending.end(lent.map(drop))?;
+    Ok(rest)
+}
+
+/// The payload of a broadcast.
+struct Copying<'a> {
+    board: &'a SharedBoard,
+    buffer: *mut u8,
+    bytes: usize,
+    /// Where the giver's half begins.
+    middle: usize,
+    /// Where the own buffer lies.
+    location: Location,
+    /// Where the other rank's buffer lies.
+    other: Source,
+    way: Way,
+}
+
+impl Halves for Copying<'_> {
+    fn own(&self) -> Location {
+        self.location
+    }
+
+    fn note(&mut self, location: Location) -> Result<()> {
+        self.other = Source::find(self.board, 1 - self.board.rank(), location, self.bytes, 1)?;
+        Ok(())
+    }
+
+    fn work(&mut self, part: Part) -> Result<()> {
+        let Self { board, buffer, bytes, middle, other, way, .. } = *self;
+        let (at, end) = match part {
+            Part::All => (0, bytes),
+            Part::Taker => (0, middle),
+            Part::Giver => (middle, bytes),
+        };
+        let (own, len) = (buffer.wrapping_add(at), end - at);
+        match part {
+            // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; its own buffer has room for them.
+            // The giver stores the other half.
+            Part::All | Part::Taker => unsafe {
+                other.input(1 - board.rank(), std::ptr::null(), at).copy_by(way, board, own, len)
+            },
+            Part::Giver => {
+                let Source::Near(base) = other else { unreachable!("nothing else is answered") };
+                // SAFETY: the taker has said that so many bytes belong there, and that it stores the first half alone.
+                unsafe { copy_in(own, base.wrapping_add(at), len, way) };
+                add(&board.tally.loaded, len);
+                add(&board.tally.stored, len);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The payload of a reduction.
+struct Folding<'a> {
+    board: &'a SharedBoard,
+    reduction: Reduction<'a>,
+    /// Where the giver's half begins.
+    middle: usize,
+    /// Where the own contribution lies, and the result is wanted.
+    location: Location,
+    /// Where the other rank's contribution lies.
+    other: Source,
+    /// Where the result goes.
+    result: *mut u8,
+    operands: &'a mut Operands,
+    way: Way,
+}
+
+impl Halves for Folding<'_> {
+    fn own(&self) -> Location {
+        self.location
+    }
+
+    fn note(&mut self, location: Location) -> Result<()> {
+        let (board, bytes, align) = (self.board, self.reduction.bytes, self.reduction.fold.align);
+        self.other = Source::find(board, 1 - board.rank(), location, bytes, align)?;
+        if let Some(offset) = location.result {
+            self.result = board.seat().mapping().heap_pointer(offset, bytes, align)?;
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, part: Part) -> Result<()> {
+        let (board, bytes) = (self.board, self.reduction.bytes);
+        let (at, end) = match part {
+            Part::All => (0, bytes),
+            Part::Taker => (0, self.middle),
+            Part::Giver => (self.middle, bytes),
+        };
+        let own = Input::Here(self.reduction.send.wrapping_add(at));
+        let other = self.other.input(1 - board.rank(), std::ptr::null(), at);
+        let Operands { inputs, results, .. } = &mut *self.operands;
+        inputs.clear();
+        inputs.extend(if board.rank() == 0 { [own, other] } else { [other, own] });
+        results.clear();
+        results.push(self.result.wrapping_add(at));
+        // SAFETY: both contributions are there, and do not change before this rank says so but by the fold itself, in place; the result's part
+        // is this rank's alone to store. Parts are whole elements.
+        unsafe { self.operands.fold(board, &self.reduction.fold, end - at, self.way) }
+    }
+}
