@@ -59,6 +59,6 @@ pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
 pub use reach::Reaching;
 pub use regime::blocks::Blocks;
-pub use regime::shares::{Division, leader_of};
+pub use regime::division::{Division, leader_of};
 pub use select::{Collective, Explanation, Regime, Tuning};
 pub use shared_result::SharedResult;

@@ -8,7 +8,7 @@ use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
 use crate::operator::{Fold, Operator};
 use crate::regime::Reduction;
-use crate::regime::shares::{Division, leader_of};
+use crate::regime::division::{Division, leader_of};
 use crate::select::{Choice, Vector};
 
 impl Communicator {

@@ -7,7 +7,8 @@
 use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
 use super::exchange::crossing_positions;
-use super::lend::{Input, Lending, Source};
+use super::lend::{Lending, Source};
+use super::operands::Input;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::counts::note;

@@ -10,8 +10,9 @@
 //! Where all buffers lie in shared memory each rank folds a share to where all want it: 2pn bytes.
 
 use super::cells::Slices as Cut;
-use super::lend::{Input, Lending, Operands, Source};
-use super::shares::Division;
+use super::division::Division;
+use super::lend::{Lending, Source};
+use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;

@@ -7,7 +7,8 @@
 use super::blocks::{BlockCut, Medium, Outgoing, Sending};
 use super::cells::Slices;
 use super::delivery::copy_own;
-use super::lend::{Input, Lending, Operands, Source};
+use super::lend::{Lending, Source};
+use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;

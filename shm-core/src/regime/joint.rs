@@ -5,8 +5,9 @@
 //! cores. Who has nothing to lend takes the way of cells, and the other one finds that out.
 
 use super::cells::Slices;
-use super::lend::{Input, Lending, Operands, Source};
-use super::shares::Division;
+use super::division::Division;
+use super::lend::{Lending, Source};
+use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;

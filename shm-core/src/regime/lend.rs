@@ -5,16 +5,13 @@
 //! cache; how many read one source at once is bounded by the tree: its children. This is no algorithm of its own: it says, for each
 //! slot of the others, where its payload lies ([`Location`]).
 
-use super::fold::{Piece, fold_past_caches};
+use super::operands::Input;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::last_level::way_of_results;
-use crate::operator::Fold;
 use crate::pace::Way;
-use crate::payload::{copy_in, copy_out, copy_out_and_keep};
 use crate::protocol::{Location, Place, Ring};
-use crate::segment::layout::{LINE, round_up};
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
 use crate::select::{Collective, Tuning};
 
@@ -101,140 +98,6 @@ impl Source {
     }
 }
 
-/// Bytes of payload that a call is about to load.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Input {
-    /// In memory that this rank has mapped.
-    Here(*const u8),
-    /// In another rank's private memory.
-    There { rank: usize, address: u64 },
-}
-
-impl Input {
-    /// [`copy`](Input::copy) of what lies in a cell that this rank writes next.
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn copy_and_keep(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        let Input::Here(from) = self else {
-            // SAFETY: by contract.
-            return unsafe { self.copy(board, to, len) };
-        };
-        // SAFETY: by contract.
-        unsafe { copy_out_and_keep(from, to, len) };
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
-        Ok(())
-    }
-
-    /// [`copy`](Input::copy), in `way` where it lies in memory that this rank has mapped.
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn copy_by(self, way: Way, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        let (Input::Here(from), Way::Streamed) = (self, way) else {
-            // SAFETY: by contract.
-            return unsafe { self.copy(board, to, len) };
-        };
-        // SAFETY: by contract.
-        unsafe { copy_in(from, to, len, way) };
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
-        Ok(())
-    }
-
-    /// Copies `len` bytes of it to `to`.
-    ///
-    /// # Safety
-    /// They are there, initialised, and nobody writes them meanwhile; as many may be written at `to`, which does not overlap.
-    pub unsafe fn copy(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        match self {
-            // SAFETY: by contract.
-            Input::Here(from) => unsafe { copy_out(from, to, len) },
-            // SAFETY: by contract.
-            Input::There { rank, address } => unsafe { board.read_private(rank, address, to, len) }?,
-        }
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
-        Ok(())
-    }
-}
-
-/// Bytes of private memory into which the pieces of all far operands of a fold are read: they should stay in a core's cache.
-const LANDING: usize = 256 * 1024;
-
-/// What a fold works with, kept between calls to spare allocations.
-#[derive(Default)]
-pub(super) struct Operands {
-    pub inputs: Vec<Input>,
-    pub results: Vec<*mut u8>,
-    here: Vec<*const u8>,
-    landing: Vec<Aligned>,
-    piece: Box<Piece>,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Aligned([u8; LINE]);
-
-impl Operands {
-    /// Folds `len` bytes of all inputs, in their order, to all results, of which the last one goes that way; the others go through the caches.
-    ///
-    /// # Safety
-    /// As [`Fold::apply_to`] for the inputs that are here; those that are not are initialised, and nobody writes them meanwhile.
-    pub unsafe fn fold(&mut self, board: &SharedBoard, fold: &Fold<'_>, len: usize, way: Way) -> Result<()> {
-        let Self { inputs, results, here, landing, piece: scratch } = self;
-        let far = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
-        let element = fold.element.max(1);
-        let piece = match far {
-            0 => len,
-            far => (LANDING / far / element).max(1) * element,
-        };
-        let row = round_up(piece.min(len), LINE);
-        if landing.len() * LINE < far * row {
-            landing.resize(far * row / LINE, Aligned([0; LINE]));
-        }
-        add(&board.tally.loaded, inputs.len() * len);
-        add(&board.tally.stored, results.len() * len);
-        let mut at = 0;
-        loop {
-            let part = piece.min(len - at);
-            here.clear();
-            let mut place = landing.as_mut_ptr().cast::<u8>();
-            for &input in inputs.iter() {
-                here.push(match input {
-                    Input::Here(from) => from.wrapping_add(at),
-                    Input::There { rank, address } => {
-                        // SAFETY: by contract `len` bytes are there; the row has room for the part.
-                        unsafe { board.read_private(rank, address + at as u64, place, part) }?;
-                        let operand = place.cast_const();
-                        place = place.wrapping_add(row);
-                        operand
-                    }
-                });
-            }
-            match (&mut results[..], way) {
-                // SAFETY: by contract; rows are aligned to lines.
-                ([result], Way::Cached) => unsafe { fold.apply(result.wrapping_add(at), here, part) },
-                (results, way) => {
-                    results.iter_mut().for_each(|result| *result = result.wrapping_add(at));
-                    match way {
-                        // SAFETY: the same.
-                        Way::Cached => unsafe { fold.apply_to(results, here, part) },
-                        // SAFETY: the same.
-                        Way::Streamed => unsafe { fold_past_caches(fold, here, results, part, scratch) },
-                    }
-                    results.iter_mut().for_each(|result| *result = result.wrapping_sub(at));
-                }
-            }
-            at += part;
-            if at >= len {
-                return Ok(());
-            }
-        }
-    }
-}
-
 /// A call in which ranks may reach into each other's buffers. Dropped before it has ended, by an error or by a panic, it keeps
 /// the caller until nobody does any more.
 pub(super) struct Lending<'a> {
@@ -275,7 +138,7 @@ impl SharedBoard {
     ///
     /// # Safety
     /// `len` bytes may be written at `to`; those at `address` of the other rank are initialised, and nobody writes them meanwhile.
-    unsafe fn read_private(&self, rank: usize, address: u64, to: *mut u8, len: usize) -> Result<()> {
+    pub(super) unsafe fn read_private(&self, rank: usize, address: u64, to: *mut u8, len: usize) -> Result<()> {
         add(&self.tally.reached, len);
         let job_rank = self.members()[rank];
         // SAFETY: by contract.

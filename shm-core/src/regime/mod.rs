@@ -12,20 +12,27 @@
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
-//! others can reach those (`lend`). `fold` folds into cells; `one` is the short way of cells for messages of one slice.
+//! others can reach those (`lend`); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
+//! messages of one slice. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
+//! `division` cuts.
 
 pub(crate) mod blocks;
 mod cells;
+mod combining;
 pub(crate) mod delivery;
+pub(crate) mod division;
 mod exchange;
 mod fold;
 pub(crate) mod folded;
+mod handing;
 mod joint;
 mod lend;
 #[cfg(test)]
 mod lengths;
 mod line;
 mod one;
+mod operands;
+mod passing;
 mod rows;
 pub(crate) mod shares;
 mod slots;
@@ -43,8 +50,9 @@ use crate::segment::layout::SLOT;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
 
+use lend::Source;
 pub(crate) use lend::Thresholds;
-use lend::{Operands, Source};
+use operands::Operands;
 
 /// The part of a message that one rank combines, and where the result goes: at byte `0..bytes` of both.
 #[derive(Clone, Copy)]

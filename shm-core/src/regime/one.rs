@@ -3,7 +3,8 @@
 //! They keep the slots of the release step and the gather step, so that each rank decides for itself: who lends its buffer takes the
 //! longer way.
 
-use super::lend::{Input, Lending, Operands, Source};
+use super::lend::{Lending, Source};
+use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;

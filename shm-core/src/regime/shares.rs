@@ -7,68 +7,20 @@
 //! Of two ranks each leader stores its result over the contribution that it folds, where the other takes it: cells go to and fro, and
 //! nobody stores to lines that another core holds.
 
-use super::lend::{Input, Lending, Operands, Source};
+use super::division::{Division, leader_of};
+use super::handing::Handing;
+use super::lend::{Lending, Source};
+use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::pace::{Pace, Way, reading};
 use crate::payload::copy_in;
-use crate::protocol::shares::{self, Parts, Shares, Takers, Work};
+use crate::protocol::shares::{self, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
-use crate::segment::layout::LINE;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
-
-/// How a vector is divided: shares of whole units, a unit being the elements of a cache line or more.
-#[derive(Clone, Copy, Debug)]
-pub struct Division {
-    bytes: usize,
-    unit: usize,
-    leaders: usize,
-    slice: usize,
-}
-
-impl Division {
-    /// Divides `bytes` bytes of `element`-byte elements among `leaders` leaders, in slices of at most `cell` bytes.
-    pub fn new(bytes: usize, element: usize, leaders: usize, cell: usize) -> Self {
-        let element = element.max(1);
-        // The least number of whole elements that is whole lines too, if a cell has room for it.
-        let lines = element / gcd(element, LINE) * LINE;
-        let unit = if lines <= cell { lines } else { element };
-        let mut division = Self { bytes, unit, leaders, slice: cell / unit * unit };
-        // Equal slices: no short one at the end that costs a round of its own.
-        let rounds = division.rounds() as usize;
-        division.slice = (division.longest().div_ceil(rounds)).div_ceil(unit).max(1) * unit;
-        division
-    }
-
-    /// The first byte of a share; that of share `leaders` is the end.
-    pub fn start(&self, share: usize) -> usize {
-        let units = self.bytes.div_ceil(self.unit);
-        (units * share / self.leaders * self.unit).min(self.bytes)
-    }
-
-    fn longest(&self) -> usize {
-        self.bytes.div_ceil(self.unit).div_ceil(self.leaders) * self.unit
-    }
-
-    /// Slices of the longest share: rounds of the protocol.
-    pub fn rounds(&self) -> u64 {
-        self.longest().div_ceil(self.slice).max(1) as u64
-    }
-
-    /// Offset and length of a slice; empty where a share has no such slice.
-    pub fn range(&self, share: usize, round: u64) -> (usize, usize) {
-        let end = self.start(share + 1);
-        let at = (self.start(share) + round as usize * self.slice).min(end);
-        (at, self.slice.min(end - at))
-    }
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
 
 impl Engine {
     /// An allreduce: all ranks take all shares.
@@ -423,104 +375,7 @@ impl Work for Slicing<'_> {
     }
 }
 
-/// The payload of an allgather of shares.
-struct Handing<'a> {
-    board: &'a SharedBoard,
-    pace: &'a mut Pace,
-    /// The first position of the call.
-    first: u64,
-    leaders: &'a [usize],
-    division: Division,
-    cell: usize,
-    buffer: *mut u8,
-    location: Location,
-    /// Where each leader's share lies.
-    sources: &'a mut [Source],
-    trouble: Option<Error>,
-}
-
-impl Parts for Handing<'_> {
-    fn location(&self) -> Location {
-        self.location
-    }
-
-    fn has(&self, leader: usize) -> bool {
-        self.sources[leader].is_lent()
-    }
-
-    fn note(&mut self, leader: usize, location: Location) {
-        let from = self.leaders[leader];
-        match Source::find(self.board, from, location, self.division.bytes, 1) {
-            Ok(source) => self.sources[leader] = source,
-            Err(error) => self.trouble = Some(error),
-        }
-    }
-
-    fn give(&mut self, round: u64, leader: usize, slot: usize) {
-        let (at, len) = self.division.range(leader, round);
-        let cell = self.board.down_cell(self.board.rank(), slot, self.cell);
-        let (from, reader) = (self.buffer.wrapping_add(at), (self.board.rank() + 1) % self.board.size());
-        self.pace.writing(self.board, self.first + round, reader, len, |way| {
-            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-            unsafe { copy_in(from, cell, len, way) };
-        });
-        add(&self.board.tally.loaded, len);
-        add(&self.board.tally.stored, len);
-    }
-
-    fn take(&mut self, round: u64, leader: usize, slot: usize) -> Result<()> {
-        if let Some(error) = self.trouble.take() {
-            return Err(error);
-        }
-        let (at, len) = self.division.range(leader, round);
-        let from = self.leaders[leader];
-        let input = self.sources[leader].input(from, self.board.down_cell(from, slot, self.cell), at);
-        let (to, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
-        // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
-        // caller's buffer.
-        let mut copy = || copied = unsafe { input.copy(self.board, to, len) };
-        match self.sources[leader].is_lent() {
-            true => copy(),
-            false => reading(self.board, RingName::Down, self.first + round, len, copy),
-        }
-        copied
-    }
-}
-
 /// Whether a rank provides the memory of a shared result.
 fn provides(board: &SharedBoard, reduction: &Reduction<'_>) -> bool {
     board.rank() == 0 && reduction.bytes > 0
-}
-
-/// The rank of the leader of a share: spread evenly over `size` ranks.
-pub fn leader_of(share: usize, leaders: usize, size: usize) -> usize {
-    share * size / leaders
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn slices_cover_a_vector_once(n in 0usize..5000, element in 1usize..100, leaders in 1usize..20, cell in 1usize..20) {
-            let cell = cell * LINE;
-            prop_assume!(element <= cell);
-            let bytes = n * element;
-            let division = Division::new(bytes, element, leaders, cell);
-            prop_assert!(division.slice <= cell);
-            let mut at = 0;
-            for share in 0..leaders {
-                for round in 0..division.rounds() {
-                    let (start, len) = division.range(share, round);
-                    prop_assert!(len == 0 || start == at);
-                    prop_assert_eq!(len % element, 0);
-                    at += len;
-                }
-            }
-            prop_assert_eq!(at, bytes);
-        }
-    }
 }
