@@ -19,6 +19,8 @@ use shm_core::{Links, Result};
 
 #[path = "random_rings/flat.rs"]
 mod flat;
+#[path = "random_rings/joint.rs"]
+mod joint;
 
 /// The most slots of any ring here.
 const MOST_SLOTS: usize = 24;
@@ -760,7 +762,7 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
         // Each rank decides for itself what it lends in this call.
         let mut own = Random::new(seed ^ ((call as u64) << 20) ^ ((rank as u64 + 1) << 40));
         let lends = [(); 3].map(|()| own.below(2) == 0);
-        match plan.index(17) {
+        match plan.index(if size == 2 { 20 } else { 17 }) {
             0 => engine.exchange(tag),
             1 => {
                 let most = (engine.line.slots() / 2).max(1);
@@ -782,6 +784,10 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
                 let all = plan.below(3) == 0;
                 engine.provide(RingName::Up, LEAST_SLICE_SLOTS, more, cuts);
                 engine.exchange_slices(tag, slices, spare, (all || lends[0], all || lends[1]));
+            }
+            17..20 => {
+                let name = if plan.below(2) == 0 { RingName::Up } else { RingName::Down };
+                engine.joint(tag, root, name, slices, lends[0]);
             }
             6 => {
                 // Lines are never cut anew in a communicator, but nothing in the ring forbids it.
