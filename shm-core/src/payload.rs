@@ -220,6 +220,11 @@ pub(crate) fn ask_for(cell: *const u8, bytes: usize) {
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 1024;
 
+/// Bytes that are loaded before the first of them is stored: loads that wait for another core's lines are then not held up behind stores.
+/// Two processes, copies of 32 KiB out of cells, 1 MiB, near: a line at a time 35.8 us, two 33.1, four 30.2, eight 31.0.
+#[cfg(target_arch = "x86_64")]
+const GROUP: usize = 4 * LINE;
+
 /// [`copy_rising`] with registers of a line.
 ///
 /// # Safety
@@ -228,30 +233,45 @@ const AHEAD: usize = 1024;
 #[target_feature(enable = "avx512f")]
 unsafe fn copy_rising_avx512<const KEEPS: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     use core::arch::x86_64::{_mm512_loadu_si512, _mm512_storeu_si512};
-    let line = |at: usize| {
-        // SAFETY: the caller has `at + LINE <= bytes`, so this line lies within the buffer; any alignment will do.
-        let value = unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) };
+    let load = |at: usize| {
+        // SAFETY: the callers below have `at + LINE <= bytes`, so this line lies within the buffer; any alignment will do.
+        unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) }
+    };
+    let store = |at: usize, value| {
         // SAFETY: the same of the other buffer.
         unsafe { _mm512_storeu_si512(to.wrapping_add(at).cast(), value) };
     };
-    let whole = bytes / LINE * LINE;
-    let near = whole.saturating_sub(AHEAD);
+    let group = |at: usize| {
+        let (first, second) = (load(at), load(at + LINE));
+        let (third, fourth) = (load(at + 2 * LINE), load(at + 3 * LINE));
+        store(at, first);
+        store(at + LINE, second);
+        store(at + 2 * LINE, third);
+        store(at + 3 * LINE, fourth);
+    };
+    let (whole, grouped) = (bytes / LINE * LINE, bytes / GROUP * GROUP);
+    let near = grouped.saturating_sub(AHEAD);
     let asked = if KEEPS { from } else { to.cast_const() };
     if KEEPS {
         ask_for(from, whole.min(AHEAD));
     }
-    for at in (0..near).step_by(LINE) {
-        // SAFETY: a hint, which touches nothing; every machine with registers of a line has it.
-        unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) asked.wrapping_add(at + AHEAD), options(nostack, preserves_flags, readonly));
+    for at in (0..near).step_by(GROUP) {
+        for line in (0..GROUP).step_by(LINE) {
+            // SAFETY: a hint, which touches nothing; every machine with registers of a line has it.
+            unsafe {
+                core::arch::asm!("prefetchw [{}]", in(reg) asked.wrapping_add(at + AHEAD + line), options(nostack, preserves_flags, readonly));
+            }
         }
-        line(at);
+        group(at);
     }
-    for at in (near..whole).step_by(LINE) {
-        line(at);
+    for at in (near..grouped).step_by(GROUP) {
+        group(at);
+    }
+    for at in (grouped..whole).step_by(LINE) {
+        store(at, load(at));
     }
     if whole < bytes {
-        line(bytes - LINE);
+        store(bytes - LINE, load(bytes - LINE));
     }
 }
 
