@@ -88,7 +88,7 @@ impl One {
     /// Its bytes, where its type is predefined.
     #[inline]
     pub fn glance(&self) -> Option<usize> {
-        usize::try_from(self.count).ok()?.checked_mul(types::named(self.datatype)?.of.size)
+        types::bytes(usize::try_from(self.count).ok()?, self.datatype)
     }
 
     fn understand(&self) -> Result<OwnBlock, (Reason, usize)> {
@@ -118,7 +118,7 @@ impl Many {
             // SAFETY: by MPI's contract there is a count for each rank.
             Counts::Arrays(width, counts, _) => unsafe { width.sum(counts, ranks) }?,
         };
-        count.checked_mul(types::named(self.datatype)?.of.size)
+        types::bytes(count, self.datatype)
     }
 
     fn understand(&self, ranks: usize) -> Result<AllBlocks, (Reason, usize)> {

@@ -168,7 +168,7 @@ impl Arguments<'_> {
     /// The bytes of the vector, where its type is predefined.
     #[inline(always)]
     pub fn glance(&self) -> Option<usize> {
-        usize::try_from(self.count).ok()?.checked_mul(types::named(self.datatype)?.of.size)
+        types::bytes(usize::try_from(self.count).ok()?, self.datatype)
     }
 
     /// How it is carried out, and the bytes of the vector; or why it is not. All that this looks at is the same on all ranks
