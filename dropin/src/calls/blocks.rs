@@ -13,6 +13,7 @@ use hier::{Blocks, NodeCommunicator};
 use super::Call;
 use super::bcast::{pack, unpack};
 use super::forms::Width;
+use super::plain::{Everyday, Places};
 use crate::abi::{self, Word};
 use crate::communicators::Group;
 use crate::life;
@@ -442,25 +443,32 @@ impl Plan {
 }
 
 /// How a call is carried out: as it stands, or by a plan.
-enum Way {
-    Plainly,
+enum Way<'a> {
+    Plainly(Everyday<'a>),
     ByPlan(Box<Plan>),
 }
 
 /// Carries out a call, or hands it on: `hand_on` with another place than the result's, for the library's own answer.
 #[inline]
 pub fn run(what: What, arguments: &Arguments, comm: Word, hand_on: impl Fn(isize) -> c_int) -> c_int {
+    let mut places = [const { Places::new() }; 2];
+    let places = &mut places;
     Call { what, comm }.run(
         |group| arguments.glance(group),
-        |group| match arguments.everyday(group) {
-            Some(bytes) if !life::settings().verify => Ok((Way::Plainly, bytes)),
-            _ => arguments.plan(group).map(|(plan, bytes)| (Way::ByPlan(Box::new(plan)), bytes)),
+        move |group| {
+            let places = places;
+            if !life::settings().verify
+                && let Some((call, bytes)) = arguments.everyday(group, places)
+            {
+                return Ok((Way::Plainly(call), bytes));
+            }
+            arguments.plan(group).map(|(plan, bytes)| (Way::ByPlan(Box::new(plan)), bytes))
         },
         |ours, way| {
             let node = ours.single_node().ok_or(Error::Broken { rank: ours.rank() })?;
             let plan = match way {
                 Way::ByPlan(plan) => plan,
-                Way::Plainly => return arguments.carry_out_plainly(node).expect("an everyday call"),
+                Way::Plainly(call) => return call.carry_out(node),
             };
             if life::settings().verify {
                 let written = plan.written(arguments, node.size());
