@@ -74,19 +74,11 @@ mod open_mpi {
 
     use super::{begun, integer, tell};
     use crate::abi::{self, Word, next};
+    use crate::what::fortran_stem;
     use crate::{calls, life, memory};
 
     pub fn own(name: &str) -> Option<*const ()> {
-        // mpi_bcast, mpi_bcast_, mpi_bcast__, MPI_BCAST, ompi_bcast_f: all spellings of one.
-        let stem = match name.strip_prefix("ompi_").and_then(|name| name.strip_suffix("_f")) {
-            Some(stem) => stem.to_owned(),
-            None => {
-                let name = name.trim_end_matches('_');
-                let is_fortran = name.starts_with("mpi_") || name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-                name.get(4..).filter(|_| is_fortran)?.to_lowercase()
-            }
-        };
-        Some(match stem.as_str() {
+        Some(match fortran_stem(name)?.as_str() {
             "init" => init as *const (),
             "init_thread" => init_thread as *const (),
             "finalize" => finalize as *const (),

@@ -214,18 +214,8 @@ fn say_alone(text: &str) {
 /// Waits for a call of all ranks, and leaves the core to those who are not there: a rank that waits in MPICH keeps it for
 /// milliseconds. Returns whether the call went well.
 pub fn finish(code: c_int, request: &mut ffi::MPI_Request) -> bool {
-    let mut is_over = code != abi::SUCCESS;
-    let mut last = code;
-    while !is_over {
-        let mut flag = 0;
-        // SAFETY: the request is the caller's; nobody wants its status.
-        last = unsafe { ffi::PMPI_Test(request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
-        is_over = flag != 0 || last != abi::SUCCESS;
-        if !is_over {
-            std::thread::yield_now();
-        }
-    }
-    last == abi::SUCCESS
+    // SAFETY: where the call has begun its request is the caller's, who keeps what it reads and writes.
+    code == abi::SUCCESS && unsafe { hier::transport::mpi::finish(request) } == abi::SUCCESS
 }
 
 /// MPI_COMM_WORLD, for what is settled at the beginning and told at the end, by the library's own calls.

@@ -107,6 +107,12 @@ pub fn named(datatype: Word) -> Option<&'static Named> {
     NAMED.get()?.find(abi::handle(datatype))
 }
 
+/// The bytes of `count` elements of a predefined type; nothing for other types, and where they are too many to be counted.
+#[inline(always)]
+pub fn bytes(count: usize, datatype: Word) -> Option<usize> {
+    count.checked_mul(named(datatype)?.of.size)
+}
+
 /// The predefined operator of a handle.
 #[inline(always)]
 pub fn operator(op: Word) -> Option<Op> {

@@ -63,6 +63,21 @@ pub const NAMES: [&str; COUNT] = [
     "reduce_scatter_block",
 ];
 
+/// What the spellings of a name of Fortran's have in common, in small letters: `bcast` of mpi_bcast, mpi_bcast_, mpi_bcast__, MPI_BCAST and
+/// ompi_bcast_f. Nothing for names of C.
+#[must_use]
+pub fn fortran_stem(name: &str) -> Option<String> {
+    let stem = match name.strip_prefix("ompi_") {
+        Some(rest) => rest.strip_suffix("_f")?,
+        None => {
+            let name = name.trim_end_matches('_');
+            let is_upper = |stem: &&str| !stem.contains(|letter: char| letter.is_ascii_lowercase());
+            name.strip_prefix("mpi_").or_else(|| name.strip_prefix("MPI_").filter(is_upper))?
+        }
+    };
+    Some(stem.to_lowercase())
+}
+
 impl What {
     /// All of them.
     pub const ALL: [Self; COUNT] = [
@@ -87,12 +102,11 @@ impl What {
     /// That of a function: MPI_Gatherv, MPI_Gatherv_c, or a spelling of Fortran's (mpi_gatherv__, ompi_gatherv_f).
     #[must_use]
     pub fn of_name(function: &str) -> Option<Self> {
-        let stem = match function.strip_prefix("ompi_") {
-            Some(rest) => rest.strip_suffix("_f")?.to_owned(),
+        let stem = match fortran_stem(function.strip_suffix("_f08_").unwrap_or(function)) {
+            Some(stem) => stem,
             None => {
-                let name = function.strip_suffix("_f08_").unwrap_or(function).trim_end_matches('_').to_lowercase();
-                let stem = name.strip_prefix("mpi_")?;
-                stem.strip_suffix("_c").unwrap_or(stem).to_owned()
+                let stem = function.strip_prefix("MPI_")?;
+                stem.strip_suffix("_c").unwrap_or(stem).to_lowercase()
             }
         };
         Self::ALL.into_iter().find(|what| what.name() == stem)
@@ -130,6 +144,8 @@ mod tests {
         let spellings =
             ["MPI_Gatherv", "MPI_Gatherv_c", "mpi_gatherv", "mpi_gatherv__", "MPI_GATHERV", "ompi_gatherv_f"];
         assert!(spellings.iter().all(|name| What::of_name(name) == Some(What::Gatherv)));
+        assert!(spellings[..2].iter().all(|name| fortran_stem(name).is_none()));
+        assert!(spellings[2..].iter().all(|name| fortran_stem(name).is_some_and(|stem| stem == "gatherv")));
         assert_eq!(What::of_name("mpi_barrier_f08_"), Some(What::Barrier));
         assert_eq!(What::of_name("MPI_Reduce_scatter_block_c"), Some(What::ReduceScatterBlock));
         assert!(

@@ -50,7 +50,7 @@ impl Scattering {
             // SAFETY: by MPI's contract there is a count for each rank.
             Counts::Array(width, array) => unsafe { width.sum(array, group.ranks) }?,
         };
-        count.checked_mul(types::named(self.datatype)?.of.size)
+        types::bytes(count, self.datatype)
     }
 
     /// The parts; nothing, if a count is wrong.

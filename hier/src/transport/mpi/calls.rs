@@ -141,13 +141,22 @@ pub(super) fn duplicate(comm: MPI_Comm) -> Result<MPI_Comm> {
     // SAFETY: the same as above; `new` stays where it is until the request has ended.
     let code = unsafe { ffi::PMPI_Comm_idup(comm, &mut new, &mut request) };
     checked("MPI_Comm_idup", code)?;
+    // SAFETY: the request is the one above, and `new` is still there.
+    let code = unsafe { finish(&mut request) };
+    checked("MPI_Test", code).map(|()| new)
+}
+
+/// Waits for a call of all ranks, and leaves the core to those who are not there. Returns MPI's code.
+///
+/// # Safety
+/// The request is one of MPI's that has begun, and what its call reads and writes stays where it is meanwhile.
+pub unsafe fn finish(request: &mut MPI_Request) -> c_int {
     loop {
         let mut flag = 0;
-        // SAFETY: the request is the one above; nobody wants its status.
-        let code = unsafe { ffi::PMPI_Test(&mut request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
-        checked("MPI_Test", code)?;
-        if flag != 0 {
-            return Ok(new);
+        // SAFETY: by contract; nobody wants its status.
+        let code = unsafe { ffi::PMPI_Test(request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+        if flag != 0 || code != ffi::MPI_SUCCESS as c_int {
+            return code;
         }
         std::thread::yield_now();
     }

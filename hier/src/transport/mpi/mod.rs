@@ -20,6 +20,7 @@ use super::queue::Queue;
 use super::slots::{Request, Slots};
 use super::{Error, MOST_TAG, Result, Transport, Window, place_among};
 use calls::Failure;
+pub use calls::finish;
 use messages::{Messages, Pending, sink};
 pub use quiet::QuietTransport;
 use recovery::{Loss, Recovery};
