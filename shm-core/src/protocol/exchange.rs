@@ -39,10 +39,10 @@ pub fn exchange<B: Board>(
     write: impl FnOnce(usize),
     read: impl FnMut(usize, usize),
 ) -> Result<()> {
-    exchange_then(board, ring, tag, write, || (), read, || ())
+    exchange_then(board, ring, tag, write, |_| (), read, || ())
 }
 
-/// [`exchange`], with `meanwhile()` called between publishing and waiting, for what nobody waits for, and `complete()` when
+/// [`exchange`], with `meanwhile(ring)` called between publishing and waiting, for what nobody waits for, and `complete()` when
 /// all have been read and all slots are still held.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub fn exchange_then<B: Board>(
     ring: &mut Ring,
     tag: u32,
     write: impl FnOnce(usize),
-    meanwhile: impl FnOnce(),
+    meanwhile: impl FnOnce(&Ring),
     read: impl FnMut(usize, usize),
     complete: impl FnOnce(),
 ) -> Result<()> {
@@ -62,7 +62,7 @@ pub fn exchange_then<B: Board>(
     let stamp = Stamp::new(first, tag);
     write(slot);
     ring.publish_in(board, slot, first, stamp, &Readers::All);
-    meanwhile();
+    meanwhile(ring);
     expect_all(board, ring, slot, stamp, read)?;
     complete();
     ring.prove(first - 1);
