@@ -152,7 +152,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
     fn compare(&mut self, call: u64, answer: &Answer, when: &str) -> Result<()> {
         let Case { operation, bytes, root, element, buffers, .. } = *self.case;
         let has_result = match operation {
-            Operation::Barrier => false,
+            Operation::Barrier | Operation::Empty => false,
             Operation::Reduce | Operation::Gather => self.comm.rank() == root,
             _ => true,
         };
@@ -260,6 +260,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
                 (0..iterations).try_for_each(|_| comm.reduce_scatter_block_into(send, receive, operator))
             }
             Operation::Scan => (0..iterations).try_for_each(|_| comm.scan_into(send, receive, operator)),
+            Operation::Empty => Ok(()),
         }?;
         Ok(())
     }
@@ -271,7 +272,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
             let (rank, calls) = (self.comm.rank(), self.calls);
             let (send, receive) = self.buffers.pair(calls);
             match self.case.operation {
-                Operation::Barrier => {}
+                Operation::Barrier | Operation::Empty => {}
                 Operation::Broadcast if rank == self.case.root => receive.fill(value),
                 Operation::Broadcast => {}
                 _ => send.fill(value),
@@ -320,6 +321,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
             Operation::Alltoall => comm.all_to_all_into(send, receive),
             Operation::ReduceScatter => comm.reduce_scatter_block_into(send, receive, operator),
             Operation::Scan => comm.scan_into(send, receive, operator),
+            Operation::Empty => Ok(()),
         }?;
         Ok(())
     }
