@@ -128,10 +128,22 @@ impl Ring {
     #[inline]
     pub fn claim<B: Board>(&mut self, board: &B, position: u64) -> Result<usize> {
         let slot = self.slot(position);
-        if self.uses[slot].position > self.proven {
+        if self.is_read(slot) {
             self.wait_for_readers(board, slot)?;
         }
         Ok(slot)
+    }
+
+    /// Whether somebody may still read an own slot, as far as is known without a look at anybody's word.
+    #[inline]
+    fn is_read(&self, slot: usize) -> bool {
+        let Use { position, readers, .. } = &self.uses[slot];
+        *position > self.proven
+            && match readers {
+                Readers::All => true,
+                Readers::One(reader) => self.known[*reader] < *position,
+                Readers::These(readers) => readers.iter().any(|&reader| self.known[reader] < *position),
+            }
     }
 
     /// The own slot of `position`, which is yet to be claimed, if a claim would find, without a look at anybody's word, that nobody reads
@@ -143,16 +155,10 @@ impl Ring {
     pub fn free(&self, position: u64) -> Option<usize> {
         let (slot, slots) = (self.slot(position), self.uses.len() as u64);
         debug_assert!(position > self.clock);
-        let Use { position: last, readers, exchanged } = &self.uses[slot];
-        let is_read = *last > self.proven
-            && match readers {
-                Readers::All => true,
-                Readers::One(reader) => self.known[*reader] < *last,
-                Readers::These(readers) => readers.iter().any(|&reader| self.known[reader] < *last),
-            };
         // Of two ranks that have exchanged slices here the other one may be in the exchange of `position` already.
-        let changes_hands = exchanged.0 != 0 && exchanged.0 + slots == position;
-        (!is_read && !changes_hands && position <= self.clock + slots).then_some(slot)
+        let (exchanged, _) = self.uses[slot].exchanged;
+        let changes_hands = exchanged != 0 && exchanged + slots == position;
+        (!self.is_read(slot) && !changes_hands && position <= self.clock + slots).then_some(slot)
     }
 
     /// Whether two ranks that exchange slices write, at `position`, each in the cell of the other. Asked once for each position of an
@@ -273,7 +279,7 @@ impl Ring {
     /// As [`claim`](Ring::claim).
     pub fn settle<B: Board>(&mut self, board: &B, first: u64) -> Result<()> {
         for slot in 0..self.uses.len() {
-            if self.uses[slot].position >= first && self.uses[slot].position > self.proven {
+            if self.uses[slot].position >= first && self.is_read(slot) {
                 self.wait_for_readers(board, slot)?;
             }
         }
@@ -286,7 +292,7 @@ impl Ring {
     /// As [`claim`](Ring::claim).
     pub fn reshape<B: Board>(&mut self, board: &B, slots: usize) -> Result<()> {
         for slot in 0..self.uses.len() {
-            if self.uses[slot].position > self.proven {
+            if self.is_read(slot) {
                 self.wait_for_readers(board, slot)?;
             }
         }
