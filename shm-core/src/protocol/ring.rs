@@ -128,7 +128,8 @@ impl Ring {
     #[inline]
     pub fn claim<B: Board>(&mut self, board: &B, position: u64) -> Result<usize> {
         let slot = self.slot(position);
-        if self.is_read(slot) {
+        // Others wait for what is published next: no more is asked here than this.
+        if self.uses[slot].position > self.proven {
             self.wait_for_readers(board, slot)?;
         }
         Ok(slot)

@@ -240,7 +240,7 @@ impl Engine {
 impl SharedBoard {
     /// Takes the lines of the own slot that comes next, where this rank takes lines and that slot is free, before it is filled with
     /// `bytes` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_ahead(&self, lines: &Ring, takes: bool, bytes: usize) {
         if !takes {
             return;
