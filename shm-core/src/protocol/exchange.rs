@@ -3,7 +3,7 @@
 //! One line transfer deep: the least that two ranks can do, and for a few ranks the fastest, since the
 //! loads of the other lines overlap. p(p-1) line transfers in all.
 
-use super::board::{Board, Stamp};
+use super::board::{Board, RingName, Stamp};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -61,7 +61,7 @@ pub fn exchange_then<B: Board>(
     let slot = ring.claim(board, first)?;
     let stamp = Stamp::new(first, tag);
     write(slot);
-    ring.publish_in(board, slot, first, stamp, &Readers::All);
+    ring.publish_in(board, RingName::Line, slot, first, stamp, &Readers::All);
     meanwhile(ring);
     expect_all(board, ring, slot, stamp, read)?;
     complete();
@@ -82,7 +82,7 @@ fn expect_all<B: Board>(
     let me = board.rank();
     for rank in 0..board.size() {
         if rank != me {
-            ring.expect_in(board, rank, slot, stamp)?;
+            ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
             read(rank, slot);
         }
     }

@@ -205,14 +205,23 @@ impl Ring {
         if self.name != RingName::Line {
             board.locate(self.name, slot, location);
         }
-        self.publish_in(board, slot, until, Stamp::new(position, tag), readers);
+        self.publish_in(board, self.name, slot, until, Stamp::new(position, tag), readers);
     }
 
     /// [`publish`](Ring::publish), where slot and stamp are known already, and read for all positions up to `until`.
     #[inline(always)]
-    pub(super) fn publish_in<B: Board>(&mut self, board: &B, slot: usize, until: u64, stamp: Stamp, readers: &Readers) {
-        let word = board.stamp(self.name, board.rank(), slot);
-        board.publish(word, stamp.0, self.name.publish_edge());
+    pub(super) fn publish_in<B: Board>(
+        &mut self,
+        board: &B,
+        name: RingName,
+        slot: usize,
+        until: u64,
+        stamp: Stamp,
+        readers: &Readers,
+    ) {
+        debug_assert_eq!(name, self.name);
+        let word = board.stamp(name, board.rank(), slot);
+        board.publish(word, stamp.0, name.publish_edge());
         // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
         last.position = until;
@@ -230,15 +239,23 @@ impl Ring {
     #[inline]
     pub fn expect<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<usize> {
         let slot = self.slot(position);
-        self.expect_in(board, from, slot, Stamp::new(position, tag))?;
+        self.expect_in(board, self.name, from, slot, Stamp::new(position, tag))?;
         Ok(slot)
     }
 
     /// [`expect`](Ring::expect), where slot and stamp are known already.
     #[inline(always)]
-    pub(super) fn expect_in<B: Board>(&self, board: &B, from: usize, slot: usize, stamp: Stamp) -> Result<()> {
-        let word = board.stamp(self.name, from, slot);
-        board.wait(from, word, Until::Stamped(stamp), self.name.publish_edge())?;
+    pub(super) fn expect_in<B: Board>(
+        &self,
+        board: &B,
+        name: RingName,
+        from: usize,
+        slot: usize,
+        stamp: Stamp,
+    ) -> Result<()> {
+        debug_assert_eq!(name, self.name);
+        let word = board.stamp(name, from, slot);
+        board.wait(from, word, Until::Stamped(stamp), name.publish_edge())?;
         Ok(())
     }
 
