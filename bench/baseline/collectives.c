@@ -279,10 +279,8 @@ static double combined(double one, double other) {
     }
 }
 
-static void one_call(const struct measurement *m) {
-    size_t bytes = element_bytes(m->element);
-    void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
-    calls++;
+/* Makes a call whose buffers are chosen. */
+static void make(const struct measurement *m, void *send, void *receive) {
     switch (m->operation) {
     case EMPTY: break;
     case BARRIER: MPI_Barrier(MPI_COMM_WORLD); break;
@@ -316,6 +314,13 @@ static void one_call(const struct measurement *m) {
         MPI_Allreduce(send, receive, (int)length, datatype(m->element), operator_handle(), MPI_COMM_WORLD);
         break;
     }
+}
+
+static void one_call(const struct measurement *m) {
+    size_t bytes = element_bytes(m->element);
+    void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
+    calls++;
+    make(m, send, receive);
 }
 
 /* What rank `of` has sent at `index`: by the pattern of `turn`, or a constant (turn -1). */
@@ -398,13 +403,16 @@ static double block(const struct measurement *m, uint64_t iterations) {
         return (double)(now() - start);
     }
     for (uint64_t i = 0; i < iterations; i++) {
+        size_t bytes = element_bytes(m->element);
+        void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
         rewrite(m);
+        calls++;
         start = begin_together();
         if (late > 0) {
             delay();
             start = now();
         }
-        one_call(m);
+        make(m, send, receive);
         elapsed += now() - start;
     }
     return (double)elapsed;
