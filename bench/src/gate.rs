@@ -34,8 +34,8 @@ const ROUNDS: (u64, u64) = (16, 64);
 
 /// Nanoseconds by the clock that all processes of this machine share.
 ///
-/// Read as the C program of the baselines reads it. A function that gives back a result in memory takes a quarter longer, and that time
-/// would stand in our figures alone.
+/// Read as the C program of the baselines reads it. A function that gives back a result in memory takes longer, and that time would stand
+/// in our figures alone.
 #[inline]
 pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
