@@ -24,7 +24,7 @@ pub trait Pieces {
 /// Publishes the own slot and reads every other rank's, in rank order.
 ///
 /// `write(slot)` fills the own slot; `read(rank, slot)` is called for each other rank in rank order, while
-/// that rank's slot is held. Takes one position.
+/// that rank's slot is held. Takes one position of `ring`, which is that of the lines.
 ///
 /// Having acquired everybody's stamp of this position, a rank knows that everybody has finished its reads
 /// at all earlier positions (program order on their side): so an exchange waits for no `done` word.
@@ -92,7 +92,7 @@ fn expect_all<B: Board>(
 /// [`exchange`] of a message of several pieces, a slot each: everybody publishes all its pieces before it reads any, so
 /// that the message takes one turn of everybody, not one for each piece.
 ///
-/// There must not be more pieces than half the ring's slots: then a rank that publishes its pieces of one exchange
+/// The ring is that of the lines. There must not be more pieces than half its slots: then a rank that publishes its pieces of one exchange
 /// overwrites none of the last, which others may still be reading.
 ///
 /// # Errors
