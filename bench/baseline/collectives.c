@@ -20,14 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum operation { BARRIER, BROADCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE_SCATTER, SCAN };
+enum operation { BARRIER, BROADCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE_SCATTER, SCAN, EMPTY };
 enum operator { SUM, MAX, MIN, USER };
 enum buffers { WARM, REWRITTEN, COLD };
 enum timing { STREAM, EACH };
 enum element { I32, I64, F32, F64 };
 
 static const char *const operations[] = {"barrier", "broadcast", "reduce", "allreduce", "gather", "scatter",
-                                         "allgather", "alltoall", "reduce-scatter", "scan", NULL};
+                                         "allgather", "alltoall", "reduce-scatter", "scan", "empty", NULL};
 static const char *const operators[] = {"sum", "max", "min", "user", NULL};
 static const char *const buffer_modes[] = {"warm", "rewritten", "cold", NULL};
 static const char *const timings[] = {"stream", "each", NULL};
@@ -153,6 +153,8 @@ static double distance(void) {
     return (double)(now() - begin) / ROUNDS;
 }
 
+static int has_bytes(const struct measurement *m) { return m->operation != BARRIER && m->operation != EMPTY; }
+
 static size_t element_bytes(int element) { return element == I32 || element == F32 ? 4 : 8; }
 
 static MPI_Datatype datatype(int element) {
@@ -277,11 +279,10 @@ static double combined(double one, double other) {
     }
 }
 
-static void one_call(const struct measurement *m) {
-    size_t bytes = element_bytes(m->element);
-    void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
-    calls++;
+/* Makes a call whose buffers are chosen. */
+static void make(const struct measurement *m, void *send, void *receive) {
     switch (m->operation) {
+    case EMPTY: break;
     case BARRIER: MPI_Barrier(MPI_COMM_WORLD); break;
     case BROADCAST: MPI_Bcast(receive, (int)length, datatype(m->element), m->root, MPI_COMM_WORLD); break;
     case REDUCE:
@@ -315,6 +316,13 @@ static void one_call(const struct measurement *m) {
     }
 }
 
+static void one_call(const struct measurement *m) {
+    size_t bytes = element_bytes(m->element);
+    void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
+    calls++;
+    make(m, send, receive);
+}
+
 /* What rank `of` has sent at `index`: by the pattern of `turn`, or a constant (turn -1). */
 static double sent_by(int of, size_t index, int turn, uint32_t constant) {
     return turn < 0 ? constant : contribution(of, index, turn);
@@ -332,7 +340,7 @@ static void compare(const struct measurement *m, uint64_t call, int turn, uint32
     size_t bytes = element_bytes(m->element), blocks = length > 0 ? received / length : 1;
     const void *result = receive_slot(call, bytes);
     double expected[PERIOD];
-    if (m->operation == BARRIER || ((m->operation == REDUCE || m->operation == GATHER) && rank != m->root)) return;
+    if (!has_bytes(m) || ((m->operation == REDUCE || m->operation == GATHER) && rank != m->root)) return;
     for (size_t block = 0; block < blocks; block++) {
         for (size_t i = 0; i < PERIOD; i++) {
             size_t mine = (size_t)rank * length + i;
@@ -368,7 +376,7 @@ static uint32_t rewritten_value(uint64_t call) { return (uint32_t)(call % 50) + 
 
 static void rewrite(const struct measurement *m) {
     size_t bytes = element_bytes(m->element);
-    if (m->buffers != REWRITTEN || m->operation == BARRIER) return;
+    if (m->buffers != REWRITTEN || !has_bytes(m)) return;
     if (m->operation != BROADCAST)
         fill_constant(m->element, send_slot(calls, bytes), sent, rewritten_value(calls));
     else if (rank == m->root)
@@ -395,13 +403,16 @@ static double block(const struct measurement *m, uint64_t iterations) {
         return (double)(now() - start);
     }
     for (uint64_t i = 0; i < iterations; i++) {
+        size_t bytes = element_bytes(m->element);
+        void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
         rewrite(m);
+        calls++;
         start = begin_together();
         if (late > 0) {
             delay();
             start = now();
         }
-        one_call(m);
+        make(m, send, receive);
         elapsed += now() - start;
     }
     return (double)elapsed;

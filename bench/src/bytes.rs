@@ -49,7 +49,7 @@ pub fn expected(regime: &str, operation: Operation, ranks: u64) -> u64 {
         (_, Operation::Alltoall) => ranks * (4 * ranks - 2),
         (_, Operation::ReduceScatter) => ranks * (3 * ranks - 1),
         (_, Operation::Scan) => 4 * ranks - 1,
-        (_, Operation::Barrier) => 0,
+        (_, Operation::Barrier | Operation::Empty) => 0,
         ("direct", Operation::Broadcast) => 2 * (ranks - 1),
         ("direct", Operation::Reduce) => ranks + 1,
         ("direct", Operation::Allreduce) => 2 * ranks,

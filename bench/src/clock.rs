@@ -5,7 +5,7 @@ use std::time::Instant;
 /// What one reading of the clock costs in nanoseconds: the least of several averages.
 ///
 /// A call that is timed alone has about one reading inside its time; a block of calls has one
-/// reading for all of them. No figure is corrected by it.
+/// reading for all of them. No figure is corrected by it; [`crate::empty`] says what it makes of ratios.
 pub fn reading_cost() -> f64 {
     const READINGS: u32 = 2000;
     (0..10)

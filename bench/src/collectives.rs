@@ -8,6 +8,7 @@ use crate::against::{self, Against};
 use crate::command::{Collectives, TimingWish};
 use crate::compare::{self, Comparison, comparisons, comparisons_while};
 use crate::cores::{Cores, Part, far_from};
+use crate::empty;
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
 use crate::machine::{last_level_cache, usable_cores};
@@ -256,7 +257,8 @@ fn sizes(options: &Collectives, ranks: usize) -> Vec<u64> {
     }
 }
 
-/// The cases of a run with `ranks` ranks. A barrier has no buffers: it is one case, measured as with warm ones.
+/// The cases of a run with `ranks` ranks. A barrier has no buffers: it is one case, measured as with warm ones. The empty call comes
+/// last, where a call is timed alone.
 fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
     let asked = |operation: &Operation| match options.collectives.is_empty() {
         true => Operation::USUAL.contains(operation),
@@ -265,14 +267,14 @@ fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
     let sizes = sizes(options, ranks);
     let mut cases = Vec::new();
     for operation in Operation::ALL.iter().copied().filter(asked) {
-        let modes = if operation == Operation::Barrier { vec![BufferMode::Warm] } else { options.buffer_modes() };
+        let modes = if operation.has_bytes() { options.buffer_modes() } else { vec![BufferMode::Warm] };
         for mode in modes.into_iter().filter(|mode| mode.serves(operation)) {
             let case = |bytes: u64| {
                 let element = options.element.fitting(bytes);
                 Case {
                     operation,
                     buffers: mode,
-                    timing: timing(options, mode),
+                    timing: timing(options, operation, mode),
                     element,
                     bytes: bytes / element.bytes() * element.bytes(),
                     root: options.root,
@@ -281,17 +283,18 @@ fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
                 }
             };
             match operation {
-                Operation::Barrier => cases.push(case(0)),
+                operation if !operation.has_bytes() => cases.push(case(0)),
                 _ => cases.extend(sizes.iter().map(|&bytes| case(bytes))),
             }
         }
     }
+    cases.extend(empty::beside(&cases));
     cases
 }
 
-fn timing(options: &Collectives, mode: BufferMode) -> Timing {
+fn timing(options: &Collectives, operation: Operation, mode: BufferMode) -> Timing {
     match (options.timing, mode) {
-        _ if !options.late.is_empty() => Timing::Each,
+        _ if !options.late.is_empty() || operation == Operation::Empty => Timing::Each,
         (_, mode) if mode.is_rewritten() => Timing::Each,
         (TimingWish::Each, _) | (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
         (TimingWish::Stream | TimingWish::Auto, _) => Timing::Stream,
@@ -440,7 +443,8 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
             text.push('\n');
         }
         let comparisons: Vec<Comparison> = comparisons(rows).into_iter().chain(by_cores(rows)).collect();
-        for &operation in Operation::ALL {
+        text += &empty::line(ranks, rows);
+        for &operation in Operation::ALL.iter().filter(|&&operation| operation != Operation::Empty) {
             for &mode in BufferMode::ALL {
                 let here = |row: &&Row| row.ranks == ranks && row.operation == operation;
                 let ours = |row: &&Row| here(row) && row.series == ours::NAME && row.buffers == mode;
@@ -504,14 +508,16 @@ mod tests {
     fn a_barrier_is_one_case_and_the_others_one_a_size_and_mode() {
         let cases = cases(&options(&["--max", "16"]), 2);
         assert_eq!(cases.iter().filter(|case| case.operation == Operation::Barrier).count(), 1);
-        assert_eq!(cases.len(), 1 + 3 * 3 * 4);
+        // Cold buffers are among them: calls that are timed alone.
+        assert_eq!(cases.len(), 1 + 3 * 3 * 4 + 1);
+        assert_eq!(cases.last().map(|case| (case.operation, case.timing)), Some((Operation::Empty, Timing::Each)));
         let four = cases.iter().find(|case| case.bytes == 4).unwrap();
         assert_eq!(four.element, ElementType::F32);
     }
 
     #[test]
     fn timing_follows_the_buffers_unless_said_otherwise() {
-        let of = |words: &[&str], mode| timing(&options(words), mode);
+        let of = |words: &[&str], mode| timing(&options(words), Operation::Reduce, mode);
         assert_eq!(of(&[], BufferMode::Warm), Timing::Stream);
         assert_eq!(of(&[], BufferMode::Cold), Timing::Each);
         assert_eq!(of(&["--timing", "stream"], BufferMode::Cold), Timing::Stream);

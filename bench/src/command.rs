@@ -93,7 +93,7 @@ pub struct Collectives {
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<usize>,
     /// Only these collectives: barrier, broadcast, reduce, allreduce; and, which are left out where none is named, gather, scatter,
-    /// allgather, alltoall, reduce-scatter, scan. Sizes are those of a block
+    /// allgather, alltoall, reduce-scatter, scan, and empty, a call that does nothing. Sizes are those of a block
     #[arg(long, alias = "collective", value_delimiter = ',')]
     pub collectives: Vec<Operation>,
     /// Smallest message

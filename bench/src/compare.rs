@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::cores::Cores;
-use crate::plan::{BufferMode, Operation};
+use crate::empty;
+use crate::plan::{BufferMode, Operation, Timing};
 use crate::rows::{Ratio, Row, ratio_while};
 use crate::runs::ours;
 use crate::runs::peers::STOCK;
@@ -20,6 +21,9 @@ pub struct Beside {
     pub time: Summary,
     /// Its time over ours. Above 1, ours is faster.
     pub ratio: Ratio,
+    /// The same of both times less the empty call of their series; of short calls that were timed alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub net: Option<Ratio>,
 }
 
 impl Beside {
@@ -43,6 +47,8 @@ pub struct Comparison {
     pub operation: Operation,
     /// The state of our buffers.
     pub buffers: BufferMode,
+    /// How the calls were timed.
+    pub timing: Timing,
     /// Message bytes.
     pub bytes: u64,
     /// The state of the cores; none for all blocks together.
@@ -96,19 +102,20 @@ fn comparisons_by(
     time_of: impl Fn(&Row) -> Option<Summary>,
     ratio: impl Fn(&Row, &Row) -> Option<Ratio>,
 ) -> Vec<Comparison> {
-    let ours = rows.iter().filter(|row| row.series == ours::NAME);
+    let ours = rows.iter().filter(|row| row.series == ours::NAME && row.operation != Operation::Empty);
     let all = ours.filter_map(|row| {
         let ours = time_of(row)?;
         let theirs = rows.iter().filter(|other| other.series != ours::NAME && row.is_beside(other));
         let mut beside: Vec<Beside> = theirs
             .filter_map(|other| {
-                Some(Beside { series: other.series.clone(), time: time_of(other)?, ratio: ratio(row, other)? })
+                let net = empty::net(row, other, rows, &ratio);
+                Some(Beside { series: other.series.clone(), time: time_of(other)?, ratio: ratio(row, other)?, net })
             })
             .collect();
         // By the ratio, which is taken turn by turn: what slowed a whole turn down slowed both.
         beside.sort_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
-        let Row { ranks, operation, buffers, bytes, .. } = *row;
-        Some(Comparison { ranks, operation, buffers, bytes, cores, ours, beside })
+        let Row { ranks, operation, buffers, timing, bytes, .. } = *row;
+        Some(Comparison { ranks, operation, buffers, timing, bytes, cores, ours, beside })
     });
     all.filter(|comparison| !comparison.beside.is_empty()).collect()
 }
@@ -143,6 +150,10 @@ pub fn render(all: &[&Comparison]) -> String {
     peers.sort_by_key(|&(peer, stock)| (stock, known_place(peer)));
     let mut heads: Vec<String> =
         ["bytes", "ours", "spread", "best", "of<", "best/ours", "range<"].map(Into::into).into();
+    let alone = all.iter().any(|comparison| comparison.timing == Timing::Each);
+    if alone {
+        heads.push("net".into());
+    }
     if stock {
         heads.extend(["stock best", "of<", "stock/ours"].map(Into::into));
     }
@@ -153,17 +164,21 @@ pub fn render(all: &[&Comparison]) -> String {
     let mut table = Table::new(&heads);
     let spread = |time: &Summary| format!("{:.0}%", 100.0 * time.spread());
     for comparison in all {
-        let barrier = comparison.operation == Operation::Barrier;
-        let mut cells = vec![if barrier { "-".into() } else { show_size(comparison.bytes) }];
+        let has_bytes = comparison.operation.has_bytes();
+        let mut cells = vec![if has_bytes { show_size(comparison.bytes) } else { "-".into() }];
         cells.extend([microseconds(comparison.ours.median), spread(&comparison.ours)]);
         let cells_of = |beside: Option<&Beside>| match beside {
             None => vec!["-".into(); 3],
-            Some(Beside { series, time, ratio }) => {
+            Some(Beside { series, time, ratio, .. }) => {
                 vec![microseconds(time.median), series.clone(), three_digits(ratio.value)]
             }
         };
         cells.extend(cells_of(comparison.best()));
         cells.push(comparison.best().map_or_else(String::new, |b| format!("{:.2}..{:.2}", b.ratio.low, b.ratio.high)));
+        if alone {
+            let net = comparison.best().and_then(|best| best.net);
+            cells.push(net.map_or_else(|| "-".into(), |net| three_digits(net.value)));
+        }
         if stock {
             cells.extend(cells_of(comparison.best_stock()));
         }

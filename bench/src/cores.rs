@@ -62,6 +62,14 @@ pub struct Part {
     pub turns: Vec<Option<f64>>,
 }
 
+impl Part {
+    /// The part with `us` less in every time.
+    pub fn less(&self, us: f64) -> Part {
+        let turns = self.turns.iter().map(|turn| turn.map(|turn| turn - us)).collect();
+        Part { time: self.time.less(us), turns, ..self.clone() }
+    }
+}
+
 /// What `turns` measured, parted where cores are `far_from` nanoseconds apart. Empty where no distance was timed.
 pub fn parts(turns: &[CaseSamples], far_from: f64) -> Vec<Part> {
     let part = |cores: Cores| {

@@ -19,6 +19,7 @@ pub mod command;
 pub mod commtest;
 pub mod compare;
 pub mod cores;
+pub mod empty;
 pub mod error;
 pub mod floor;
 pub mod gate;

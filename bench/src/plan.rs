@@ -74,17 +74,24 @@ pub enum Operation {
     ReduceScatter,
     /// The sum up to each rank.
     Scan,
+    /// A call that does nothing: what a call that is timed alone has of the clock in its time ([`crate::empty`]).
+    Empty,
 }
 named!(Operation, "collective", {
     Barrier = "barrier", Broadcast = "broadcast", Reduce = "reduce", Allreduce = "allreduce",
     Gather = "gather", Scatter = "scatter", Allgather = "allgather", Alltoall = "alltoall",
-    ReduceScatter = "reduce-scatter", Scan = "scan",
+    ReduceScatter = "reduce-scatter", Scan = "scan", Empty = "empty",
 });
 
 impl Operation {
     /// What is measured where nobody says what.
     pub const USUAL: [Operation; 4] =
         [Operation::Barrier, Operation::Broadcast, Operation::Reduce, Operation::Allreduce];
+
+    /// Whether it moves bytes, so that it is measured at several sizes.
+    pub const fn has_bytes(self) -> bool {
+        !matches!(self, Operation::Barrier | Operation::Empty)
+    }
 
     /// Whether what is sent is a block for each rank (of a scatter, on the root). The bytes of a case are those of one block.
     pub const fn sends_blocks(self) -> bool {

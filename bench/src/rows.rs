@@ -146,6 +146,13 @@ impl Row {
         Row { parts: parts(turns, far_from), ..self }
     }
 
+    /// The row with `us` less in every time that it is compared by.
+    pub fn less(&self, us: f64) -> Row {
+        let turns = self.turns.iter().map(|turn| turn - us).collect();
+        let parts = self.parts.iter().map(|part| part.less(us)).collect();
+        Row { time: self.time.less(us), turns, parts, ..self.clone() }
+    }
+
     /// The blocks of this state of the cores.
     pub fn part(&self, cores: Cores) -> Option<&Part> {
         self.parts.iter().find(|part| part.cores == cores)

@@ -47,6 +47,19 @@ impl Summary {
         if self.median > 0.0 { (self.p75 - self.p25) / self.median } else { 0.0 }
     }
 
+    /// The same figures, each less `value`.
+    pub fn less(&self, value: f64) -> Summary {
+        let Summary { min, p25, median, p75, max, count } = *self;
+        Summary {
+            min: min - value,
+            p25: p25 - value,
+            median: median - value,
+            p75: p75 - value,
+            max: max - value,
+            count,
+        }
+    }
+
     /// The same figures in another unit.
     pub fn scaled(&self, factor: f64) -> Summary {
         Summary {

@@ -110,7 +110,7 @@ pub fn results(rows: &[&Row], baselines: &[String], width: Width) -> String {
     add(&["algorithm<"]);
     let mut table = Table::new(&heads);
     for row in ours {
-        let mut cells = vec![if row.operation == Operation::Barrier { "-".into() } else { show_size(row.bytes) }];
+        let mut cells = vec![if row.operation.has_bytes() { show_size(row.bytes) } else { "-".into() }];
         if full {
             cells.push(row.calls.to_string());
         }

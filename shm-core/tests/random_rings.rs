@@ -271,7 +271,7 @@ impl Engine {
             line,
             tag,
             |slot| board.fill(RingName::Line, slot, word_of(board.rank, position, 0)),
-            || board.delay(),
+            |_| board.delay(),
             |from, slot| noted.borrow_mut().push((from, slot)),
             || {
                 for &(from, slot) in noted.borrow().iter() {

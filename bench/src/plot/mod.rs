@@ -14,7 +14,7 @@ const COLOURS: [&str; 7] = ["#1f5fa8", "#d9722b", "#4c9a5b", "#8e4fa8", "#7a6a52
 
 /// The figure of all results with `ranks` ranks, as SVG. `binding` is for the title.
 pub fn results(rows: &[Row], ranks: usize, binding: &str, baselines: &[String]) -> String {
-    let rows: Vec<&Row> = rows.iter().filter(|row| row.ranks == ranks && row.operation != Operation::Barrier).collect();
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.ranks == ranks && row.operation.has_bytes()).collect();
     let operations: Vec<Operation> =
         Operation::ALL.iter().copied().filter(|&op| rows.iter().any(|row| row.operation == op)).collect();
     let modes: Vec<BufferMode> =

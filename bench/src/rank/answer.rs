@@ -62,7 +62,7 @@ impl Answer {
         let View { rank: me, ranks, root, block } = view;
         let combined = |upto: usize, index: usize| operator.of((0..upto).map(|rank| sent(rank, index)));
         let at = |from: usize, index: usize| match operation {
-            Operation::Barrier | Operation::Broadcast => sent(root, index),
+            Operation::Barrier | Operation::Empty | Operation::Broadcast => sent(root, index),
             Operation::Reduce | Operation::Allreduce => combined(ranks, index),
             Operation::Gather | Operation::Allgather => sent(from, index),
             Operation::Scatter => sent(root, me * block + index),

@@ -8,6 +8,7 @@ use hier::{Communicator, Counters, SharedResult};
 
 use super::answer::{Answer, View};
 use super::buffers::Buffers;
+use super::call::Call;
 use super::lateness;
 use super::value::Value;
 use crate::clock::nanoseconds_since;
@@ -152,7 +153,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
     fn compare(&mut self, call: u64, answer: &Answer, when: &str) -> Result<()> {
         let Case { operation, bytes, root, element, buffers, .. } = *self.case;
         let has_result = match operation {
-            Operation::Barrier => false,
+            Operation::Barrier | Operation::Empty => false,
             Operation::Reduce | Operation::Gather => self.comm.rank() == root,
             _ => true,
         };
@@ -214,12 +215,15 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
                 for _ in 0..iterations {
                     self.rewrite();
                     let before = self.comm.counters();
-                    let mut start = self.gate.start();
-                    if self.late > 0 {
-                        self.delay();
+                    let Self { comm, gate, case, operator, buffers, view, calls, late, .. } = self;
+                    let call = Call::new(comm, case, *operator, (buffers, *calls), view);
+                    *calls += 1;
+                    let mut start = gate.start();
+                    if *late > 0 {
+                        come_late(*late);
                         start = now();
                     }
-                    self.call()?;
+                    call.make()?;
                     elapsed += now() - start;
                     self.add_counts(&before, 1);
                 }
@@ -260,6 +264,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
                 (0..iterations).try_for_each(|_| comm.reduce_scatter_block_into(send, receive, operator))
             }
             Operation::Scan => (0..iterations).try_for_each(|_| comm.scan_into(send, receive, operator)),
+            Operation::Empty => Ok(()),
         }?;
         Ok(())
     }
@@ -271,7 +276,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
             let (rank, calls) = (self.comm.rank(), self.calls);
             let (send, receive) = self.buffers.pair(calls);
             match self.case.operation {
-                Operation::Barrier => {}
+                Operation::Barrier | Operation::Empty => {}
                 Operation::Broadcast if rank == self.case.root => receive.fill(value),
                 Operation::Broadcast => {}
                 _ => send.fill(value),
@@ -279,49 +284,11 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
         }
     }
 
-    /// Comes late, where this rank shall.
-    fn delay(&self) {
-        let late = Duration::from_micros(self.late);
-        if self.late >= SLEPT_FROM {
-            sleep(late);
-        } else if self.late > 0 {
-            let start = Instant::now();
-            while start.elapsed() < late {
-                std::hint::spin_loop();
-            }
-        }
-    }
-
     /// Makes one call.
-    #[inline]
     fn call(&mut self) -> Result<()> {
-        let (comm, root, operator) = (self.comm, self.case.root, self.operator);
-        let (send, receive) = self.buffers.pair(self.calls);
-        self.calls += 1;
-        if self.case.buffers == BufferMode::View && self.case.operation == Operation::Allreduce {
-            // A program drops one result before it asks for the next.
-            self.view = None;
-            self.view = Some(comm.all_reduce_shared(send, operator)?);
-            return Ok(());
-        }
-        match self.case.operation {
-            Operation::Barrier => comm.barrier(),
-            Operation::Allreduce => comm.all_reduce_into(send, receive, operator),
-            Operation::Broadcast => comm.process_at_rank(root).broadcast_into(receive),
-            Operation::Reduce if comm.rank() == root => {
-                comm.process_at_rank(root).reduce_into_root(send, receive, operator)
-            }
-            Operation::Reduce => comm.process_at_rank(root).reduce_into(send, operator),
-            Operation::Gather if comm.rank() == root => comm.process_at_rank(root).gather_into_root(send, receive),
-            Operation::Gather => comm.process_at_rank(root).gather_into(send),
-            Operation::Scatter if comm.rank() == root => comm.process_at_rank(root).scatter_into_root(send, receive),
-            Operation::Scatter => comm.process_at_rank(root).scatter_into(receive),
-            Operation::Allgather => comm.all_gather_into(send, receive),
-            Operation::Alltoall => comm.all_to_all_into(send, receive),
-            Operation::ReduceScatter => comm.reduce_scatter_block_into(send, receive, operator),
-            Operation::Scan => comm.scan_into(send, receive, operator),
-        }?;
-        Ok(())
+        let Self { comm, case, operator, buffers, view, calls, .. } = self;
+        *calls += 1;
+        Call::new(comm, case, *operator, (buffers, *calls - 1), view).make()
     }
 
     fn add_counts(&mut self, before: &Counters, calls: u64) {
@@ -340,4 +307,17 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
 /// What every element of the input is rewritten to before call `call`.
 fn rewritten_value(call: u64) -> u32 {
     (call % 50) as u32 + 1
+}
+
+/// Comes late by so many microseconds.
+fn come_late(microseconds: u64) {
+    let late = Duration::from_micros(microseconds);
+    if microseconds >= SLEPT_FROM {
+        sleep(late);
+    } else if microseconds > 0 {
+        let start = Instant::now();
+        while start.elapsed() < late {
+            std::hint::spin_loop();
+        }
+    }
 }

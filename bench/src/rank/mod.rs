@@ -12,8 +12,9 @@
 //! measured is then the time between calls rather than the time of one.
 //!
 //! With the timing *each* all ranks begin every call at one time of the clock that they share, and the
-//! clock is read around that call alone ([`crate::gate`], the same for us and for a baseline: no library's own barrier
-//! comes before a call). One clock reading is part of everyone's figure, and is not subtracted. Where ranks outnumber cores they
+//! clock is read around that call alone; its buffers are chosen before that ([`crate::gate`], the same for us and for a baseline: no library's own barrier
+//! comes before a call). One clock reading is part of everyone's figure, and is not subtracted;
+//! how much that is tells a call that does nothing, which is timed in the same way ([`crate::empty`]). Where ranks outnumber cores they
 //! wait for each other at the same place and then begin as they get a core.
 //!
 //! Before each block a bare exchange of lines between the ranks is timed: on virtual machines it says how far apart
@@ -26,6 +27,7 @@
 
 pub mod answer;
 pub mod buffers;
+pub mod call;
 pub mod measure;
 pub mod value;
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use super::peers::{Family, Peer, Setting, known};
 use crate::error::{Error, Result};
-use crate::plan::{Case, Operation};
+use crate::plan::Case;
 use crate::scratch::Scratch;
 
 /// The program that is compiled for each MPI; it travels inside this one.
@@ -86,7 +86,7 @@ impl Series {
 
     /// Whether it measures `case`.
     pub fn takes(&self, case: &Case) -> bool {
-        let has_bytes = case.bytes > 0 || case.operation == Operation::Barrier;
+        let has_bytes = case.bytes > 0 || !case.operation.has_bytes();
         case.bytes <= self.setting.most && (has_bytes || !self.setting.needs_bytes)
     }
 }

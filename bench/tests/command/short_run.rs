@@ -9,18 +9,23 @@ fn two_ranks_are_measured_beside_the_floor_and_recorded() {
     let folder = Folder::new("short");
     let ended = bench(&folder, "collectives -n 2 --short --max 1K --buffers all --time-per-size 10 --name try");
     let out = ended.with(0).out;
-    for word in
-        ["beside the machine's floor", "allreduce, 2 ranks", "cold buffers", "x floor", "collectives-2-ranks.svg"]
-    {
+    for word in [
+        "beside the machine's floor",
+        "does nothing",
+        "allreduce, 2 ranks",
+        "cold buffers",
+        "x floor",
+        "collectives-2-ranks.svg",
+    ] {
         assert!(out.contains(word), "{word} in\n{out}");
     }
     let record = folder.record();
     assert!(record.to_string_lossy().ends_with("-try"));
     let csv = fs::read_to_string(record.join("results.csv")).unwrap();
-    // A barrier; three collectives, four buffer modes and a fifth of one of them, sizes 8, 64, 512 and 1K; the head.
-    assert_eq!(csv.lines().count(), 1 + 1 + (3 * 4 + 1) * 4);
+    // A barrier and the empty call; three collectives, four buffer modes and a fifth of one of them, sizes 8, 64, 512 and 1K; the head.
+    assert_eq!(csv.lines().count(), 1 + 2 + (3 * 4 + 1) * 4);
     let results = json(&record.join("results.json"));
-    assert_eq!(results["rows"].as_array().unwrap().len(), 1 + (3 * 4 + 1) * 4);
+    assert_eq!(results["rows"].as_array().unwrap().len(), 2 + (3 * 4 + 1) * 4);
     assert!(results["host"]["rustc"].as_str().unwrap().starts_with("rustc"));
     for name in ["host.txt", "tables.txt", "collectives-2-ranks.svg"] {
         assert!(record.join(name).metadata().unwrap().len() > 0, "{name}");

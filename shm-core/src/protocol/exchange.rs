@@ -3,7 +3,7 @@
 //! One line transfer deep: the least that two ranks can do, and for a few ranks the fastest, since the
 //! loads of the other lines overlap. p(p-1) line transfers in all.
 
-use super::board::{Board, Stamp};
+use super::board::{Board, RingName, Stamp};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -24,7 +24,7 @@ pub trait Pieces {
 /// Publishes the own slot and reads every other rank's, in rank order.
 ///
 /// `write(slot)` fills the own slot; `read(rank, slot)` is called for each other rank in rank order, while
-/// that rank's slot is held. Takes one position.
+/// that rank's slot is held. Takes one position of `ring`, which is that of the lines.
 ///
 /// Having acquired everybody's stamp of this position, a rank knows that everybody has finished its reads
 /// at all earlier positions (program order on their side): so an exchange waits for no `done` word.
@@ -39,10 +39,10 @@ pub fn exchange<B: Board>(
     write: impl FnOnce(usize),
     read: impl FnMut(usize, usize),
 ) -> Result<()> {
-    exchange_then(board, ring, tag, write, || (), read, || ())
+    exchange_then(board, ring, tag, write, |_| (), read, || ())
 }
 
-/// [`exchange`], with `meanwhile()` called between publishing and waiting, for what nobody waits for, and `complete()` when
+/// [`exchange`], with `meanwhile(ring)` called between publishing and waiting, for what nobody waits for, and `complete()` when
 /// all have been read and all slots are still held.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub fn exchange_then<B: Board>(
     ring: &mut Ring,
     tag: u32,
     write: impl FnOnce(usize),
-    meanwhile: impl FnOnce(),
+    meanwhile: impl FnOnce(&Ring),
     read: impl FnMut(usize, usize),
     complete: impl FnOnce(),
 ) -> Result<()> {
@@ -61,8 +61,8 @@ pub fn exchange_then<B: Board>(
     let slot = ring.claim(board, first)?;
     let stamp = Stamp::new(first, tag);
     write(slot);
-    ring.publish_in(board, slot, first, stamp, &Readers::All);
-    meanwhile();
+    ring.publish_in(board, RingName::Line, slot, first, stamp, &Readers::All);
+    meanwhile(ring);
     expect_all(board, ring, slot, stamp, read)?;
     complete();
     ring.prove(first - 1);
@@ -82,7 +82,7 @@ fn expect_all<B: Board>(
     let me = board.rank();
     for rank in 0..board.size() {
         if rank != me {
-            ring.expect_in(board, rank, slot, stamp)?;
+            ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
             read(rank, slot);
         }
     }
@@ -92,7 +92,7 @@ fn expect_all<B: Board>(
 /// [`exchange`] of a message of several pieces, a slot each: everybody publishes all its pieces before it reads any, so
 /// that the message takes one turn of everybody, not one for each piece.
 ///
-/// There must not be more pieces than half the ring's slots: then a rank that publishes its pieces of one exchange
+/// The ring is that of the lines. There must not be more pieces than half its slots: then a rank that publishes its pieces of one exchange
 /// overwrites none of the last, which others may still be reading.
 ///
 /// # Errors

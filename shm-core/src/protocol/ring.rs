@@ -128,10 +128,23 @@ impl Ring {
     #[inline]
     pub fn claim<B: Board>(&mut self, board: &B, position: u64) -> Result<usize> {
         let slot = self.slot(position);
+        // Others wait for what is published next: no more is asked here than this.
         if self.uses[slot].position > self.proven {
             self.wait_for_readers(board, slot)?;
         }
         Ok(slot)
+    }
+
+    /// Whether somebody may still read an own slot, as far as is known without a look at anybody's word.
+    #[inline]
+    fn is_read(&self, slot: usize) -> bool {
+        let Use { position, readers, .. } = &self.uses[slot];
+        *position > self.proven
+            && match readers {
+                Readers::All => true,
+                Readers::One(reader) => self.known[*reader] < *position,
+                Readers::These(readers) => readers.iter().any(|&reader| self.known[reader] < *position),
+            }
     }
 
     /// The own slot of `position`, which is yet to be claimed, if a claim would find, without a look at anybody's word, that nobody reads
@@ -143,16 +156,10 @@ impl Ring {
     pub fn free(&self, position: u64) -> Option<usize> {
         let (slot, slots) = (self.slot(position), self.uses.len() as u64);
         debug_assert!(position > self.clock);
-        let Use { position: last, readers, exchanged } = &self.uses[slot];
-        let is_read = *last > self.proven
-            && match readers {
-                Readers::All => true,
-                Readers::One(reader) => self.known[*reader] < *last,
-                Readers::These(readers) => readers.iter().any(|&reader| self.known[reader] < *last),
-            };
         // Of two ranks that have exchanged slices here the other one may be in the exchange of `position` already.
-        let changes_hands = exchanged.0 != 0 && exchanged.0 + slots == position;
-        (!is_read && !changes_hands && position <= self.clock + slots).then_some(slot)
+        let (exchanged, _) = self.uses[slot].exchanged;
+        let changes_hands = exchanged != 0 && exchanged + slots == position;
+        (!self.is_read(slot) && !changes_hands && position <= self.clock + slots).then_some(slot)
     }
 
     /// Whether two ranks that exchange slices write, at `position`, each in the cell of the other. Asked once for each position of an
@@ -198,14 +205,23 @@ impl Ring {
         if self.name != RingName::Line {
             board.locate(self.name, slot, location);
         }
-        self.publish_in(board, slot, until, Stamp::new(position, tag), readers);
+        self.publish_in(board, self.name, slot, until, Stamp::new(position, tag), readers);
     }
 
     /// [`publish`](Ring::publish), where slot and stamp are known already, and read for all positions up to `until`.
     #[inline(always)]
-    pub(super) fn publish_in<B: Board>(&mut self, board: &B, slot: usize, until: u64, stamp: Stamp, readers: &Readers) {
-        let word = board.stamp(self.name, board.rank(), slot);
-        board.publish(word, stamp.0, self.name.publish_edge());
+    pub(super) fn publish_in<B: Board>(
+        &mut self,
+        board: &B,
+        name: RingName,
+        slot: usize,
+        until: u64,
+        stamp: Stamp,
+        readers: &Readers,
+    ) {
+        debug_assert_eq!(name, self.name);
+        let word = board.stamp(name, board.rank(), slot);
+        board.publish(word, stamp.0, name.publish_edge());
         // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
         last.position = until;
@@ -223,15 +239,23 @@ impl Ring {
     #[inline]
     pub fn expect<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<usize> {
         let slot = self.slot(position);
-        self.expect_in(board, from, slot, Stamp::new(position, tag))?;
+        self.expect_in(board, self.name, from, slot, Stamp::new(position, tag))?;
         Ok(slot)
     }
 
     /// [`expect`](Ring::expect), where slot and stamp are known already.
     #[inline(always)]
-    pub(super) fn expect_in<B: Board>(&self, board: &B, from: usize, slot: usize, stamp: Stamp) -> Result<()> {
-        let word = board.stamp(self.name, from, slot);
-        board.wait(from, word, Until::Stamped(stamp), self.name.publish_edge())?;
+    pub(super) fn expect_in<B: Board>(
+        &self,
+        board: &B,
+        name: RingName,
+        from: usize,
+        slot: usize,
+        stamp: Stamp,
+    ) -> Result<()> {
+        debug_assert_eq!(name, self.name);
+        let word = board.stamp(name, from, slot);
+        board.wait(from, word, Until::Stamped(stamp), name.publish_edge())?;
         Ok(())
     }
 
@@ -273,7 +297,7 @@ impl Ring {
     /// As [`claim`](Ring::claim).
     pub fn settle<B: Board>(&mut self, board: &B, first: u64) -> Result<()> {
         for slot in 0..self.uses.len() {
-            if self.uses[slot].position >= first && self.uses[slot].position > self.proven {
+            if self.uses[slot].position >= first && self.is_read(slot) {
                 self.wait_for_readers(board, slot)?;
             }
         }
@@ -286,7 +310,7 @@ impl Ring {
     /// As [`claim`](Ring::claim).
     pub fn reshape<B: Board>(&mut self, board: &B, slots: usize) -> Result<()> {
         for slot in 0..self.uses.len() {
-            if self.uses[slot].position > self.proven {
+            if self.is_read(slot) {
                 self.wait_for_readers(board, slot)?;
             }
         }

@@ -13,7 +13,7 @@ use crate::plan::Step;
 use crate::protocol::exchange::{Pieces, exchange, exchange_pieces, exchange_then};
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::step;
-use crate::protocol::{Board, Location};
+use crate::protocol::{Board, Location, Ring};
 use crate::segment::layout::SLOT_PAYLOAD;
 use crate::select::Choice;
 
@@ -35,10 +35,9 @@ impl Engine {
     pub fn slot_barrier(&mut self, tag: u32) -> Result<()> {
         self.board.may_begin()?;
         let Self { board, lines, takes, .. } = self;
-        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
-        let meanwhile = || {
+        let meanwhile = |lines: &Ring| {
             board.note(tag);
-            board.take(next, 0);
+            board.take_ahead(lines, *takes, 0);
         };
         exchange_then(board, lines, tag, |_| (), meanwhile, |_, _| (), || ())
     }
@@ -82,9 +81,7 @@ impl Engine {
                 Ok(())
             },
         )?;
-        if *takes && board.rank() == root {
-            board.take(lines.free(lines.next_position()), bytes);
-        }
+        board.take_ahead(lines, *takes && board.rank() == root, bytes);
         Ok(())
     }
 
@@ -96,9 +93,7 @@ impl Engine {
         let Self { board, lines, places, takes, .. } = self;
         places[board.rank()] = reduction.send;
         collect(board, lines, root, tag, &mut Collected { board, operands: places, reduction, root, tag })?;
-        if *takes && board.rank() != root {
-            board.take(lines.free(lines.next_position()), reduction.bytes);
-        }
+        board.take_ahead(lines, *takes && board.rank() != root, reduction.bytes);
         Ok(())
     }
 
@@ -202,7 +197,6 @@ impl Engine {
         let Self { board, lines, places, takes, .. } = self;
         let Reduction { send, recv, bytes, fold } = reduction;
         let rank = board.rank();
-        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         places[rank] = send;
         let places = Cell::from_mut(&mut **places).as_slice_of_cells();
         exchange_then(
@@ -211,11 +205,11 @@ impl Engine {
             tag,
             // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
             |slot| unsafe { store_line(board.line(rank, slot), send, bytes) },
-            || {
+            |lines| {
                 board.note(tag);
                 add(&board.tally.loaded, (board.size() + 1) * bytes);
                 add(&board.tally.stored, 2 * bytes);
-                board.take(next, bytes);
+                board.take_ahead(lines, *takes, bytes);
             },
             |from, slot| places[from].set(board.line_payload(from, slot)),
             || {
@@ -244,10 +238,14 @@ impl Engine {
 }
 
 impl SharedBoard {
-    /// Takes the lines of an own slot, if there is one that is free, before it is filled with `bytes` bytes.
-    #[inline]
-    pub(super) fn take(&self, slot: Option<usize>, bytes: usize) {
-        if let Some(slot) = slot {
+    /// Takes the lines of the own slot that comes next, where this rank takes lines and that slot is free, before it is filled with
+    /// `bytes` bytes.
+    #[inline(always)]
+    pub(super) fn take_ahead(&self, lines: &Ring, takes: bool, bytes: usize) {
+        if !takes {
+            return;
+        }
+        if let Some(slot) = lines.free(lines.next_position()) {
             take_slot(self.line(self.rank(), slot), bytes);
         }
     }

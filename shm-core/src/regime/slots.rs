@@ -24,9 +24,7 @@ impl Engine {
         self.board.may_begin()?;
         let Self { board, lines, takes, .. } = self;
         collect(board, lines, root, tag, &mut Gathered { board, root, send, bytes, recv, tag })?;
-        if *takes && board.rank() != root {
-            board.take(lines.free(lines.next_position()), bytes);
-        }
+        board.take_ahead(lines, *takes && board.rank() != root, bytes);
         Ok(())
     }
 
@@ -61,9 +59,7 @@ impl Engine {
                 Ok(())
             },
         )?;
-        if *takes && me == root {
-            board.take(lines.free(lines.next_position()), 8 * part * (size - 1));
-        }
+        board.take_ahead(lines, *takes && me == root, 8 * part * (size - 1));
         Ok(())
     }
 
@@ -73,7 +69,6 @@ impl Engine {
         self.board.may_begin()?;
         let Self { board, lines, takes, .. } = self;
         let board = &*board;
-        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         let (me, size) = (board.rank(), board.size());
         let (place, bytes) = (recv.wrapping_add(blocks.of(me).start), blocks.len(me));
         let (send, own) = if send.is_null() { (place.cast_const(), None) } else { (send, Some((send, place, bytes))) };
@@ -83,13 +78,13 @@ impl Engine {
             tag,
             // SAFETY: so many bytes of the caller's buffer, which fit a slot.
             |slot| unsafe { store_line(board.line(me, slot), send, bytes) },
-            || {
+            |lines| {
                 board.note(tag);
                 let all: usize = (0..size).map(|rank| blocks.len(rank)).sum();
                 add(&board.tally.loaded, all);
                 add(&board.tally.stored, all);
                 copy_own(board, own);
-                board.take(next, bytes);
+                board.take_ahead(lines, *takes, bytes);
             },
             |rank, slot| {
                 let to = recv.wrapping_add(blocks.of(rank).start);
@@ -107,7 +102,6 @@ impl Engine {
         self.board.may_begin()?;
         let Self { board, lines, takes, .. } = self;
         let board = &*board;
-        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         let (me, size) = (board.rank(), board.size());
         let own = (!std::ptr::eq(send, recv)).then(|| {
             let at = me * bytes;
@@ -119,12 +113,12 @@ impl Engine {
             tag,
             // SAFETY: the caller has a block for each rank, and a slot room for one of each other rank.
             |slot| unsafe { store_row(board, slot, send, Blocks::Even(bytes), bytes) },
-            || {
+            |lines| {
                 board.note(tag);
                 add(&board.tally.loaded, 2 * (size - 1) * bytes);
                 add(&board.tally.stored, 2 * (size - 1) * bytes);
                 copy_own(board, own);
-                board.take(next, 8 * words_of(bytes) * (size - 1));
+                board.take_ahead(lines, *takes, 8 * words_of(bytes) * (size - 1));
             },
             |rank, slot| {
                 let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
@@ -148,7 +142,6 @@ impl Engine {
         self.board.may_begin()?;
         let Self { board, lines, places, takes, .. } = self;
         let board = &*board;
-        let next = lines.free(lines.next_position() + 1).filter(|_| *takes);
         let (me, size) = (board.rank(), board.size());
         let Reduction { send, recv, bytes, fold } = reduction;
         places[me] = send.wrapping_add(blocks.of(me).start);
@@ -159,12 +152,12 @@ impl Engine {
             tag,
             // SAFETY: the caller has a block for each rank, and a slot room for as many of the longest as there are other ranks.
             |slot| unsafe { store_row(board, slot, send, blocks, longest) },
-            || {
+            |lines| {
                 board.note(tag);
                 let sent: usize = (0..size).filter(|&to| to != me).map(|to| blocks.len(to)).sum();
                 add(&board.tally.loaded, sent + size * bytes);
                 add(&board.tally.stored, sent + bytes);
-                board.take(next, 8 * words_of(longest) * (size - 1));
+                board.take_ahead(lines, *takes, 8 * words_of(longest) * (size - 1));
             },
             |rank, slot| {
                 let part = Medium::part(rank, me) * 8 * words_of(longest);

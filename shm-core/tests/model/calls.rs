@@ -22,14 +22,13 @@ impl Rank {
     pub fn exchange(&mut self) {
         let Self { board, line, .. } = self;
         let position = line.next_position();
-        let next = free(board, line, position + 1);
         let noted = RefCell::new(Vec::new());
         exchange_then(
             board,
             line,
             TAG,
             |slot| board.fill(RingName::Line, slot, word_of(board.rank(), position)),
-            || take(board, RingName::Line, next),
+            |line| take(board, RingName::Line, free(board, line, line.next_position())),
             |from, slot| noted.borrow_mut().push((from, slot)),
             || {
                 let noted = noted.borrow();
