@@ -31,11 +31,15 @@ impl Engine {
         let cut = Cut::new(reduction.bytes, choice.up_cell, reduction.fold.element);
         let Self { board, up, down, operands, sources, results, up_pace, thresholds, .. } = self;
         let board = &*board;
-        // What is combined in place changes while others still read it.
-        let place = match reduction.send == reduction.recv {
-            true => Place::Cell,
-            false => thresholds.place(board, Collective::Allreduce, reduction.send, reduction.bytes),
+        let wanted = thresholds.heap_offset(board, reduction.recv, reduction.bytes);
+        let place = match wanted.is_some() || reduction.bytes > COPIED {
+            // What is combined in place changes while others still read it.
+            true if reduction.send != reduction.recv => {
+                thresholds.place(board, Collective::Allreduce, reduction.send, reduction.bytes)
+            }
+            _ => Place::Cell,
         };
+        let wanted = wanted.filter(|_| matches!(place, Place::Heap(_)));
         sources.clear();
         sources.resize(board.size(), Source::Cell);
         results.clear();
@@ -45,10 +49,6 @@ impl Engine {
             _ => positions(cut.count(), reduction.bytes, up.slots()),
         };
         let lending = Lending::begin(board, (up, positions), (down, 0));
-        let wanted = match place {
-            Place::Heap(_) => thresholds.heap_offset(board, reduction.recv, reduction.bytes),
-            _ => None,
-        };
         let location = Location::whole_at(place, reduction.bytes).wanting(wanted, reduction.bytes);
         let (first, cell) = (up.next_position(), choice.up_cell);
         let mut work = Exchanging {
@@ -68,6 +68,10 @@ impl Engine {
         lending.end(exchange_slices(board, up, cut.count(), tag, &mut work))
     }
 }
+
+/// Bytes up to which a contribution is copied to a cell, wherever it lies, if the result goes to memory of the rank's own: that costs less than to
+/// wait, at the end, until all others have read it.
+const COPIED: usize = 8 * 1024;
 
 /// The cells that a message of one slice goes through, by the most bytes: the shorter it is the fewer, which stay in the caches nearest to
 /// the ranks. Longer ones go through all there are.
