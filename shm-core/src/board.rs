@@ -219,14 +219,15 @@ impl SharedBoard {
         Ok(())
     }
 
-    /// The words of a location, in the line of its slot's stamp, behind it.
+    /// The words of a location, in the line of its slot's stamp, behind it; and behind these the last position at which what the slot offered
+    /// was claimed.
     #[inline]
-    fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 3] {
+    fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 4] {
         debug_assert!(ring != RingName::Line, "a line holds payload there");
         let stamps = if ring == RingName::Up { self.area.up_stamps } else { self.area.down_stamps };
         let at = self.place(rank, stamps + slot * LINE + size_of::<FlagWord>());
-        // SAFETY: an up or down stamp has a line of its own (B1), whose next three words are used as atomic words only.
-        unsafe { &*at.cast::<[AtomicU64; 3]>() }
+        // SAFETY: an up or down stamp has a line of its own (B1), whose next four words are used as atomic words only.
+        unsafe { &*at.cast::<[AtomicU64; 4]>() }
     }
 
     /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.
@@ -529,6 +530,12 @@ impl Board for SharedBoard {
             0 => Location::CELL,
             place => Location::of_words([place, words[1].load(Ordering::Relaxed), words[2].load(Ordering::Relaxed)]),
         }
+    }
+
+    #[inline]
+    fn claims(&self, ring: RingName, rank: usize, slot: usize, position: u64) -> bool {
+        // Positions grow, and a slot's positions differ.
+        self.location_words(ring, rank, slot)[3].fetch_max(position, Ordering::Relaxed) < position
     }
 
     #[inline]

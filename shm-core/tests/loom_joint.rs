@@ -25,6 +25,8 @@ fn both_copy(mutant: Mutant) {
 model! {
     broadcast, Bound::Preemptions(3), both_copy, [U1, U2, D1, D2];
     rejects_done_before_the_giver_has_stored: Mutant::DoneTooEarly(Up) => [Race, WrongValue];
+    rejects_a_half_that_both_do: Mutant::ClaimedTwice => [Race, WrongValue];
+    rejects_a_half_that_nobody_does: Mutant::ClaimedByNobody => [Race, WrongValue];
     rejects_done_left_out_up: Mutant::DoneMissing(Up) => [Deadlock];
     rejects_done_left_out_down: Mutant::DoneMissing(Down) => [Deadlock];
 }
@@ -39,6 +41,7 @@ fn both_fold(mutant: Mutant) {
 
 model! {
     reduction, Bound::Preemptions(3), both_fold, [U1, U2, D1, D2];
+    rejects_a_half_that_both_do: Mutant::ClaimedTwice => [Race, WrongValue];
     rejects_done_before_the_giver_has_stored: Mutant::DoneTooEarly(Down) => [Race, WrongValue];
 }
 

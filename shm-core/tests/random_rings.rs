@@ -48,6 +48,7 @@ struct Area {
     done: HeapWord,
     cells: Vec<AtomicU64>,
     locations: Vec<[AtomicU64; 3]>,
+    claimed: Vec<AtomicU64>,
 }
 
 /// Buffers of a rank that the others can reach: what it contributes, and what it gets, a word a slice (of a share).
@@ -174,6 +175,11 @@ impl Board for HeapBoard {
     fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
         let words = &self.area(ring, rank).locations[slot];
         Location::of_words(std::array::from_fn(|word| words[word].load(Ordering::Relaxed)))
+    }
+
+    fn claims(&self, ring: RingName, rank: usize, slot: usize, position: u64) -> bool {
+        self.delay();
+        self.area(ring, rank).claimed[slot].fetch_max(position, Ordering::Relaxed) < position
     }
 
     fn publish(&self, word: &HeapWord, value: u64, edge: Edge) {
@@ -849,6 +855,7 @@ fn run(seed: u64, calls: usize) {
         done: word(0),
         cells: (0..MOST_SLOTS).map(|_| AtomicU64::new(0)).collect(),
         locations: (0..MOST_SLOTS).map(|_| [const { AtomicU64::new(0) }; 3]).collect(),
+        claimed: (0..MOST_SLOTS).map(|_| AtomicU64::new(0)).collect(),
     };
     let areas: Arc<Vec<Area>> = Arc::new((0..3 * size).map(area).collect());
     let words = || (0..LONGEST).map(|_| AtomicU64::new(NOTHING)).collect();

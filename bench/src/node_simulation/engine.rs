@@ -306,6 +306,10 @@ impl Board for Seat<'_> {
         Location::CELL
     }
 
+    fn claims(&self, _: RingName, _: usize, _: usize, _: u64) -> bool {
+        unreachable!("simulated calls divide no work by claims")
+    }
+
     fn publish(&self, word: &SimWord, value: u64, edge: Edge) {
         self.turn();
         word.publish(value, edge);

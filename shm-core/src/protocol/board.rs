@@ -155,6 +155,10 @@ pub trait Board {
     /// Where the payload of `rank`'s `slot` lies, once its stamp was acquired. Up and down rings only.
     fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location;
 
+    /// Whether this rank is the first one to claim what the published `slot` of `rank` offers at `position`. Of all who ask exactly one is told
+    /// so. It orders nothing. Up and down rings only.
+    fn claims(&self, ring: RingName, rank: usize, slot: usize, position: u64) -> bool;
+
     /// Stores a word of the own rank with release ordering, and wakes who sleeps on this rank.
     fn publish(&self, word: &Self::Word, value: u64, edge: Edge);
 

@@ -1,12 +1,14 @@
-//! One of two ranks gives, the other takes, and both work: the second half of a call in which nobody copies through cells.
+//! One of two ranks gives, the other takes, and both work, where nothing goes through cells: a half each.
 //!
 //! A rank that lends all its payload has nothing left to do but to wait for the other one. So the taker tells it, in a slot of the
-//! other ring, where the result is wanted; then each does its part of the work, the giver from its side, the taker from its own. A taker
-//! whose result cannot be reached says so, and works alone.
+//! other ring, where the result is wanted, and begins with the first half. The second half is done by who first claims it
+//! ([`Board::claims`]): the giver, if it is there, or else the taker, when it is through with the first. A taker whose result cannot be
+//! reached says so, and does all of it.
 //!
-//! Nothing is waited for that would not be waited for anyway: the giver may not leave before its payload was taken, and the taker not
-//! before it has all. What the giver stored the taker learns of as it learns of a loan's end: by the giver's `done` in the
-//! other ring (edge U2 of a broadcast, D2 of a reduction), which says here that the result is no longer in use.
+//! So nobody waits for a rank that sleeps, or has no core at present: the giver may not leave before its payload was taken, as ever; the taker
+//! waits for the giver only where that has claimed its half, and so has begun. What the giver stored the taker learns of as it learns of
+//! a loan's end: by the giver's `done` in the other ring (edge U2 of a broadcast, D2 of a reduction), which says here that the result is no
+//! longer in use. A giver that finds its half claimed touches nothing of the taker's.
 
 use super::board::Board;
 use super::location::Location;
@@ -14,14 +16,14 @@ use super::ring::{Readers, Ring};
 use super::step::Span;
 use crate::error::Result;
 
-/// Whose part of the work.
+/// A part of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// That of the rank whose payload is lent.
-    Giver,
-    /// That of the other one.
-    Taker,
-    /// All of it, which the taker does.
+    /// The first half, which the taker does.
+    First,
+    /// The second half.
+    Second,
+    /// Both halves, which the taker does.
     All,
 }
 
@@ -37,7 +39,7 @@ pub trait Halves {
     /// When it goes by another length, or speaks of no place.
     fn note(&mut self, location: Location) -> Result<()>;
 
-    /// Does a part of the work. What the other one does meanwhile is not touched.
+    /// Does a part of the work. What the other one may do meanwhile is not touched.
     ///
     /// # Errors
     /// When payload cannot be reached.
@@ -85,10 +87,12 @@ pub fn give<B: Board>(
     debug_assert!(location.whole && board.size() == 2);
     giving.claim(board, payload.first())?;
     giving.publish_at(board, payload.first(), payload.last(), tag, &Readers::One(taker), location);
-    let (_, wanted) = answering.expect_at(board, taker, answer, tag)?;
+    let (slot, wanted) = answering.expect_at(board, taker, answer, tag)?;
     if wanted != Location::CELL {
         halves.note(wanted)?;
-        halves.work(Part::Giver)?;
+        if board.claims(answering.name(), taker, slot, answer) {
+            halves.work(Part::Second)?;
+        }
     }
     answering.finish(board, answer);
     giving.finish(board, payload.last());
@@ -114,11 +118,18 @@ pub fn take<B: Board>(
     }
     halves.note(location)?;
     let wanted = halves.own();
-    answering.claim(board, answer)?;
+    let slot = answering.claim(board, answer)?;
     answering.publish_at(board, answer, answer, tag, &Readers::One(giver), wanted);
-    halves.work(if wanted == Location::CELL { Part::All } else { Part::Taker })?;
+    let mut alone = wanted == Location::CELL;
+    halves.work(if alone { Part::All } else { Part::First })?;
+    if !alone && board.claims(answering.name(), board.rank(), slot, answer) {
+        alone = true;
+        halves.work(Part::Second)?;
+    }
     giving.finish(board, payload.last());
     answering.finish(board, answer);
-    answering.settle(board, answer)?;
+    if !alone {
+        answering.settle(board, answer)?;
+    }
     Ok(true)
 }

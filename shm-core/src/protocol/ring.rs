@@ -93,6 +93,12 @@ impl Ring {
         Self { name, clock: 0, proven: 0, uses: vec![UNUSED; slots], mask: mask_of(slots), known: vec![0; size] }
     }
 
+    /// Which ring it is.
+    #[must_use]
+    pub fn name(&self) -> RingName {
+        self.name
+    }
+
     /// Slots a rank.
     #[must_use]
     pub fn slots(&self) -> usize {

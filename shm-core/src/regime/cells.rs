@@ -59,7 +59,7 @@ impl Engine {
         self.cut_cells(choice, if passes_on { &[RingName::Down] } else { &[] })?;
         let place = match passes_on {
             true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
-            // A leaf lends nothing.
+            // A leaf lends nothing here.
             false => Place::Cell,
         };
         if bytes <= choice.down_cell && place == Place::Cell && self.is_flat(choice, Step::Release, bytes, root) {
@@ -96,7 +96,7 @@ impl Engine {
         let slices = Slices::new(bytes, choice.up_cell, fold.element);
         let (is_root, jointly) = (self.board.rank() == root, self.tries_jointly(slices));
         self.cut_cells(choice, if is_root { &[] } else { &[RingName::Up] })?;
-        // The root lends nothing.
+        // The root lends nothing here.
         let place = match is_root {
             true => Place::Cell,
             false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),

@@ -2,7 +2,8 @@
 //! cells, and each rank moves or folds one half.
 //!
 //! The bytes are those that one rank alone would load and store, 2n for a broadcast and 3n for a reduction of n bytes; they are shared by two
-//! cores. Who has nothing to lend takes the way of cells, and the other one finds that out.
+//! cores. A giver that has nothing to lend takes the way of cells, and the other one finds that out; a taker that cannot be reached does
+//! all of it.
 
 use super::cells::Slices;
 use super::division::Division;
@@ -113,7 +114,7 @@ struct Copying<'a> {
     board: &'a SharedBoard,
     buffer: *mut u8,
     bytes: usize,
-    /// Where the giver's half begins.
+    /// Where the second half begins.
     middle: usize,
     /// Where the own buffer lies.
     location: Location,
@@ -136,25 +137,24 @@ impl Halves for Copying<'_> {
         let Self { board, buffer, bytes, middle, other, way, .. } = *self;
         let (at, end) = match part {
             Part::All => (0, bytes),
-            Part::Taker => (0, middle),
-            Part::Giver => (middle, bytes),
+            Part::First => (0, middle),
+            Part::Second => (middle, bytes),
         };
         let (own, len) = (buffer.wrapping_add(at), end - at);
-        match part {
-            // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; its own buffer has room for them.
-            // The giver stores the other half.
-            Part::All | Part::Taker => unsafe {
-                other.input(1 - board.rank(), std::ptr::null(), at).copy_by(way, board, own, len)
-            },
-            Part::Giver => {
-                let Source::Near(base) = other else { unreachable!("nothing else is answered") };
-                // SAFETY: the taker has said that so many bytes belong there, and that it stores the first half alone.
-                unsafe { copy_in(own, base.wrapping_add(at), len, way) };
-                add(&board.tally.loaded, len);
-                add(&board.tally.stored, len);
-                Ok(())
-            }
+        if !self.location.whole {
+            // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has room for them. The giver
+            // stores none but the half that it has claimed.
+            return unsafe { other.input(1 - board.rank(), std::ptr::null(), at).copy_by(way, board, own, len) };
         }
+        let Source::Near(base) = other else {
+            // A taker answers with a place of the heap alone.
+            return Err(board.differs(1 - board.rank(), 0, bytes));
+        };
+        // SAFETY: the taker has said that so many bytes belong there, and this rank has claimed the half.
+        unsafe { copy_in(own, base.wrapping_add(at), len, way) };
+        add(&board.tally.loaded, len);
+        add(&board.tally.stored, len);
+        Ok(())
     }
 }
 
@@ -162,7 +162,7 @@ impl Halves for Copying<'_> {
 struct Folding<'a> {
     board: &'a SharedBoard,
     reduction: Reduction<'a>,
-    /// Where the giver's half begins.
+    /// Where the second half begins.
     middle: usize,
     /// Where the own contribution lies, and the result is wanted.
     location: Location,
@@ -184,6 +184,10 @@ impl Halves for Folding<'_> {
         self.other = Source::find(board, 1 - board.rank(), location, bytes, align)?;
         if let Some(offset) = location.result {
             self.result = board.seat().mapping().heap_pointer(offset, bytes, align)?;
+            if location.place == Place::Heap(offset) {
+                // In place it lies in the caches already.
+                self.way = Way::Cached;
+            }
         }
         Ok(())
     }
@@ -192,8 +196,8 @@ impl Halves for Folding<'_> {
         let (board, bytes) = (self.board, self.reduction.bytes);
         let (at, end) = match part {
             Part::All => (0, bytes),
-            Part::Taker => (0, self.middle),
-            Part::Giver => (self.middle, bytes),
+            Part::First => (0, self.middle),
+            Part::Second => (self.middle, bytes),
         };
         let own = Input::Here(self.reduction.send.wrapping_add(at));
         let other = self.other.input(1 - board.rank(), std::ptr::null(), at);

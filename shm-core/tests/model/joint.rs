@@ -94,8 +94,8 @@ impl Halves for Words<'_> {
         assert!(self.told.is_lent(), "wrong value: the other rank has not said where");
         let units = match part {
             Part::All => 0..slices,
-            Part::Taker => 0..slices / 2,
-            Part::Giver => slices / 2..slices,
+            Part::First => 0..slices / 2,
+            Part::Second => slices / 2..slices,
         };
         for unit in units {
             let word = |rank: usize| self.board.buffer(rank, SEND)[unit as usize].read();

@@ -47,6 +47,11 @@ pub enum Mutant {
     /// Slots are cut anew without waiting for the readers of the old ones.
     ReshapesAtOnce,
 
+    /// Everybody who claims is told to be the first one.
+    ClaimedTwice,
+    /// Nobody is.
+    ClaimedByNobody,
+
     /// A rank goes to memory that another lends without comparing the lengths of their messages.
     LengthsNotCompared,
 

@@ -102,6 +102,8 @@ struct Area {
     units: Vec<Watched>,
     /// The words beside the stamps: watched as payload is.
     locations: Vec<[Watched; 3]>,
+    /// The last positions at which what slots offered was claimed.
+    claimed: Vec<AtomicU64>,
 }
 
 /// All words and all payload of one communicator.
@@ -150,6 +152,7 @@ impl World {
             done: ModelWord::new(mutant),
             units: (0..slots).map(|_| Watched::new(0)).collect(),
             locations: (0..slots).map(|_| [const { 0 }; 3].map(Watched::new)).collect(),
+            claimed: (0..slots).map(|_| AtomicU64::new(0)).collect(),
         };
         self.areas[ring as usize] = (0..self.size).map(area).collect();
         self
@@ -314,6 +317,15 @@ impl Board for ModelBoard {
         match words[0].read() {
             0 => Location::CELL,
             place => Location::of_words([place, words[1].read(), words[2].read()]),
+        }
+    }
+
+    fn claims(&self, ring: RingName, rank: usize, slot: usize, position: u64) -> bool {
+        let first = self.area(ring, rank).claimed[slot].fetch_max(position, Ordering::Relaxed) < position;
+        match self.world.mutant {
+            Mutant::ClaimedTwice => true,
+            Mutant::ClaimedByNobody => false,
+            _ => first,
         }
     }
 

@@ -77,8 +77,8 @@ impl Halves for Worked<'_> {
     fn work(&mut self, part: Part) -> Result<()> {
         let range = match part {
             Part::All => 0..self.slices,
-            Part::Taker => 0..self.slices / 2,
-            Part::Giver => self.slices / 2..self.slices,
+            Part::First => 0..self.slices / 2,
+            Part::Second => self.slices / 2..self.slices,
         };
         for slice in range {
             let word = |rank| self.board.read_at(self.name, rank, 0, SEND, slice as usize);
