@@ -18,10 +18,13 @@ use crate::segment::layout::EXTENT;
 use crate::select::Collective;
 use crate::{Buffer, FlatPlan};
 
-const RANKS: usize = 3;
+/// Numbers of ranks: of two both work on broadcasts and reductions.
+const RANKS: [usize; 2] = [2, 3];
 
 /// Extents of the heap: rank 0 has the first and the last of them for its buffers, with a free one before the last.
-const EXTENTS: usize = 3 + 2 * (RANKS - 1) + 2;
+const fn extents(ranks: usize) -> usize {
+    3 + 2 * (ranks - 1) + 2
+}
 
 /// What no call sums up to, moves, or stores.
 const CANARY: u64 = 0xdead_beef_dead_beef;
@@ -144,7 +147,7 @@ fn call(comm: &Communicator, kind: Kind, len: usize, memory: [&mut [u64]; 2], at
     for (buffer, own) in [(send, from), (recv, to)] {
         let beside = buffer[..own.start].iter().chain(&buffer[own.end..]);
         assert!(beside.copied().all(|word| word == CANARY), "{kind:?} of {len}: something was stored beside a buffer");
-        assert!(buffer[own].iter().all(|&word| word <= RANKS as u64), "{kind:?} of {len}: read beside a buffer");
+        assert!(buffer[own].iter().all(|&word| word <= comm.size() as u64), "{kind:?} of {len}: read beside a buffer");
     }
     ended
 }
@@ -177,11 +180,16 @@ fn disagree(world: &Communicator, memory: &mut Memory, shared: bool) -> Result<u
     Ok(calls)
 }
 
-fn job(rules: &str) -> Job {
-    let mut spec = JobSpec::new(RANKS).unwrap();
-    spec.heap = Some((EXTENTS * EXTENT) as u64);
+fn job(ranks: usize, rules: &str) -> Job {
+    let mut spec = JobSpec::new(ranks).unwrap();
+    spec.heap = Some((extents(ranks) * EXTENT) as u64);
     spec.tuning.force(rules).unwrap();
     Job::create(&spec).unwrap()
+}
+
+/// All numbers of ranks with all of these rules.
+fn cases<'a>(rules: &'a [&str]) -> impl Iterator<Item = (usize, &'a str)> {
+    RANKS.into_iter().flat_map(|ranks| rules.iter().map(move |&rules| (ranks, rules)))
 }
 
 #[test]
@@ -194,14 +202,14 @@ fn lengths_with_one_tag_are_found() {
 
 #[test]
 fn threads_that_disagree_on_the_length() {
-    for rules in ["all:cells", "all:shares;broadcast:cells"] {
-        let job = job(rules);
-        let worlds: Vec<_> = (0..RANKS).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
+    for (ranks, rules) in cases(&["all:cells", "all:cells,cell=1K", "all:shares;broadcast:cells"]) {
+        let job = job(ranks, rules);
+        let worlds: Vec<_> = (0..ranks).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
         std::thread::scope(|scope| {
             for world in worlds {
                 scope.spawn(move || {
                     let mut memory = Memory::new(&world).unwrap();
-                    assert!(disagree(&world, &mut memory, true).unwrap() > 60);
+                    assert!(disagree(&world, &mut memory, true).unwrap() > 20 * world.size());
                 });
             }
         });
@@ -210,12 +218,12 @@ fn threads_that_disagree_on_the_length() {
 
 #[test]
 fn processes_that_disagree_on_the_length() {
-    for rules in
-        ["all:cells", "all:shares;broadcast:cells", "all:cells;all:reach_least=1", "all:shares;all:reach_least=1"]
-    {
-        let job = job(rules);
+    let rules =
+        ["all:cells", "all:shares;broadcast:cells", "all:cells;all:reach_least=1", "all:shares;all:reach_least=1"];
+    for (ranks, rules) in cases(&rules) {
+        let job = job(ranks, rules);
         let shared = if rules.contains("reach") { "0" } else { "1" };
-        let children: Vec<Child> = (0..RANKS)
+        let children: Vec<Child> = (0..ranks)
             .map(|rank| start(&job, rank, "regime::lengths::process", &[("LENGTHS_SHARED", shared)]))
             .collect();
         let found = ended(children);
