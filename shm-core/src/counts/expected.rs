@@ -49,7 +49,6 @@ pub fn expected(case: Case, ranks: usize, rank: usize) -> Counts {
         },
         Way::Shares => by_shares(case.what, p, is_root, n),
         Way::Direct => match case.what {
-            What::Broadcast if p == 2 => both_copy(n),
             What::Broadcast => {
                 let lines = n / LINE as u64;
                 match is_root {
@@ -131,21 +130,6 @@ fn in_lines(what: What, p: u64, r: u64, n: u64) -> Counts {
         },
         bytes_loaded: loaded,
         bytes_stored: stored,
-    }
-}
-
-/// Each of two ranks says one word where its buffer lies, copies one half, and waits until the other one has.
-fn both_copy(n: u64) -> Counts {
-    let lines = n / 2 / LINE as u64;
-    Counts {
-        stamps: 1,
-        dones: 2,
-        waits: 1,
-        done_waits: 1,
-        lines_stored: lines + 3,
-        lines_loaded: lines + 2,
-        bytes_loaded: n / 2,
-        bytes_stored: n / 2,
     }
 }
 
@@ -318,7 +302,7 @@ mod tests {
     #[test]
     fn calls_do_what_the_formulas_say() {
         for ranks in [2, 3, 4, 6, 8] {
-            for case in Case::all() {
+            for case in Case::all().into_iter().filter(|case| case.is_decided(ranks)) {
                 for (rank, counted) in case.count(ranks).unwrap().into_iter().enumerate() {
                     let (what, way) = (case.what.name(), case.way.name());
                     assert_eq!(counted, expected(case, ranks, rank), "{what} by {way} on rank {rank} of {ranks}");

@@ -88,11 +88,10 @@ pub fn give<B: Board>(
     giving.claim(board, payload.first())?;
     giving.publish_at(board, payload.first(), payload.last(), tag, &Readers::One(taker), location);
     let (slot, wanted) = answering.expect_at(board, taker, answer, tag)?;
-    if wanted != Location::CELL {
+    // Not to be looked for where the claim is lost: the taker may have gone, and the place with it.
+    if wanted != Location::CELL && board.claims(answering.name(), taker, slot, answer) {
         halves.note(wanted)?;
-        if board.claims(answering.name(), taker, slot, answer) {
-            halves.work(Part::Second)?;
-        }
+        halves.work(Part::Second)?;
     }
     answering.finish(board, answer);
     giving.finish(board, payload.last());
