@@ -49,27 +49,18 @@ impl Summary {
 
     /// The same figures, each less `value`.
     pub fn less(&self, value: f64) -> Summary {
-        let Summary { min, p25, median, p75, max, count } = *self;
-        Summary {
-            min: min - value,
-            p25: p25 - value,
-            median: median - value,
-            p75: p75 - value,
-            max: max - value,
-            count,
-        }
+        self.map(|figure| figure - value)
     }
 
     /// The same figures in another unit.
     pub fn scaled(&self, factor: f64) -> Summary {
-        Summary {
-            min: self.min * factor,
-            p25: self.p25 * factor,
-            median: self.median * factor,
-            p75: self.p75 * factor,
-            max: self.max * factor,
-            count: self.count,
-        }
+        self.map(|figure| figure * factor)
+    }
+
+    /// What `of`, which keeps the order, makes of each figure.
+    fn map(&self, of: impl Fn(f64) -> f64) -> Summary {
+        let Summary { min, p25, median, p75, max, count } = *self;
+        Summary { min: of(min), p25: of(p25), median: of(median), p75: of(p75), max: of(max), count }
     }
 }
 

@@ -206,14 +206,23 @@ pub(crate) fn ask_for(cell: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
         for at in (0..bytes.min(ASKED)).step_by(LINE) {
-            // SAFETY: a hint, which touches nothing; every machine with registers of a line has it.
-            unsafe {
-                core::arch::asm!("prefetchw [{}]", in(reg) cell.wrapping_add(at), options(nostack, preserves_flags, readonly));
-            }
+            // SAFETY: the feature was just detected.
+            unsafe { ask_for_line(cell.wrapping_add(at)) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (cell, bytes, ASKED);
+}
+
+/// Asks for one line, to be stored to.
+///
+/// # Safety
+/// On a machine with registers of a line: every one of them has the instruction.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn ask_for_line(line: *const u8) {
+    // SAFETY: a hint, which touches nothing; by contract the machine has it.
+    unsafe { core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
 }
 
 /// How far ahead of a store its line is asked for. Nothing is asked for past the end: that would be another's cell.
@@ -256,10 +265,8 @@ unsafe fn copy_rising_avx512<const KEEPS: bool>(from: *const u8, to: *mut u8, by
     }
     for at in (0..near).step_by(GROUP) {
         for line in (0..GROUP).step_by(LINE) {
-            // SAFETY: a hint, which touches nothing; every machine with registers of a line has it.
-            unsafe {
-                core::arch::asm!("prefetchw [{}]", in(reg) asked.wrapping_add(at + AHEAD + line), options(nostack, preserves_flags, readonly));
-            }
+            // SAFETY: by contract the machine has registers of a line.
+            unsafe { ask_for_line(asked.wrapping_add(at + AHEAD + line)) };
         }
         group(at);
     }

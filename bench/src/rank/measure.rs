@@ -314,7 +314,7 @@ fn come_late(microseconds: u64) {
     let late = Duration::from_micros(microseconds);
     if microseconds >= SLEPT_FROM {
         sleep(late);
-    } else if microseconds > 0 {
+    } else {
         let start = Instant::now();
         while start.elapsed() < late {
             std::hint::spin_loop();

@@ -89,6 +89,15 @@ fn middle(bytes: usize, element: usize) -> usize {
     Division::new(bytes, element, 2, element.next_multiple_of(LINE)).start(1)
 }
 
+/// Offset and length of a part of `bytes` bytes.
+fn range(part: Part, middle: usize, bytes: usize) -> (usize, usize) {
+    match part {
+        Part::All => (0, bytes),
+        Part::First => (0, middle),
+        Part::Second => (middle, bytes - middle),
+    }
+}
+
 /// Does the call if the giver lends; if not, returns the positions of its payload.
 fn jointly(
     board: &SharedBoard,
@@ -135,12 +144,8 @@ impl Halves for Copying<'_> {
 
     fn work(&mut self, part: Part) -> Result<()> {
         let Self { board, buffer, bytes, middle, other, way, .. } = *self;
-        let (at, end) = match part {
-            Part::All => (0, bytes),
-            Part::First => (0, middle),
-            Part::Second => (middle, bytes),
-        };
-        let (own, len) = (buffer.wrapping_add(at), end - at);
+        let (at, len) = range(part, middle, bytes);
+        let own = buffer.wrapping_add(at);
         if !self.location.whole {
             // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has room for them. The giver
             // stores none but the half that it has claimed.
@@ -193,12 +198,8 @@ impl Halves for Folding<'_> {
     }
 
     fn work(&mut self, part: Part) -> Result<()> {
-        let (board, bytes) = (self.board, self.reduction.bytes);
-        let (at, end) = match part {
-            Part::All => (0, bytes),
-            Part::First => (0, self.middle),
-            Part::Second => (self.middle, bytes),
-        };
+        let board = self.board;
+        let (at, len) = range(part, self.middle, self.reduction.bytes);
         let own = Input::Here(self.reduction.send.wrapping_add(at));
         let other = self.other.input(1 - board.rank(), std::ptr::null(), at);
         let Operands { inputs, results, .. } = &mut *self.operands;
@@ -208,6 +209,6 @@ impl Halves for Folding<'_> {
         results.push(self.result.wrapping_add(at));
         // SAFETY: both contributions are there, and do not change before this rank says so but by the fold itself, in place; the result's part
         // is this rank's alone to store. Parts are whole elements.
-        unsafe { self.operands.fold(board, &self.reduction.fold, end - at, self.way) }
+        unsafe { self.operands.fold(board, &self.reduction.fold, len, self.way) }
     }
 }
