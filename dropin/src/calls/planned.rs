@@ -3,7 +3,7 @@
 use hier::NodeCommunicator;
 use hier::across::Error;
 
-use super::blocks::{Arguments, Counts};
+use super::blocks::{Arguments, Counts, Many, One};
 use super::layout::{AllBlocks, Layout, OwnBlock, WRONG};
 use crate::abi::{self, Word};
 use crate::communicators::Group;
@@ -22,8 +22,19 @@ impl Arguments {
     pub fn plan(&self, group: &Group) -> Result<(Plan, usize), (Reason, usize)> {
         let ranks = group.ranks;
         let all = |blocks: &AllBlocks| (0..ranks).map(|rank| blocks.bytes(rank)).sum::<usize>();
-        let check_root = |root: isize| if (0..ranks as isize).contains(&root) { Ok(root as usize) } else { Err(WRONG) };
-        let is_here = |root: usize| group.rank == root;
+        // The own block, all blocks on the root, and the bytes of one.
+        let rooted = |one: &One, many: &Many, root: isize| {
+            let root = usize::try_from(root).ok().filter(|&root| root < ranks).ok_or(WRONG)?;
+            let own = one.understand()?;
+            let all = if group.rank == root { Some(many.understand(ranks)?) } else { None };
+            let bytes = match (&own, &all) {
+                (OwnBlock::At { bytes, .. }, _) => *bytes,
+                (OwnBlock::InPlace, Some(all)) => all.bytes(root),
+                (OwnBlock::InPlace, None) => return Err(WRONG),
+            };
+            let is_even = matches!(many.counts, Counts::Even(_));
+            if is_even && bytes == 0 { Err((Reason::Empty, 0)) } else { Ok((own, all, bytes)) }
+        };
         Ok(match self {
             Self::Allgather(one, many) => {
                 let (own, recv) = (one.understand()?, many.understand(ranks)?);
@@ -45,33 +56,11 @@ impl Arguments {
                 (Plan { own: None, send, recv: Some(recv) }, bytes)
             }
             Self::Gather(one, many, root) => {
-                let root = check_root(*root)?;
-                let own = one.understand()?;
-                let recv = if is_here(root) { Some(many.understand(ranks)?) } else { None };
-                let is_even = matches!(many.counts, Counts::Even(_));
-                let bytes = match (&own, &recv) {
-                    (OwnBlock::At { bytes, .. }, _) => *bytes,
-                    (OwnBlock::InPlace, Some(recv)) => recv.bytes(root),
-                    (OwnBlock::InPlace, None) => return Err(WRONG),
-                };
-                if is_even && bytes == 0 {
-                    return Err((Reason::Empty, 0));
-                }
+                let (own, recv, bytes) = rooted(one, many, *root)?;
                 (Plan { own: Some(own), send: None, recv }, bytes)
             }
             Self::Scatter(many, one, root) => {
-                let root = check_root(*root)?;
-                let own = one.understand()?;
-                let send = if is_here(root) { Some(many.understand(ranks)?) } else { None };
-                let is_even = matches!(many.counts, Counts::Even(_));
-                let bytes = match (&own, &send) {
-                    (OwnBlock::At { bytes, .. }, _) => *bytes,
-                    (OwnBlock::InPlace, Some(send)) => send.bytes(root),
-                    (OwnBlock::InPlace, None) => return Err(WRONG),
-                };
-                if is_even && bytes == 0 {
-                    return Err((Reason::Empty, 0));
-                }
+                let (own, send, bytes) = rooted(one, many, *root)?;
                 (Plan { own: Some(own), send, recv: None }, bytes)
             }
         })
