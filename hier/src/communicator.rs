@@ -39,9 +39,9 @@ impl Communicator {
         };
         let note = Note::from_bytes(&invitation.note())?;
         let size = invitation.size();
-        let node = invitation.accept(Arc::new(TopologyPlan::new(TreeRules::default(), vec![[0; 3]; size])))?;
+        let node = invitation.accept(Arc::new(TopologyPlan::new(TreeRules::default(), vec![[0; 3]; size], 1)))?;
         let places = exchange_places(&node, own_place(note.machine.as_ref()))?;
-        node.set_plan(Arc::new(TopologyPlan::new(note.rules, places)))?;
+        node.set_plan(Arc::new(TopologyPlan::new(note.rules, places, node.crowd())))?;
         Ok(Self { node })
     }
 
@@ -92,13 +92,13 @@ impl Communicator {
         f: impl Fn(Self) -> R + Sync,
     ) -> Result<Vec<R>> {
         assert_eq!(places.len(), spec.ranks, "one place for each rank");
-        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(rules, places));
+        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(rules, places, spec.crowd()));
         shm_core::Communicator::threads_of(spec, &plan, |node| f(Self { node }))
     }
 
     fn worlds_of_threads(n: usize) -> Result<Vec<Self>> {
         let (spec, rules) = job_spec(n, &Asked::from_environment())?;
-        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(rules, vec![[0; 3]; n]));
+        let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(rules, vec![[0; 3]; n], spec.crowd()));
         let job = shm_core::job::Job::create(&spec)?;
         (0..n).map(|rank| Ok(Self { node: job.attach(rank, Arc::clone(&plan))? })).collect()
     }

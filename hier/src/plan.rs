@@ -21,9 +21,10 @@ pub struct TopologyPlan {
 }
 
 impl TopologyPlan {
-    /// A plan for ranks whose package, NUMA node and L3 are given.
+    /// A plan for ranks whose package, NUMA node and L3 are given, in a job with `crowd` ranks for each core (rounded up).
     #[must_use]
-    pub fn new(rules: TreeRules, places: Vec<[usize; 3]>) -> Self {
+    pub fn new(rules: TreeRules, places: Vec<[usize; 3]>, crowd: u32) -> Self {
+        let rules = rules.on_crowd(crowd);
         let map = SocketMap::from_groups(places.clone());
         Self { rules, places, map, last: Mutex::new(None) }
     }
@@ -64,6 +65,6 @@ impl Plan for TopologyPlan {
 
     fn restrict(&self, members: &[usize]) -> Arc<dyn Plan> {
         let places = members.iter().map(|&member| self.places[member]).collect();
-        Arc::new(Self::new(self.rules.clone(), places))
+        Arc::new(Self::new(self.rules.clone(), places, 1))
     }
 }

@@ -16,26 +16,29 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 ///
 /// ```text
 /// rules = part [ ; part ]..
-/// part  = step [ (ranks) ] : tree [ < bytes ] [ , tree [ < bytes ] ]..
+/// part  = step [ ( [ ranks ] [ crowded ] ) ] : tree [ < bytes ] [ , tree [ < bytes ] ]..
 /// step  = release | gather
 /// ranks = 4 | 3..8
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
 /// it: `flat`, `knomial:4`, `kary:3:right`. Limits take the suffixes K and M. A part that names numbers of ranks is for
-/// communicators of so many; the first part that fits counts, whatever stands after it, and one without ranks is for all
-/// others.
+/// communicators of so many, one that says `crowded` for jobs with more ranks than cores; the first part that fits counts, whatever
+/// stands after it, and one that names nothing is for all others.
 ///
 /// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum do not depend on where
-/// the ranks are bound. `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
+/// the ranks are bound. Where ranks share cores, each level of a tree costs a turn of everybody on the core, which is more than a root
+/// that reads everybody's message takes, unless that is long: so gather trees are flat there. `PHALANX_TREES` asks for others, before a
+/// table does; an empty text is as none.
 ///
 /// ```
-/// let rules: hier::TreeRules = "gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();
+/// let rules: hier::TreeRules = "gather(1..16 crowded): flat < 128K, kary:2; gather(17..64 crowded): flat < 16K, kary:2; \
+///                               gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();
 /// assert_eq!(rules, hier::TreeRules::default());
 /// assert_eq!(rules.to_string().parse(), Ok(rules));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeRules {
-    /// T1: the last list of each step is for all numbers of ranks.
+    /// T1: the last list of each step is for all numbers of ranks, in jobs of every kind.
     release: Vec<List>,
     gather: Vec<List>,
 }
@@ -44,6 +47,8 @@ pub struct TreeRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct List {
     ranks: RangeInclusive<usize>,
+    /// Whether it is for jobs with more ranks than cores only.
+    crowded: bool,
     /// T2: not empty; limits rise, and the last one is `usize::MAX`.
     rules: Vec<Rule>,
 }
@@ -61,14 +66,17 @@ const ALL: RangeInclusive<usize> = 1..=MOST_RANKS;
 impl Default for TreeRules {
     fn default() -> Self {
         let rule = |tree, below| Rule { tree, below };
-        let list = |rules| vec![List { ranks: ALL, rules }];
+        let list = |rules| List { ranks: ALL, crowded: false, rules };
+        // Measured with 3 to 32 ranks on two cores.
+        let crowded = |ranks, below| {
+            let rules = vec![rule(TreeSpec::flat(), below), rule(TreeSpec::kary(2), usize::MAX)];
+            List { ranks, crowded: true, rules }
+        };
+        let usual =
+            vec![rule(TreeSpec::knomial(4), 512), rule(TreeSpec::kary(3), 8192), rule(TreeSpec::kary(2), usize::MAX)];
         Self {
-            release: list(vec![rule(TreeSpec::flat(), usize::MAX)]),
-            gather: list(vec![
-                rule(TreeSpec::knomial(4), 512),
-                rule(TreeSpec::kary(3), 8192),
-                rule(TreeSpec::kary(2), usize::MAX),
-            ]),
+            release: vec![list(vec![rule(TreeSpec::flat(), usize::MAX)])],
+            gather: vec![crowded(1..=16, 128 << 10), crowded(17..=64, 16 << 10), list(usual)],
         }
     }
 }
@@ -85,14 +93,25 @@ impl TreeRules {
         }
     }
 
-    /// The class of a message on so many ranks.
+    /// The rules for a job with `crowd` ranks for each core (rounded up): what is for crowded jobs counts there as what is for all, and is
+    /// gone elsewhere.
+    #[must_use]
+    pub fn on_crowd(mut self, crowd: u32) -> Self {
+        for lists in [&mut self.release, &mut self.gather] {
+            lists.retain(|list| crowd > 1 || !list.crowded);
+            lists.iter_mut().for_each(|list| list.crowded = false);
+        }
+        self
+    }
+
+    /// The class of a message on so many ranks, in a job that is not crowded.
     #[must_use]
     pub fn class(&self, step: Step, ranks: usize, bytes: usize) -> usize {
         let rules = self.of(step, ranks);
         rules.iter().position(|rule| bytes < rule.below).unwrap_or(rules.len() - 1)
     }
 
-    /// The tree of a class on so many ranks.
+    /// The tree of a class on so many ranks, in a job that is not crowded.
     #[must_use]
     pub fn tree(&self, step: Step, ranks: usize, class: usize) -> &TreeSpec {
         let rules = self.of(step, ranks);
@@ -111,7 +130,7 @@ impl TreeRules {
             Step::Release => &self.release,
             Step::Gather => &self.gather,
         };
-        let list = lists.iter().find(|list| list.ranks.contains(&ranks)).or(lists.last());
+        let list = lists.iter().find(|list| !list.crowded && list.ranks.contains(&ranks)).or(lists.last());
         list.map_or(&[], |list| &list.rules)
     }
 }
@@ -122,8 +141,14 @@ impl fmt::Display for TreeRules {
         let gather = self.gather.iter().map(|list| ("gather", list));
         for (i, (step, list)) in release.chain(gather).enumerate() {
             write!(f, "{}{step}", if i == 0 { "" } else { "; " })?;
-            if list.ranks != ALL {
-                write!(f, "({}..{})", list.ranks.start(), list.ranks.end())?;
+            let crowded = if list.crowded { "crowded" } else { "" };
+            match (list.ranks == ALL, list.crowded) {
+                (true, false) => {}
+                (true, true) => write!(f, "({crowded})")?,
+                (false, _) => {
+                    let ranks = format!("{}..{} {crowded}", list.ranks.start(), list.ranks.end());
+                    write!(f, "({})", ranks.trim_end())?;
+                }
             }
             for (i, rule) in list.rules.iter().enumerate() {
                 write!(f, "{} {}", if i == 0 { ":" } else { "," }, rule.tree)?;
@@ -156,25 +181,35 @@ impl FromStr for TreeRules {
             {
                 return Err(wrong(format!("{list:?}: limits must rise, and the last tree has none")));
             }
-            let (step, ranks) = match step.trim().strip_suffix(')').and_then(|step| step.split_once('(')) {
-                Some((step, ranks)) => (step, parse_ranks(ranks).map_err(wrong)?),
-                None => (step, ALL),
+            let (step, (ranks, crowded)) = match step.trim().strip_suffix(')').and_then(|step| step.split_once('(')) {
+                Some((step, whom)) => (step, parse_whom(whom).map_err(wrong)?),
+                None => (step, (ALL, false)),
             };
             let lists = match step.trim() {
                 "release" => &mut release,
                 "gather" => &mut gather,
                 other => return Err(wrong(format!("{other:?} is no step: release or gather"))),
             };
-            lists.push(List { ranks, rules: parsed });
+            lists.push(List { ranks, crowded, rules: parsed });
         }
         for (lists, given) in [(&mut rules.release, release), (&mut rules.gather, gather)] {
             // T1: what the parts do not speak of is as usual.
             let usual = std::mem::replace(lists, given);
-            if lists.last().is_none_or(|list| list.ranks != ALL) {
+            if lists.last().is_none_or(|list| list.ranks != ALL || list.crowded) {
                 lists.extend(usual);
             }
         }
         Ok(rules)
+    }
+}
+
+/// Whom a part is for: numbers of ranks, and whether of crowded jobs only.
+fn parse_whom(text: &str) -> Result<(RangeInclusive<usize>, bool), String> {
+    let text = text.trim();
+    match text.strip_suffix("crowded") {
+        Some("") => Ok((ALL, true)),
+        Some(ranks) => Ok((parse_ranks(ranks)?, true)),
+        None => Ok((parse_ranks(text)?, false)),
     }
 }
 
@@ -226,6 +261,21 @@ mod tests {
     }
 
     #[test]
+    fn crowded_jobs_have_parts_of_their_own() {
+        let rules: TreeRules =
+            "gather(3..4 crowded): kary:9; gather(4): kary:5; release(crowded): kary:7".parse().unwrap();
+        assert_eq!(rules.to_string().parse(), Ok(rules.clone()));
+        let tree = |crowd, step, ranks| {
+            let rules = rules.clone().on_crowd(crowd);
+            rules.tree(step, ranks, rules.class(step, ranks, 20 << 10)).to_string()
+        };
+        assert_eq!([3, 4, 5].map(|ranks| tree(1, Step::Gather, ranks)), ["kary:2", "kary:5", "kary:2"]);
+        assert_eq!([3, 4, 5, 17].map(|ranks| tree(2, Step::Gather, ranks)), ["kary:9", "kary:9", "flat", "kary:2"]);
+        assert_eq!([1, 2].map(|crowd| tree(crowd, Step::Release, 200)), ["flat", "kary:7"]);
+        assert_eq!(TreeRules::default().on_crowd(1).on_crowd(2), TreeRules::default().on_crowd(1));
+    }
+
+    #[test]
     fn wrong_rules_say_what_would_be_right() {
         for (text, word) in [
             ("kary", "no rule"),
@@ -236,6 +286,7 @@ mod tests {
             ("gather:bush:3", "bush"),
             ("gather(0..3):flat", "numbers of ranks"),
             ("gather(5..3):flat", "numbers of ranks"),
+            ("gather(full):flat", "numbers of ranks"),
         ] {
             let error = text.parse::<TreeRules>().unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

@@ -40,6 +40,12 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// Ranks for each core, rounded up.
+    #[must_use]
+    pub fn crowd(&self) -> u32 {
+        self.ranks.div_ceil(self.cores.clamp(1, u32::MAX as usize)).max(1) as u32
+    }
+
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
     /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`) wants it.
     ///
@@ -102,8 +108,7 @@ impl Job {
         }
         spec.tuning.check()?;
         let cores = spec.cores.clamp(1, u32::MAX as usize);
-        let crowd = spec.ranks.div_ceil(cores) as u32;
-        let block = spec.tuning.select(spec.ranks, crowd).block_layout();
+        let block = spec.tuning.select(spec.ranks, spec.crowd()).block_layout();
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
             None => (round_up(block.total(), CHUNK) * 64)

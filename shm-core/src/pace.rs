@@ -89,12 +89,25 @@ fn cost(ticks: u64, bytes: usize) -> u64 {
 /// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a sample.
 #[inline]
 pub(crate) fn reading(board: &SharedBoard, ring: RingName, position: u64, bytes: usize, read: impl FnOnce()) {
+    reading_of(board, ring, position, (bytes, 1), read);
+}
+
+/// [`reading`] of the slots of several ranks, the number of which stands beside the bytes of each: what is known is what they cost together,
+/// and a writer weighs what its own slice costs.
+#[inline]
+pub(crate) fn reading_of(
+    board: &SharedBoard,
+    ring: RingName,
+    position: u64,
+    (bytes, slots): (usize, usize),
+    read: impl FnOnce(),
+) {
     if bytes < LEAST || !is_sample(position) {
         return read();
     }
     let begun = ticks();
     read();
-    board.leave_figure(ring, pack(position, cost(ticks().wrapping_sub(begun), bytes)));
+    board.leave_figure(ring, pack(position, cost(ticks().wrapping_sub(begun), bytes * slots)));
 }
 
 /// What one way costs, for slices of one class: its writer and its reader, 0 while unknown.

@@ -32,7 +32,7 @@ fn ten_thousand_communicators_of_threads_leave_nothing() {
         spec.tuning.force("all:auto,up_bytes=32K,down_bytes=32K,cell=4K").unwrap();
         let job = Job::create(&spec).unwrap();
         let taken = job.arena_taken();
-        let plan = Arc::new(TopologyPlan::new(TreeRules::default(), vec![[0; 3]; RANKS]));
+        let plan = Arc::new(TopologyPlan::new(TreeRules::default(), vec![[0; 3]; RANKS], 1));
         let worlds: Vec<_> = (0..RANKS).map(|rank| job.attach(rank, plan.clone()).unwrap()).collect();
         let churn = |times: usize, worlds: Vec<_>| {
             std::thread::scope(|scope| {

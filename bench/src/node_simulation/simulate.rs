@@ -94,8 +94,11 @@ impl Case<'_> {
 
     fn call(&self, choice: Choice) -> Call {
         let size = self.places.len();
-        let plan =
-            TopologyPlan::new(self.algorithm.rules.clone(), self.places.iter().map(|place| place.groups()).collect());
+        let plan = TopologyPlan::new(
+            self.algorithm.rules.clone(),
+            self.places.iter().map(|place| place.groups()).collect(),
+            1,
+        );
         let links = |step: Step| -> Vec<Links> {
             let class = plan.class(step, self.bytes);
             let of = |rank| match choice.flat {

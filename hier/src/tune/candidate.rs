@@ -20,7 +20,7 @@ pub struct Candidate {
 }
 
 /// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
-const CELLS: [(u32, u32); 4] = [(4, 8 << 10), (32, 32 << 10), (8, 64 << 10), (2, 256 << 10)];
+const CELLS: [(u32, u32); 4] = [(64, 8 << 10), (32, 32 << 10), (8, 64 << 10), (2, 256 << 10)];
 /// Slices of shares.
 const SLICES: [u32; 2] = [16 << 10, 64 << 10];
 /// Lines for longer messages have never won.

@@ -120,7 +120,7 @@ impl Times for Measured<'_> {
 impl Measured<'_> {
     /// Chooses by a candidate from now on. Other calls than those that are measured go as it says, too.
     fn take(&mut self, what: Collective, candidate: &Candidate) -> Result<(), Error> {
-        let plan = Arc::new(TopologyPlan::new(candidate.trees.clone(), self.places.clone()));
+        let plan = Arc::new(TopologyPlan::new(candidate.trees.clone(), self.places.clone(), self.comm.node().crowd()));
         self.comm.node().set_plan(plan)?;
         self.comm.node_mut().set_tuning(&candidate.tuning(what)?)
     }

@@ -1,6 +1,6 @@
 //! Which candidate for which sizes.
 
-use shm_core::{Collective, Error, Regime, Tuning};
+use shm_core::{Collective, Error, Regime, Step, Tuning};
 
 use super::candidate::{Candidate, candidates};
 use super::{Effort, Figures};
@@ -86,6 +86,13 @@ const GATHERS: [&str; 4] = ["kary:3", "kary:2", "flat", "knomial:2"];
 const TREE_EDGE: usize = 8 << 10;
 const TREE_SIZES: [usize; 2] = [2 << 10, 64 << 10];
 
+/// The trees that calls take where no table and nobody says otherwise, for messages of the sizes at which trees are compared.
+fn usual_trees(what: Collective, ranks: usize, crowd: u32) -> [String; 2] {
+    let rules = TreeRules::default().on_crowd(crowd);
+    let step = if what == Collective::Broadcast { Step::Release } else { Step::Gather };
+    TREE_SIZES.map(|bytes| rules.tree(step, ranks, rules.class(step, ranks, bytes)).to_string())
+}
+
 impl<T: Times> Search<'_, T> {
     /// Searches everything.
     ///
@@ -109,8 +116,9 @@ impl<T: Times> Search<'_, T> {
                 [("release", RELEASES, Collective::Broadcast), ("gather", GATHERS, Collective::Reduce)]
             {
                 let mut best = [""; 2];
+                let usual = usual_trees(what, self.ranks, self.crowd);
                 for (at, bytes) in TREE_SIZES.into_iter().enumerate() {
-                    let usual = if step == "gather" && at == 1 { "kary:2" } else { names[0] };
+                    let usual = usual[at].as_str();
                     let order: Vec<&str> =
                         std::iter::once(usual).chain(names.into_iter().filter(|&name| name != usual)).collect();
                     let band = shm_core::select::Band::new(0, Regime::Cells);
@@ -124,7 +132,6 @@ impl<T: Times> Search<'_, T> {
                     let figures = self.times.times(what, bytes, &candidates)?;
                     best[at] = order[choose(&figures, None).0];
                 }
-                let usual = if step == "gather" { ["kary:3", "kary:2"] } else { ["flat"; 2] };
                 if best != usual {
                     let ranks = self.ranks;
                     let short = if step == "gather" { "knomial:4 < 512, " } else { "" };

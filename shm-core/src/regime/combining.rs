@@ -8,7 +8,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::links::Links;
-use crate::pace::{Pace, Way, reading};
+use crate::pace::{Pace, Way, reading_of};
 use crate::payload::copy_in;
 use crate::protocol::step::Gathers;
 use crate::protocol::{Board, Location, Place, RingName};
@@ -153,7 +153,7 @@ impl Gathers for Combining<'_> {
             _ => fold(way),
         };
         match in_cells {
-            true => reading(board, RingName::Up, position, len, combine),
+            true => reading_of(board, RingName::Up, position, (len, self.order.children.len()), combine),
             false => combine(),
         }
         folded

@@ -9,7 +9,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{Pace, Way, reading};
+use crate::pace::{Pace, Way, reading, reading_of};
 use crate::payload::{copy_in, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
@@ -152,7 +152,7 @@ impl Contributions for Collected<'_> {
         let mut combine = || folded = unsafe { operands.fold(board, fold, *bytes, Way::Cached) };
         match self.lent || board.size() == 1 {
             true => combine(),
-            false => reading(board, RingName::Up, self.position, *bytes, combine),
+            false => reading_of(board, RingName::Up, self.position, (*bytes, board.size() - 1), combine),
         }
         folded
     }

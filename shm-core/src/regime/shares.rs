@@ -15,7 +15,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Pace, Way, reading};
+use crate::pace::{Pace, Way, reading, reading_of};
 use crate::payload::copy_in;
 use crate::protocol::shares::{self, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
@@ -284,7 +284,7 @@ impl Slicing<'_> {
             _ => fold(way),
         };
         match in_cells {
-            true => reading(board, RingName::Up, up_position, len, combine),
+            true => reading_of(board, RingName::Up, up_position, (len, board.size() - 1), combine),
             false => combine(),
         }
         folded

@@ -271,14 +271,16 @@ fn block_lines(ladders: &[Ladder; 4], forced: &[Option<Regime>; 4]) -> usize {
     }
 }
 
-/// The cut of blocks of all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are.
+/// The cut of blocks of all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are. Smaller cells,
+/// which are for short vectors, are taken where there are no others.
 fn block_cut(ladders: &[Ladder; 4]) -> Band {
     let bands = ladders[Collective::Allreduce as usize].bands();
     let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
-    *bands.iter().find(is_cut).unwrap_or(&bands[bands.len() - 1])
+    let is_large = |band: &&Band| is_cut(band) && band.up_cell >= SMALL_CELL;
+    *bands.iter().find(is_large).or(bands.iter().find(is_cut)).unwrap_or(&bands[bands.len() - 1])
 }
 
-/// No built-in rule has smaller cells.
+/// Every built-in rule has a band with cells of so many bytes at least.
 const SMALL_CELL: u32 = 32 << 10;
 
 /// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled again.
