@@ -13,7 +13,9 @@ use crate::seat::{NAP, Seat};
 use crate::segment::header::Standing;
 use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINES_A_SLOT};
 use crate::segment::memory_file;
+use approach::Approach;
 
+mod approach;
 mod cores;
 
 /// A flag word in the segment.
@@ -90,6 +92,8 @@ pub(crate) struct SharedBoard {
     backed: [Cell<usize>; 2],
     /// What this rank has said last of the core that it is on.
     core: Cell<u64>,
+    /// When it looks for the other one's part of an exchange, where there is one other and each has a core.
+    approach: Option<Approach>,
     pub tally: Tally,
 }
 
@@ -99,6 +103,7 @@ impl SharedBoard {
     pub unsafe fn new(seat: Arc<Seat>, offset: u64, layout: BlockLayout, rank: usize, members: Vec<usize>) -> Self {
         // SAFETY: by contract the offset lies within the mapping.
         let base = unsafe { seat.mapping().base().add(offset as usize) };
+        let approach = (layout.size == 2 && seat.patience.spins > 0).then(Approach::default);
         Self {
             base,
             layout,
@@ -112,6 +117,7 @@ impl SharedBoard {
             idle: RefCell::new(None),
             backed: Default::default(),
             core: Cell::new(0),
+            approach,
             tally: Tally::default(),
         }
     }
@@ -550,6 +556,13 @@ impl Board for SharedBoard {
     #[inline]
     fn note_wait(&self, word: &FlagWord, edge: Edge) {
         note::awaited(word, edge);
+    }
+
+    #[inline(always)]
+    fn approach(&self) {
+        if let Some(approach) = &self.approach {
+            approach.pause();
+        }
     }
 
     #[cold]

@@ -63,6 +63,7 @@ pub fn exchange_then<B: Board>(
     write(slot);
     ring.publish_in(board, RingName::Line, slot, first, stamp, &Readers::All);
     meanwhile(ring);
+    board.approach();
     expect_all(board, ring, slot, stamp, read)?;
     complete();
     ring.prove(first - 1);
