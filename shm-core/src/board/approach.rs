@@ -6,52 +6,98 @@
 //! where the other one misses. A look that begins a moment later brings them into step, and finds the stamp; where they are in step already, by
 //! what they do between calls, that moment is lost.
 //!
-//! Which of the two it is depends on how far apart the cores are and on what the ranks do. So it is measured, anew all the time: at the same
-//! calls on both ranks, since both count their exchanges alike, some go the one way and as many the other, and the clock is read where they begin and end. On
+//! Which of these it is depends on how far apart the cores are and on what the ranks do. So it is measured, anew all the time: at the same
+//! calls on both ranks, since both count their exchanges alike, as many go each way, and the clock is read where they begin and end. On
 //! a machine of two cores (AMD EPYC, Zen 4; a pause takes 25 ns) that were far apart, looks at once took 120 and 320 ns in turns where
-//! calls followed one another, and 130 ns all of them after a pause.
+//! calls followed one another, and 130 ns all of them after a pause; near each other, barriers took 54 ns with looks at once or after a pause,
+//! 46 after a shorter moment.
 //!
 //! It orders nothing: a look says the same whenever it is taken.
 
 use std::cell::Cell;
-use std::hint::spin_loop;
+use std::hint::{black_box, spin_loop};
 
 use crate::pace::ticks;
 
 /// Exchanges from one trial to the next.
-const PERIOD: u32 = 1 << 14;
+const PERIOD: u32 = 1 << 13;
 
 /// Exchanges of a trial that go one way and do not count: the ranks have yet to fall into step, or out of it.
 const FIRST: u32 = 96;
 
-/// Exchanges after these that count.
-const COUNTED: u32 = 96;
+/// Exchanges after these, of which the time is taken together.
+const COUNTED: u32 = 24;
 
-/// What comes next in a trial, or that none is running.
+/// How often: the median counts.
+const PARTS: usize = 5;
+
+/// When a rank looks first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum Way {
     #[default]
-    Idle,
-    FirstLater,
-    Later,
-    FirstAtOnce,
     AtOnce,
+    /// After some cycles.
+    Soon,
+    /// After a pause of the core.
+    Later,
 }
 
-/// Whether this rank looks at once, or pauses first.
-#[derive(Default)]
+impl Way {
+    /// In the order of a trial: those at once come last, and so begin in step.
+    const TRIED: [Way; 3] = [Way::Later, Way::Soon, Way::AtOnce];
+
+    /// What its time counts in a trial: a way that waits has to be worth it.
+    fn weighed(self, time: u64) -> u64 {
+        match self {
+            Way::AtOnce => time,
+            Way::Soon => time + time / 16,
+            Way::Later => time + time / 12,
+        }
+    }
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// A trial.
+    Trial,
+    /// The exchanges that count of one of the ways of a trial.
+    Counted(usize),
+    /// The end of a part of them.
+    End(usize, usize),
+}
+
+/// When this rank looks.
 pub(super) struct Approach {
-    /// Whether it pauses.
-    pauses: Cell<bool>,
-    /// Exchanges until the stage is over.
+    way: Cell<Way>,
+    /// Exchanges until the next stage.
     left: Cell<u32>,
-    stage: Cell<Stage>,
-    /// When the exchanges that count began, in ticks.
+    next: Cell<Stage>,
+    /// When the last stage began, in ticks.
     begun: Cell<u64>,
-    /// How long those after a pause took.
-    later: Cell<u64>,
-    /// Whether a pause was worth it in the last trial.
-    was_worth: Cell<bool>,
+    /// How long the parts of a way took.
+    parts: [Cell<u64>; PARTS],
+    /// The best way of the trial so far, and its time.
+    best: Cell<(Way, u64)>,
+    /// The way that the last trial found, and the one to go on with while trials differ.
+    found: Cell<Way>,
+    usual: Cell<Way>,
+}
+
+impl Default for Approach {
+    fn default() -> Self {
+        let way = || Cell::new(Way::AtOnce);
+        Self {
+            way: way(),
+            left: Cell::new(0),
+            next: Cell::new(Stage::Trial),
+            begun: Cell::new(0),
+            parts: Default::default(),
+            best: Cell::new((Way::AtOnce, u64::MAX)),
+            found: way(),
+            usual: way(),
+        }
+    }
 }
 
 impl Approach {
@@ -64,8 +110,10 @@ impl Approach {
         } else {
             self.left.set(left - 1);
         }
-        if self.pauses.get() {
-            spin_loop();
+        match self.way.get() {
+            Way::AtOnce => {}
+            Way::Soon => some_cycles(),
+            Way::Later => spin_loop(),
         }
     }
 
@@ -73,29 +121,61 @@ impl Approach {
     #[inline(never)]
     fn step(&self, now: u64) {
         let took = now.wrapping_sub(self.begun.replace(now));
-        let (stage, left) = match self.stage.get() {
-            Stage::Idle => {
-                self.pauses.set(true);
-                (Stage::FirstLater, FIRST)
+        let begin = |at: usize| {
+            self.way.set(Way::TRIED[at]);
+            (Stage::Counted(at), FIRST)
+        };
+        let (next, left) = match self.next.get() {
+            Stage::Trial => {
+                self.best.set((Way::AtOnce, u64::MAX));
+                begin(0)
             }
-            Stage::FirstLater => (Stage::Later, COUNTED),
-            Stage::Later => {
-                self.later.set(took);
-                self.pauses.set(false);
-                (Stage::FirstAtOnce, FIRST)
+            Stage::Counted(at) => (Stage::End(at, 0), COUNTED),
+            Stage::End(at, part) if part + 1 < PARTS => {
+                self.parts[part].set(took);
+                (Stage::End(at, part + 1), COUNTED)
             }
-            Stage::FirstAtOnce => (Stage::AtOnce, COUNTED),
-            Stage::AtOnce => {
-                let later = self.later.get();
-                let is_worth = later + later / 16 < took;
-                // One trial may be one in which this rank lost its core.
-                let was_worth = self.was_worth.replace(is_worth);
-                self.pauses.set(is_worth && was_worth);
-                (Stage::Idle, PERIOD)
+            Stage::End(at, part) => {
+                self.parts[part].set(took);
+                let mut parts = self.parts.each_ref().map(Cell::get);
+                parts.sort_unstable();
+                let (way, time) = (Way::TRIED[at], Way::TRIED[at].weighed(parts[PARTS / 2]));
+                if time <= self.best.get().1 {
+                    self.best.set((way, time));
+                }
+                if at + 1 < Way::TRIED.len() {
+                    begin(at + 1)
+                } else {
+                    self.decide();
+                    (Stage::Trial, PERIOD)
+                }
             }
         };
-        self.stage.set(stage);
+        self.next.set(next);
         self.left.set(left - 1);
+    }
+
+    /// Takes a way that waits when this trial and the one before have found it: one alone may be one in which this rank lost its core.
+    fn decide(&self) {
+        let (best, _) = self.best.get();
+        if self.found.replace(best) == best || best == Way::AtOnce {
+            self.usual.set(best);
+        }
+        self.way.set(self.usual.get());
+    }
+}
+
+/// Takes some cycles, and lets no later load begin before they are over where the machine has a fence that is cheap.
+#[inline(always)]
+fn some_cycles() {
+    let mut value = 3u64;
+    for _ in 0..4 {
+        value = black_box(value.wrapping_mul(value));
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every x86-64 has SSE2.
+        unsafe { core::arch::x86_64::_mm_lfence() };
     }
 }
 
@@ -103,44 +183,50 @@ impl Approach {
 mod tests {
     use super::*;
 
-    /// Whether an approach pauses after `trials` trials in which a call takes so many ticks after a pause, and at once.
-    fn learnt(approach: &Approach, trials: u32, [later, at_once]: [u64; 2]) -> bool {
+    /// The way after `trials` trials in which a call takes so many ticks at once, soon, and later.
+    fn learnt(approach: &Approach, trials: u32, times: [u64; 3]) -> Way {
         let mut now = approach.begun.get();
         let mut over = 0;
         while over < trials {
             if approach.left.get() == 0 {
-                over += u32::from(approach.stage.get() == Stage::AtOnce);
+                over += u32::from(approach.next.get() == Stage::End(2, PARTS - 1));
                 approach.step(now);
             } else {
                 approach.left.set(approach.left.get() - 1);
             }
-            now += if approach.pauses.get() { later } else { at_once };
+            now += times[approach.way.get() as usize];
         }
-        approach.pauses.get()
+        approach.way.get()
     }
 
     #[test]
-    fn the_quicker_way_is_found_and_found_again() {
+    fn the_quickest_way_is_found_and_found_again() {
         let approach = Approach::default();
-        for (times, pauses) in
-            [([338, 572], true), ([338, 286], false), ([298, 300], false), ([338, 572], true), ([338, 350], false)]
-        {
-            assert_eq!(learnt(&approach, 3, times), pauses, "{times:?}");
+        for (times, way) in [
+            ([572, 560, 338], Way::Later),
+            ([286, 300, 338], Way::AtOnce),
+            ([54, 46, 54], Way::Soon),
+            ([300, 299, 298], Way::AtOnce),
+            ([572, 400, 395], Way::Soon),
+        ] {
+            assert_eq!(learnt(&approach, 2, times), way, "{times:?}");
         }
     }
 
     #[test]
     fn one_trial_says_nothing() {
         let approach = Approach::default();
-        assert!(!learnt(&approach, 2, [300, 290]));
-        assert!(!learnt(&approach, 1, [300, 90_000]), "it lost its core");
-        assert!(!learnt(&approach, 1, [300, 290]));
-        assert!(!learnt(&approach, 1, [300, 600]) && learnt(&approach, 1, [300, 600]));
+        assert_eq!(learnt(&approach, 1, [90_000, 300, 290]), Way::AtOnce, "it lost its core");
+        assert_eq!(learnt(&approach, 1, [290, 310, 310]), Way::AtOnce);
+        assert_eq!(learnt(&approach, 1, [600, 590, 300]), Way::AtOnce);
+        assert_eq!(learnt(&approach, 1, [600, 590, 300]), Way::Later);
+        assert_eq!(learnt(&approach, 1, [600, 300, 590]), Way::Later);
+        assert_eq!(learnt(&approach, 1, [300, 590, 600]), Way::AtOnce, "nothing is lost by it");
     }
 
     /// All that a trial costs are some calls of many.
     #[test]
     fn trials_are_few() {
-        const { assert!(2 * (FIRST + COUNTED) < PERIOD / 16) };
+        const { assert!(3 * (FIRST + PARTS as u32 * COUNTED) < PERIOD / 12) };
     }
 }
