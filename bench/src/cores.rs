@@ -9,9 +9,10 @@
 //! # What tells a state
 //!
 //! Ranks share a core where arithmetic takes clearly longer beside the other ranks' than alone. That needs no figure of
-//! any machine: it holds for a machine whose ranks are bound to both threads of a core all the time, and on one whose threads all
-//! have cores of their own it never does. The exchange is no evidence of it: on the EPYC (Zen 4) that all three states were seen on,
-//! exchanges of near cores take 31 to 61 ns, as the pauses of those who wait fall, and threads of one core take up to 34.
+//! any machine. It holds all the time where ranks are bound to both threads of a core, and never where each has a core of its own;
+//! of more than two ranks, two that share one are enough. The exchange is no evidence of it, however short: on the virtual machine with
+//! an AMD EPYC (Zen 4) that all three states occur on, near cores take 31 to 61 ns, as the pauses of those who wait fall, and threads of one core
+//! 17 to 34.
 //!
 //! Near and far are told by the exchange, of ranks with a core each, and only beside what is nearest in the same run: cores that are
 //! equally far apart throughout are near each other, whether an exchange takes 50 ns or 500.
