@@ -4,7 +4,7 @@
 //! virtual cores apart. It does not tell whether they are hardware threads of one core: between threads it takes less than between cores,
 //! but how many nanoseconds either takes depends on how long the processor pauses between two looks at a line, and the two ranges meet.
 //! Arithmetic tells that. One rank alone keeps a core's multipliers busy, so the same work takes as long beside another rank's as alone
-//! if that has a core of its own, and about twice as long if both share one. Both times are taken within a few microseconds on
+//! if that has a core of its own, and almost twice as long if both share one. Both times are taken within a few microseconds on
 //! the same core, so neither its clock rate nor its make matters.
 //!
 //! `baseline/collectives.c` looks in the same way.
