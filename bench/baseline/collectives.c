@@ -47,6 +47,8 @@ static const char *const elements[] = {"i32", "i64", "f32", "f64", NULL};
 #define AHEAD_RANK 50
 #define ROUNDS_BEFORE 16
 #define ROUNDS 64
+#define WORK_TIMES 400
+#define WORK_TRIES 5
 
 struct measurement {
     int operation, buffers, timing, element, root;
@@ -144,13 +146,48 @@ static uint64_t begin_together(void) {
     return time;
 }
 
-/* Nanoseconds of a bare exchange between all ranks. */
-static double distance(void) {
+/* A look at the cores: src/gate/look.rs. First the nanoseconds of a bare exchange between all ranks. */
+static double exchange(void) {
     uint64_t begin;
     for (int i = 0; i < ROUNDS_BEFORE; i++) meet(0);
     begin = now();
     for (int i = 0; i < ROUNDS; i++) meet(0);
     return (double)(now() - begin) / ROUNDS;
+}
+
+/* Nanoseconds of a fixed number of multiplications, none of which a vector unit makes. */
+static uint64_t work(void) {
+    uint64_t begin = now(), a = begin, b = a + 1, c = a + 2, d = a + 3, e = a + 4, f = a + 5;
+    for (int i = 0; i < WORK_TIMES; i++) {
+        a *= a, b *= b, c *= c, d *= d, e *= e, f *= f;
+        __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
+    }
+    return now() - begin;
+}
+
+static double median_of(uint64_t *tries) {
+    for (int i = 1; i < WORK_TRIES; i++) {
+        for (int j = i; j > 0 && tries[j] < tries[j - 1]; j--) {
+            uint64_t less = tries[j];
+            tries[j] = tries[j - 1];
+            tries[j - 1] = less;
+        }
+    }
+    return (double)tries[WORK_TRIES / 2];
+}
+
+/* How many times as long that takes beside the other ranks as alone, on the rank where it is most. */
+static double slowdown(void) {
+    uint64_t together[WORK_TRIES], alone[WORK_TRIES];
+    for (int i = 0; i < WORK_TRIES; i++) {
+        meet(0);
+        together[i] = work();
+    }
+    for (int turn = 0; turn < ranks; turn++) {
+        meet(0);
+        for (int i = 0; turn == rank && i < WORK_TRIES; i++) alone[i] = work();
+    }
+    return (double)meet((uint64_t)(100 * median_of(together) / median_of(alone))) / 100;
 }
 
 static int has_bytes(const struct measurement *m) { return m->operation != BARRIER && m->operation != EMPTY; }
@@ -441,21 +478,23 @@ static void calibrate(const struct measurement *m, uint64_t *iterations, long *b
 static void measure(const struct measurement *m) {
     uint64_t iterations;
     long blocks;
-    static double samples[MOST_BLOCKS], distances[MOST_BLOCKS + 1];
-    int exchanges = ranks > 1 && !gate_yields;
+    static double samples[MOST_BLOCKS], exchanges[MOST_BLOCKS + 1], slowdowns[MOST_BLOCKS + 1];
+    int looks = ranks > 1 && !gate_yields;
     make_buffers(m);
     check(m);
     calibrate(m, &iterations, &blocks);
-    for (long b = 0; b < blocks; b++) {
-        if (exchanges) distances[b] = distance();
-        samples[b] = block(m, iterations) / (double)iterations;
+    for (long b = 0; b <= blocks; b++) {
+        if (looks) {
+            exchanges[b] = exchange();
+            slowdowns[b] = slowdown();
+        }
+        if (b < blocks) samples[b] = block(m, iterations) / (double)iterations;
     }
-    if (exchanges) distances[blocks] = distance();
     if (calls > 0)
         compare(m, calls - 1, m->buffers == REWRITTEN ? -1 : 0, rewritten_value(calls - 1), "after timing");
-    if (exchanges) {
-        fprintf(sheet, "distances %ld", current);
-        for (long b = 0; b <= blocks; b++) fprintf(sheet, " %.1f", distances[b]);
+    if (looks) {
+        fprintf(sheet, "cores %ld", current);
+        for (long b = 0; b <= blocks; b++) fprintf(sheet, " %.1f %.2f", exchanges[b], slowdowns[b]);
         fprintf(sheet, "\n");
     }
     fprintf(sheet, "times %ld %" PRIu64, current, iterations);

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::against::{self, Against};
 use crate::command::{Collectives, TimingWish};
-use crate::compare::{self, Comparison, comparisons, comparisons_while};
-use crate::cores::{Cores, Part, far_from};
+use crate::compare::{self, Comparison, comparisons, comparisons_by_cores, cores_words};
+use crate::cores::{Cores, States};
 use crate::empty;
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
@@ -23,7 +23,6 @@ use crate::runs::{Order, mpi, ours};
 use crate::samples::{CaseSamples, Run};
 use crate::scratch::Scratch;
 use crate::sizes::{ladder, short_ladder};
-use crate::statistics::median;
 use crate::table::{self, Width};
 
 /// Turns, blocks and block length of the comparison with the floor.
@@ -45,7 +44,7 @@ struct Results<'a> {
     rows: &'a [Row],
     /// Our rows with every peer beside them, the quickest first.
     comparisons: &'a [Comparison],
-    /// The same of blocks with the cores near and with the cores far apart; empty where they were in one state throughout.
+    /// The same of the blocks of each state of the cores; empty where they were in one state throughout.
     comparisons_by_cores: &'a [Comparison],
 }
 
@@ -99,7 +98,7 @@ pub fn run(options: &Collectives) -> Result<()> {
         against_floor: &against,
         rows: &rows,
         comparisons: &comparisons,
-        comparisons_by_cores: &by_cores(&rows),
+        comparisons_by_cores: &comparisons_by_cores(&rows),
     };
     keeper.write_json("results.json", &results);
     let mut text = all_tables(options, &ranks, &rows, &against, Width::Full);
@@ -392,9 +391,9 @@ impl Session<'_> {
         }
         let first = self.rows.len();
         let sampled = mine.iter().chain(theirs.iter().flat_map(|one| &one.samples)).flatten();
-        let far_from = far_from(&sampled.flat_map(|samples| samples.distances.iter().copied()).collect::<Vec<_>>());
+        let states = States::of(&sampled.flat_map(|samples| samples.looks.iter().copied()).collect::<Vec<_>>());
         for (index, case) in plan.cases.iter().enumerate() {
-            let mut ours = Row::of(ours::NAME, ranks, case, &mine[index]).parted(&mine[index], far_from);
+            let mut ours = Row::of(ours::NAME, ranks, case, &mine[index]).parted(&mine[index], &states);
             ours.to_floor = self.to_floor(&ours);
             self.rows.push(ours.clone());
             for one in &theirs {
@@ -402,7 +401,7 @@ impl Session<'_> {
                 let samples = &one.samples[at];
                 if !samples.is_empty() {
                     let case = &one.plan.cases[at];
-                    let mut row = Row::of(&one.series.name(), ranks, case, samples).parted(samples, far_from);
+                    let mut row = Row::of(&one.series.name(), ranks, case, samples).parted(samples, &states);
                     if plan.cases[index].buffers == case.buffers {
                         row.ratio = ours.ratio_to(&row);
                     }
@@ -442,7 +441,7 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
             text += &against::render(&compared);
             text.push('\n');
         }
-        let comparisons: Vec<Comparison> = comparisons(rows).into_iter().chain(by_cores(rows)).collect();
+        let comparisons: Vec<Comparison> = comparisons(rows).into_iter().chain(comparisons_by_cores(rows)).collect();
         text += &empty::line(ranks, rows);
         for &operation in Operation::ALL.iter().filter(|&&operation| operation != Operation::Empty) {
             for &mode in BufferMode::ALL {
@@ -454,13 +453,13 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
                     rows.iter().filter(|row| ours(row) || (here(row) && row.series != ours::NAME)).collect();
                 let beside = if options.compares() { Vec::new() } else { baselines_in(rows) };
                 text += &format!("{}\n{}", table::title(first, binding), table::results(&shown, &beside, width));
-                for cores in [None, Some(Cores::Near), Some(Cores::Far)] {
+                for cores in std::iter::once(None).chain(Cores::ALL.map(Some)) {
                     let wanted =
                         |c: &&Comparison| (c.ranks, c.operation, c.buffers, c.cores) == (ranks, operation, mode, cores);
                     let compared: Vec<&Comparison> = comparisons.iter().filter(wanted).collect();
                     if options.compares() && !compared.is_empty() {
-                        let apart = cores.map_or_else(String::new, |cores| apart_words(cores, rows));
-                        text += &format!("  beside the peers{}{apart}\n", beside_words(mode));
+                        let (buffers, cores) = (beside_words(mode), cores_words(cores, rows));
+                        text += &format!("  beside the peers{buffers}{cores}\n");
                         text += &compare::render(&compared);
                     }
                 }
@@ -469,19 +468,6 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
         }
     }
     text
-}
-
-/// Comparisons of blocks with the cores near and with the cores far apart, where both occurred.
-fn by_cores(rows: &[Row]) -> Vec<Comparison> {
-    let is_mixed = Cores::ALL.iter().all(|&cores| rows.iter().any(|row| row.part(cores).is_some()));
-    let all = |&cores: &Cores| comparisons_while(cores, rows);
-    if is_mixed { Cores::ALL.iter().flat_map(all).collect() } else { Vec::new() }
-}
-
-/// Which state of the cores a table is about.
-fn apart_words(cores: Cores, rows: &[Row]) -> String {
-    let exchanges: Vec<f64> = rows.iter().filter_map(|row| row.part(cores)).map(|part: &Part| part.exchange).collect();
-    format!(", cores {} (a bare exchange took {} us)", cores.words(), table::microseconds(median(&exchanges)))
 }
 
 /// What has to be said of the peers' buffers.

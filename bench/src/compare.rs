@@ -9,7 +9,7 @@ use crate::rows::{Ratio, Row, ratio_while};
 use crate::runs::ours;
 use crate::runs::peers::STOCK;
 use crate::sizes::show_size;
-use crate::statistics::Summary;
+use crate::statistics::{Summary, median};
 use crate::table::{Table, microseconds, three_digits};
 
 /// One series of a peer beside ours.
@@ -90,10 +90,33 @@ pub fn comparisons(rows: &[Row]) -> Vec<Comparison> {
     comparisons_by(rows, None, |row| Some(row.time), |row, other| row.ratio_to(other))
 }
 
-/// The same of the blocks that were measured while the cores were so far apart.
-pub fn comparisons_while(cores: Cores, rows: &[Row]) -> Vec<Comparison> {
+/// The same of the blocks of each state of the cores, where several occurred.
+pub fn comparisons_by_cores(rows: &[Row]) -> Vec<Comparison> {
+    let states = states_in(rows);
+    if states.len() > 1 {
+        states.iter().flat_map(|&cores| comparisons_while(cores, rows)).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+fn comparisons_while(cores: Cores, rows: &[Row]) -> Vec<Comparison> {
     let time = |row: &Row| row.part(cores).map(|part| part.time);
     comparisons_by(rows, Some(cores), time, |row, other| ratio_while(cores, other, row))
+}
+
+/// The states of the cores that blocks were measured in.
+fn states_in(rows: &[Row]) -> Vec<Cores> {
+    Cores::ALL.into_iter().filter(|&cores| rows.iter().any(|row| row.part(cores).is_some())).collect()
+}
+
+/// Which state of the cores a table is about: of a table of all blocks, only that all of them ran on threads of one core.
+pub fn cores_words(cores: Option<Cores>, rows: &[Row]) -> String {
+    let Some(cores) = cores.or_else(|| (states_in(rows) == [Cores::Shared]).then_some(Cores::Shared)) else {
+        return String::new();
+    };
+    let exchanges: Vec<f64> = rows.iter().filter_map(|row| row.part(cores)).map(|part| part.exchange).collect();
+    format!(", {} (a bare exchange took {} us)", cores.words(), microseconds(median(&exchanges)))
 }
 
 fn comparisons_by(
@@ -279,6 +302,8 @@ pub fn summary(all: &[Comparison]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cores::States;
+    use crate::gate::look::Look;
     use crate::rows::tests::{case, samples};
 
     fn rows() -> Vec<Row> {
@@ -305,19 +330,47 @@ mod tests {
         assert_eq!(all[1].best_stock(), None);
     }
 
+    /// Ours beside another, with so many microseconds in each of three states: shared, near, far.
+    fn in_states(ours: [f64; 3], theirs: [f64; 3], looks: [[f64; 2]; 3]) -> [Row; 2] {
+        let looks = looks.map(|[exchange, slowdown]| [Look { exchange, slowdown }; 2]);
+        let states = States::of(looks.as_flattened());
+        [("phalanx", ours), ("impi", theirs)].map(|(series, us)| {
+            let [shared, near, far] = us.map(|us| 1e3 * us);
+            let mut turn = samples(near);
+            turn.times = vec![vec![shared, 0.5 * near, near, 0.5 * far, far]];
+            turn.looks = looks.concat();
+            Row::of(series, 2, &case(Operation::Allreduce, 8), std::slice::from_ref(&turn)).parted(&[turn], &states)
+        })
+    }
+
     #[test]
     fn blocks_stand_beside_blocks_of_the_same_state() {
-        let row = |series: &str, near: f64, far: f64| {
-            let mut turn = samples(near);
-            turn.times = vec![vec![near, 0.5 * far, far]];
-            turn.distances = vec![36.0, 36.0, 190.0, 190.0];
-            Row::of(series, 2, &case(Operation::Allreduce, 8), std::slice::from_ref(&turn)).parted(&[turn], 90.0)
+        let looks = [[20.0, 2.0], [36.0, 1.0], [190.0, 1.0]];
+        let rows = in_states([8.0, 1.0, 5.0], [6.0, 2.0, 5.0], looks);
+        let ratio = |of: &Comparison| (of.cores, of.best().unwrap().ratio.value);
+        let by_cores: Vec<_> = comparisons_by_cores(&rows).iter().map(ratio).collect();
+        assert_eq!(by_cores, Cores::ALL.map(Some).into_iter().zip([0.75, 2.0, 1.0]).collect::<Vec<_>>());
+        assert_eq!(comparisons(&rows).iter().map(ratio).collect::<Vec<_>>(), [(None, 1.0)]);
+        let words = |cores| cores_words(cores, &rows);
+        assert_eq!(words(Some(Cores::Shared)), ", threads of one core (a bare exchange took 0.020 us)");
+        assert_eq!(words(Some(Cores::Far)), ", cores far apart (a bare exchange took 0.190 us)");
+        assert_eq!(words(None), "");
+        assert!(comparisons_by_cores(&self::rows()).is_empty(), "nobody looked");
+    }
+
+    #[test]
+    fn any_two_states_have_tables_of_their_own_and_one_has_none() {
+        let [shared, near, far] = [[20.0, 2.0], [36.0, 1.0], [190.0, 1.0]];
+        let states = |looks| {
+            let rows = in_states([1.0; 3], [1.0; 3], looks);
+            let of = comparisons_by_cores(&rows).iter().filter_map(|comparison| comparison.cores).collect::<Vec<_>>();
+            (of, cores_words(None, &rows).len() > 1)
         };
-        let parted = [row("phalanx", 1000.0, 5000.0), row("impi", 2000.0, 5000.0)];
-        let ratio = |cores| comparisons_while(cores, &parted)[0].best().unwrap().ratio.value;
-        assert_eq!([Cores::Near, Cores::Far].map(ratio), [2.0, 1.0]);
-        assert_eq!(comparisons(&parted)[0].best().unwrap().ratio.value, 1.5);
-        assert!(comparisons_while(Cores::Far, &rows()).is_empty());
+        assert_eq!(states([near, near, far]), (vec![Cores::Near, Cores::Far], false));
+        assert_eq!(states([shared, near, near]), (vec![Cores::Shared, Cores::Near], false));
+        assert_eq!(states([shared, far, far]), (vec![Cores::Shared, Cores::Near], false), "the nearest there are");
+        assert_eq!(states([far; 3]), (vec![], false));
+        assert_eq!(states([shared; 3]), (vec![], true), "the table of all blocks says it");
     }
 
     #[test]

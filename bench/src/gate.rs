@@ -9,12 +9,12 @@
 //! Where ranks outnumber cores nobody can begin on time. There ranks wait with `sched_yield` until all have come, and
 //! begin as each gets a core.
 //!
-//! The page measures the cores, too: a bare exchange of lines between the ranks takes several times as long when the
-//! kernel beneath a virtual machine has moved its cores apart. It is timed before each block, so that each block
-//! belongs to a state of the cores.
+//! In the page ranks also look at the cores, before and after each block, so that each block belongs to a state of the cores ([`look`]).
 //!
 //! `baseline/collectives.c` does the same with the same page. It consists of lines of 128 bytes: the first holds the number
 //! of ranks and whether they yield, the others, one a rank, the rounds that it has come to, and the time of the last.
+
+pub mod look;
 
 use std::fs::OpenOptions;
 use std::hint::spin_loop;
@@ -29,8 +29,6 @@ use crate::mapping::{Line, Mapping};
 const AHEAD: u64 = 1000;
 /// For each rank more, whose line is one more to read.
 const AHEAD_RANK: u64 = 50;
-/// Rounds of the exchange that tells how far apart the cores are, and those before it that do not count.
-const ROUNDS: (u64, u64) = (16, 64);
 
 /// Nanoseconds by the clock that all processes of this machine share.
 ///
@@ -132,22 +130,6 @@ impl Gate {
             spin_loop();
         }
     }
-
-    /// Nanoseconds of a bare exchange between all ranks; nothing where they outnumber cores.
-    pub fn distance(&mut self) -> Option<f64> {
-        if self.yields || self.ranks == 1 {
-            return None;
-        }
-        let (before, counted) = ROUNDS;
-        for _ in 0..before {
-            self.meet(0);
-        }
-        let begin = now();
-        for _ in 0..counted {
-            self.meet(0);
-        }
-        Some((now() - begin) as f64 / counted as f64)
-    }
 }
 
 #[cfg(test)]
@@ -156,7 +138,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     /// What `ranks` threads return that have a place each in one page.
-    fn threads<T: Send>(ranks: usize, crowded: bool, body: impl Fn(&mut Gate) -> T + Sync) -> Vec<T> {
+    pub fn threads<T: Send>(ranks: usize, crowded: bool, body: impl Fn(&mut Gate) -> T + Sync) -> Vec<T> {
         let scratch = Scratch::new().unwrap();
         make(scratch.path(), ranks, crowded).unwrap();
         std::thread::scope(|scope| {
@@ -185,13 +167,6 @@ mod tests {
                 assert!(times.iter().all(|rank| rank[round].1 >= last), "round {round}");
             }
         }
-    }
-
-    #[test]
-    fn the_exchange_is_timed_where_every_rank_has_a_core() {
-        assert!(threads(2, false, Gate::distance).iter().all(|distance| distance.is_some_and(|ns| ns > 0.0)));
-        assert_eq!(threads(2, true, Gate::distance), [None, None]);
-        assert_eq!(threads(1, false, Gate::distance), [None]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cores::{Cores, Part, parts, ratios};
+use crate::cores::{Cores, Part, States, parts, ratios};
 use crate::plan::{BufferMode, Case, ElementType, Operation, Timing};
 use crate::samples::{CaseSamples, Count};
 use crate::statistics::{Summary, mean, median};
@@ -141,9 +141,9 @@ impl Row {
         }
     }
 
-    /// The row with its blocks parted by the distance of the cores, which are far apart from `far_from` nanoseconds on.
-    pub fn parted(self, turns: &[CaseSamples], far_from: f64) -> Row {
-        Row { parts: parts(turns, far_from), ..self }
+    /// The row with its blocks parted by the `states` that the cores had in the run.
+    pub fn parted(self, turns: &[CaseSamples], states: &States) -> Row {
+        Row { parts: parts(turns, states), ..self }
     }
 
     /// The row with `us` less in every time that it is compared by.
@@ -170,8 +170,8 @@ impl Row {
             == (theirs.ranks, theirs.operation, theirs.buffers, theirs.timing, theirs.bytes)
     }
 
-    /// The time of `theirs` over this row's: turn by turn, and of blocks that were measured with the cores equally far apart,
-    /// where there are such.
+    /// The time of `theirs` over this row's: turn by turn, and of blocks that were measured in the same state of the
+    /// cores, where there are such.
     pub fn ratio_to(&self, theirs: &Row) -> Option<Ratio> {
         let alike = Ratio::of(&ratios(&theirs.parts, &self.parts));
         if alike.is_some() {
@@ -182,7 +182,7 @@ impl Row {
     }
 }
 
-/// The time of `theirs` over that of `ours` while the cores were so far apart.
+/// The time of `theirs` over that of `ours` in one state of the cores.
 pub fn ratio_while(cores: Cores, theirs: &Row, ours: &Row) -> Option<Ratio> {
     let (theirs, ours) = (theirs.part(cores)?, ours.part(cores)?);
     Ratio::of(&ratios(std::slice::from_ref(theirs), std::slice::from_ref(ours)))
@@ -238,7 +238,7 @@ pub(crate) mod tests {
             times: vec![vec![ns, ns], vec![1.5 * ns, 1.5 * ns]],
             counts: vec![Count { calls: 20, loaded: 20 * 24, stored: 20 * 8, sleeps: 5, ..Count::default() }; 2],
             choice: Some((3, "line flat".into())),
-            distances: Vec::new(),
+            looks: Vec::new(),
         }
     }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::gate::look::Look;
 
 /// The file of `rank` in `folder`.
 pub fn sheet_path(folder: &Path, rank: usize) -> PathBuf {
@@ -69,14 +70,15 @@ impl Sheet {
         self.line(format!("times {case} {iterations} {}", values.join(" ")))
     }
 
-    /// How far apart the cores were before each block of case `case`, and after the last: nanoseconds of a bare exchange. Nothing
-    /// where none was timed.
-    pub fn distances(&mut self, case: usize, blocks: &[f64]) -> Result<()> {
-        if blocks.is_empty() {
+    /// How the cores looked before each block of case `case`, and after the last: the exchange and the slowdown of each look.
+    /// Nothing where nobody looked.
+    pub fn looks(&mut self, case: usize, looks: &[Look]) -> Result<()> {
+        if looks.is_empty() {
             return Ok(());
         }
-        let values: Vec<String> = blocks.iter().map(|value| format!("{value:.1}")).collect();
-        self.line(format!("distances {case} {}", values.join(" ")))
+        let values: Vec<String> =
+            looks.iter().map(|look| format!("{:.1} {:.2}", look.exchange, look.slowdown)).collect();
+        self.line(format!("cores {case} {}", values.join(" ")))
     }
 
     /// What was counted in case `case`.
@@ -114,8 +116,8 @@ pub struct CaseSamples {
     pub counts: Vec<Count>,
     /// Line transfers on the critical path, and the algorithm.
     pub choice: Option<(u64, String)>,
-    /// Nanoseconds of a bare exchange between the ranks, before each block and after the last; empty where none was timed.
-    pub distances: Vec<f64>,
+    /// How the cores looked before each block and after the last; empty where nobody looked.
+    pub looks: Vec<Look>,
 }
 
 impl CaseSamples {
@@ -217,8 +219,12 @@ fn read_line(
             let lines = lines.parse().map_err(|_| "no line count".to_string())?;
             samples.choice = Some((lines, algorithm.to_string()));
         }
-        "distances" if rank == 0 => samples.distances = numbers(rest)?,
-        "distances" => {}
+        "cores" if rank == 0 => {
+            let values = numbers(rest)?;
+            let (looks, []) = values.as_chunks() else { return Err("an exchange without its slowdown".into()) };
+            samples.looks = looks.iter().map(|&[exchange, slowdown]| Look { exchange, slowdown }).collect();
+        }
+        "cores" => {}
         "wrong" => return Err(format!("wrong answer: {rest}")),
         other => return Err(format!("'{other}' is no kind of result")),
     }
@@ -265,7 +271,8 @@ mod tests {
         let scratch = Scratch::new().unwrap();
         let mut first = write_rank(scratch.path(), 0, &[10.0, 30.0]);
         first.choice(0, 4, "line flat").unwrap();
-        first.distances(0, &[36.0, 190.5]).unwrap();
+        let looks = [Look { exchange: 36.0, slowdown: 1.0 }, Look { exchange: 190.5, slowdown: 1.03 }];
+        first.looks(0, &looks).unwrap();
         assert_eq!(finished_cases(scratch.path()), 1);
         first.end().unwrap();
         write_rank(scratch.path(), 1, &[20.0, 10.0]).end().unwrap();
@@ -275,7 +282,7 @@ mod tests {
         assert_eq!(samples.slowest(), [20.0, 30.0]);
         assert_eq!(samples.counts[1].loaded, 800);
         assert_eq!(samples.choice, Some((4, "line flat".into())));
-        assert_eq!(samples.distances, [36.0, 190.5]);
+        assert_eq!(samples.looks, looks);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::lateness;
 use super::value::Value;
 use crate::clock::nanoseconds_since;
 use crate::error::{Error, Result};
+use crate::gate::look::Look;
 use crate::gate::{Gate, now};
 use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
 use crate::samples::Count;
@@ -35,8 +36,8 @@ pub struct Measured {
     pub iterations: u64,
     /// Nanoseconds a call, by block.
     pub blocks: Vec<f64>,
-    /// Before each block and after the last, nanoseconds of a bare exchange; empty where none was timed.
-    pub distances: Vec<f64>,
+    /// How the cores looked before each block and after the last; empty where nobody looked.
+    pub looks: Vec<Look>,
     /// What was counted during the timed calls.
     pub count: Count,
 }
@@ -85,10 +86,10 @@ fn by<T: Value, O: Operator<T> + Copy>(
     bench.count = Count::default();
     let mut measured = Measured { iterations, ..Measured::default() };
     for _ in 0..blocks {
-        measured.distances.extend(bench.gate.distance());
+        measured.looks.extend(bench.gate.look());
         measured.blocks.push(bench.block(iterations)? / iterations as f64);
     }
-    measured.distances.extend(bench.gate.distance());
+    measured.looks.extend(bench.gate.look());
     measured.count = bench.count;
     bench.check_last()?;
     Ok(measured)

@@ -17,8 +17,8 @@
 //! how much that is tells a call that does nothing, which is timed in the same way ([`crate::empty`]). Where ranks outnumber cores they
 //! wait for each other at the same place and then begin as they get a core.
 //!
-//! Before each block a bare exchange of lines between the ranks is timed: on virtual machines it says how far apart
-//! the cores lie at that moment.
+//! Before each block the ranks look at the cores ([`crate::gate::look`]): on virtual machines how far apart they lie changes, and
+//! whether they are threads of one core.
 //!
 //! Before anything is timed, ranks (and the floor's processes) call barriers for [`SETTLE`]: processes that were just
 //! started often share a core, and the kernel takes a while to spread them.
@@ -122,7 +122,7 @@ fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, meas
         let choice = if case.buffers.is_shared() { comm.explain_lent(what, bytes) } else { comm.explain(what, bytes) }?;
         sheet.choice(index, choice.critical_lines, &choice.text)?;
     }
-    sheet.distances(index, &measured.distances)?;
+    sheet.looks(index, &measured.looks)?;
     sheet.times(index, measured.iterations, &measured.blocks)
 }
 

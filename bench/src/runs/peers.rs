@@ -13,9 +13,9 @@
 //!   clock that they share ([`crate::gate`]). A library's own barrier would leave its ranks in an order of its own, which
 //!   would count in the call behind it;
 //! - the time of a call: by that clock, of the slowest rank, with one reading of the clock in it;
-//! - the distance of the cores: before and after each block a bare exchange of lines is timed, and a block is set only beside
-//!   blocks that were measured with the cores equally far apart ([`crate::cores`]). Where both states occurred in one run, a
-//!   table for each follows the one of all blocks.
+//! - the state of the cores: before and after each block ranks look how far apart they are, and whether they are threads of one core
+//!   ([`crate::gate::look`]), and a block is set only beside blocks that were measured in the same state ([`crate::cores`]). Where several
+//!   states occurred in one run, a table for each follows the one of all blocks.
 //!
 //! What is not: ranks of different libraries are different processes, so that pages lie elsewhere; and a library that moves messages on
 //! only inside of its calls does so in the timed ones alone.
