@@ -441,7 +441,9 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
             text += &against::render(&compared);
             text.push('\n');
         }
-        let comparisons: Vec<Comparison> = comparisons(rows).into_iter().chain(comparisons_by_cores(rows)).collect();
+        let of_ranks: Vec<Row> = rows.iter().filter(|row| row.ranks == ranks).cloned().collect();
+        let comparisons: Vec<Comparison> =
+            comparisons(&of_ranks).into_iter().chain(comparisons_by_cores(&of_ranks)).collect();
         text += &empty::line(ranks, rows);
         for &operation in Operation::ALL.iter().filter(|&&operation| operation != Operation::Empty) {
             for &mode in BufferMode::ALL {
@@ -458,7 +460,7 @@ fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[A
                         |c: &&Comparison| (c.ranks, c.operation, c.buffers, c.cores) == (ranks, operation, mode, cores);
                     let compared: Vec<&Comparison> = comparisons.iter().filter(wanted).collect();
                     if options.compares() && !compared.is_empty() {
-                        let (buffers, cores) = (beside_words(mode), cores_words(cores, rows));
+                        let (buffers, cores) = (beside_words(mode), cores_words(cores, &of_ranks));
                         text += &format!("  beside the peers{buffers}{cores}\n");
                         text += &compare::render(&compared);
                     }

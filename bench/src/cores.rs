@@ -31,7 +31,7 @@ const APART: f64 = 2.5;
 /// that machine. This lies in the middle.
 const SHARED: f64 = 1.4;
 
-/// Of all looks, so many at least must show a state for it to be one. Fewer are looks that something disturbed.
+/// More of all looks than this must show a state for it to be one. Fewer are looks that something disturbed.
 const SHARE: f64 = 0.05;
 
 /// How the cores lay.

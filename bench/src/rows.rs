@@ -171,7 +171,8 @@ impl Row {
     }
 
     /// The time of `theirs` over this row's: turn by turn, and of blocks that were measured in the same state of the
-    /// cores, where there are such.
+    /// cores, where there are such; of all turns where a row was not measured by states, or nothing of the two is alike, which the tables by
+    /// state then do not show.
     pub fn ratio_to(&self, theirs: &Row) -> Option<Ratio> {
         let alike = Ratio::of(&ratios(&theirs.parts, &self.parts));
         if alike.is_some() {

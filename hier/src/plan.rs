@@ -65,6 +65,7 @@ impl Plan for TopologyPlan {
 
     fn restrict(&self, members: &[usize]) -> Arc<dyn Plan> {
         let places = members.iter().map(|&member| self.places[member]).collect();
+        // The rules are those for the job's crowd already.
         Arc::new(Self::new(self.rules.clone(), places, 1))
     }
 }

@@ -16,8 +16,9 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 ///
 /// ```text
 /// rules = part [ ; part ]..
-/// part  = step [ ( [ ranks ] [ crowded ] ) ] : tree [ < bytes ] [ , tree [ < bytes ] ]..
+/// part  = step [ ( whom ) ] : tree [ < bytes ] [ , tree [ < bytes ] ]..
 /// step  = release | gather
+/// whom  = ranks | crowded | ranks crowded
 /// ranks = 4 | 3..8
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
@@ -25,9 +26,9 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// communicators of so many, one that says `crowded` for jobs with more ranks than cores; the first part that fits counts, whatever
 /// stands after it, and one that names nothing is for all others.
 ///
-/// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum do not depend on where
-/// the ranks are bound. Where ranks share cores, each level of a tree costs a turn of everybody on the core, which is more than a root
-/// that reads everybody's message takes, unless that is long: so gather trees are flat there. `PHALANX_TREES` asks for others, before a
+/// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum depend on where
+/// the ranks are bound only as far as they share cores then. Where they do, each level of a tree costs a turn of everybody on the core, which is more than a root
+/// that reads everybody's message takes, unless that is long: so gather trees of up to 64 ranks are flat there. `PHALANX_TREES` asks for others, before a
 /// table does; an empty text is as none.
 ///
 /// ```
@@ -67,7 +68,7 @@ impl Default for TreeRules {
     fn default() -> Self {
         let rule = |tree, below| Rule { tree, below };
         let list = |rules| List { ranks: ALL, crowded: false, rules };
-        // Measured with 3 to 32 ranks on two cores.
+        // Measured with 3 to 32 ranks on two cores; for more, as for 32.
         let crowded = |ranks, below| {
             let rules = vec![rule(TreeSpec::flat(), below), rule(TreeSpec::kary(2), usize::MAX)];
             List { ranks, crowded: true, rules }
@@ -209,7 +210,7 @@ fn parse_whom(text: &str) -> Result<(RangeInclusive<usize>, bool), String> {
     match text.strip_suffix("crowded") {
         Some("") => Ok((ALL, true)),
         Some(ranks) => Ok((parse_ranks(ranks)?, true)),
-        None => Ok((parse_ranks(text)?, false)),
+        None => parse_ranks(text).map(|ranks| (ranks, false)).map_err(|why| format!("{why}; or crowded, or both")),
     }
 }
 
@@ -286,7 +287,7 @@ mod tests {
             ("gather:bush:3", "bush"),
             ("gather(0..3):flat", "numbers of ranks"),
             ("gather(5..3):flat", "numbers of ranks"),
-            ("gather(full):flat", "numbers of ranks"),
+            ("gather(full):flat", "or crowded"),
         ] {
             let error = text.parse::<TreeRules>().unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

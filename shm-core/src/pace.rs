@@ -93,7 +93,8 @@ pub(crate) fn reading(board: &SharedBoard, ring: RingName, position: u64, bytes:
 }
 
 /// [`reading`] of the slots of several ranks, the number of which stands beside the bytes of each: what is known is what they cost together,
-/// and a writer weighs what its own slice costs.
+/// and a writer weighs what its own slice costs. For slots that have one reader: where all ranks read all slots, as in an exchange, what each
+/// leaves stands for all that read the writer's.
 #[inline]
 pub(crate) fn reading_of(
     board: &SharedBoard,

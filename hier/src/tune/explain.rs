@@ -24,7 +24,7 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
     let mut least = 1;
     for (at, found) in findings.iter().enumerate() {
         let most = if at + 1 == findings.len() { MOST_RANKS } else { found.ranks };
-        let part = |part: &String| part.replacen(&format!("({})", found.ranks), &format!("({least}..{most})"), 1);
+        let part = |part: &String| part.replacen(&format!("({}", found.ranks), &format!("({least}..{most}"), 1);
         trees.extend(found.tree_parts.iter().map(part));
         if found.flat_lines_lose {
             table.flat_ranks = table.flat_ranks.min((least - 1).max(1) as u32);

@@ -133,11 +133,13 @@ impl<T: Times> Search<'_, T> {
                     best[at] = order[choose(&figures, None).0];
                 }
                 if best != usual {
-                    let ranks = self.ranks;
-                    let short = if step == "gather" { "knomial:4 < 512, " } else { "" };
+                    // What is found where ranks share cores says nothing of jobs in which each has its own.
+                    let crowded = if self.crowd > 1 { " crowded" } else { "" };
+                    let whom = format!("({}{crowded})", self.ranks);
+                    let short = if step == "gather" && self.crowd <= 1 { "knomial:4 < 512, " } else { "" };
                     parts.push(match best {
-                        [one, other] if one == other => format!("{step}({ranks}): {short}{one}"),
-                        [one, other] => format!("{step}({ranks}): {short}{one} < {TREE_EDGE}, {other}"),
+                        [one, other] if one == other => format!("{step}{whom}: {short}{one}"),
+                        [one, other] => format!("{step}{whom}: {short}{one} < {TREE_EDGE}, {other}"),
                     });
                 }
             }
@@ -302,9 +304,9 @@ mod tests {
             }
         }
         let effort = Effort::usual();
-        for ranks in [2, 8] {
-            let findings = Search { effort: &effort, ranks, crowd: 1, times: Equal }.run().unwrap();
-            let built_in = Tuning::default().select(ranks, 1);
+        for (ranks, crowd) in [(2, 1), (8, 1), (8, 4), (16, 8)] {
+            let findings = Search { effort: &effort, ranks, crowd, times: Equal }.run().unwrap();
+            let built_in = Tuning::default().select(ranks, crowd);
             assert!(findings.tree_parts.is_empty() && !findings.flat_lines_lose);
             for finding in findings.collectives {
                 for looked in &finding.looked {

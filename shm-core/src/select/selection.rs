@@ -271,17 +271,20 @@ fn block_lines(ladders: &[Ladder; 4], forced: &[Option<Regime>; 4]) -> usize {
     }
 }
 
-/// The cut of blocks of all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are. Smaller cells,
-/// which are for short vectors, are taken where there are no others.
+/// The cut of blocks of all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are. Cells for short or
+/// for long vectors are taken where there are no others.
 fn block_cut(ladders: &[Ladder; 4]) -> Band {
     let bands = ladders[Collective::Allreduce as usize].bands();
     let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
-    let is_large = |band: &&Band| is_cut(band) && band.up_cell >= SMALL_CELL;
-    *bands.iter().find(is_large).or(bands.iter().find(is_cut)).unwrap_or(&bands[bands.len() - 1])
+    let is_medium = |band: &&Band| is_cut(band) && (SMALL_CELL..=LARGE_CELL).contains(&band.up_cell);
+    *bands.iter().find(is_medium).or(bands.iter().find(is_cut)).unwrap_or(&bands[bands.len() - 1])
 }
 
-/// Every built-in rule has a band with cells of so many bytes at least.
+/// Every built-in rule for allreduces on more ranks than two has a band with cells of so many bytes, to [`LARGE_CELL`].
 const SMALL_CELL: u32 = 32 << 10;
+
+/// Longer cells are for long vectors.
+const LARGE_CELL: u32 = 64 << 10;
 
 /// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled again.
 const LONG_ROWS: usize = 4;
@@ -404,6 +407,26 @@ mod tests {
     }
 
     /// Long rows take four large cells where each slice costs a turn of everybody, and the usual ones elsewhere; short ones always these.
+    #[test]
+    fn blocks_are_cut_as_medium_allreduces_are() {
+        let cut = |bands: &[Band]| {
+            let table = Tuning::of(&[Rule::new(Collective::Allreduce, bands).unwrap()]).unwrap();
+            block_cut(&table.select(8, 4).ladders).up_cell
+        };
+        let (short, medium, long) = (Band::exchange(512, (64, 8 << 10)), (32, 32 << 10), (2, 256 << 10));
+        let line = Band::line(0);
+        assert_eq!(cut(&[line, short, Band::cells(16 << 10, medium, medium)]), 32 << 10);
+        assert_eq!(
+            cut(&[line, short, Band::shares(16 << 10, 0, 64 << 10, 32), Band::cells(1 << 20, long, long)]),
+            8 << 10
+        );
+        assert_eq!(cut(&[line, Band::cells(16 << 10, long, long)]), 256 << 10);
+        for (size, crowd) in [(3, 1), (8, 4), (16, 8), (256, 2)] {
+            let cell = block_cut(&Tuning::default().select(size, crowd).ladders).up_cell;
+            assert!((SMALL_CELL..=LARGE_CELL).contains(&cell), "{size} ranks, {crowd} a core: {cell}");
+        }
+    }
+
     #[test]
     fn long_rows_have_few_slices_in_a_crowd() {
         let choose = |crowd, parts, bytes| {
