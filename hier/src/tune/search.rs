@@ -313,7 +313,9 @@ mod tests {
                     assert_eq!(looked.taken, 0);
                 }
                 let regimes = finding.ladder.iter().map(|(_, candidate, _)| candidate.band.regime());
-                assert!(regimes.eq(built_in.bands(finding.what).iter().map(|band| band.regime())));
+                let (regimes, usual): (Vec<_>, Vec<_>) =
+                    (regimes.collect(), built_in.bands(finding.what).iter().map(|band| band.regime()).collect());
+                assert_eq!(regimes, usual, "{} on {ranks} ranks, {crowd} a core", finding.what);
             }
         }
     }

@@ -10,7 +10,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::built_in(Broadcast, (5, 8), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (32, 32768), (64, 8192)), Band::cells(16384, (32, 32768), (64, 32768)), Band::cells(131072, (32, 32768), (2, 262144))]),
     Rule::built_in(Broadcast, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (32, 32768), (64, 8192)), Band::cells(16384, (32, 32768), (64, 32768))]),
     Rule::built_in(Reduce, (3, 8), (2, u32::MAX), false, &[Band::line(0), Band::cells(1145, (64, 8192), (32, 32768)), Band::cells(6144, (32, 16384), (32, 32768)), Band::cells(24576, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]),
-    Rule::built_in(Reduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (64, 8192), (32, 32768)), Band::cells(12288, (32, 16384), (32, 32768)), Band::cells(24576, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]),
+    Rule::built_in(Reduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (64, 8192), (32, 32768)), Band::cells(24576, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]),
     Rule::built_in(Allreduce, (5, 8), (2, u32::MAX), false, &[Band::line(0), Band::exchange(4096, (32, 32768)), Band::cells(12288, (64, 8192), (64, 8192)), Band::shares(49152, 2, 65536, 32), Band::cells(1048576, (4, 131072), (4, 131072))]),
     Rule::built_in(Allreduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(4096, (64, 8192), (64, 8192)), Band::cells(12288, (32, 32768), (32, 32768)), Band::shares(49152, 4, 65536, 32), Band::cells(1048576, (8, 65536), (8, 65536))]),
     Rule::built_in(Broadcast, (3, 256), (1, 1), false, &[Band::line(0), Band::cells(1145, (32, 32768), (64, 32768))]),
