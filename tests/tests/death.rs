@@ -155,7 +155,8 @@ fn processes_that_end_before_they_attach() {
 fn processes_that_end_inside_of_a_call() {
     for (turn, how) in HOWS.into_iter().enumerate() {
         if !matches!(how.0, "return" | "drop" | "keep" | "forget") {
-            dies(how, "operator", 2 + turn % 4, turn % 2);
+            // Whoever it is combines.
+            dies_under("allreduce:exchange", how, "operator", 2 + turn % 4, turn % 2);
         }
     }
 }
