@@ -5,32 +5,34 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::against::{self, Against};
-use crate::command::{Collectives, TimingWish};
-use crate::compare::{self, Comparison, comparisons, comparisons_by_cores, cores_words};
-use crate::cores::{Cores, States};
-use crate::empty;
+use crate::command::Collectives;
+use crate::compare::{self, Comparison, comparisons, comparisons_by_cores};
+use crate::cores::States;
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
-use crate::machine::{last_level_cache, usable_cores};
-use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
+use crate::plan::{BufferMode, Operation, Plan, Timing};
 use crate::plot;
 use crate::progress::Progress;
 use crate::record::{csv, host::Host};
 use crate::rows::{Ratio, Row};
-use crate::runs::baseline::{self, ALL, Baseline, Places, Series, Wanted};
-use crate::runs::peers::{PEERS, settings};
-use crate::runs::{Order, mpi, ours};
-use crate::samples::{CaseSamples, Run};
+use crate::runs::baseline::Baseline;
+use crate::runs::{Order, ours};
+use crate::samples::CaseSamples;
 use crate::scratch::Scratch;
-use crate::sizes::{ladder, short_ladder};
-use crate::table::{self, Width};
+use crate::table::Width;
+
+mod beside;
+mod cases;
+mod tables;
+
+use beside::{Other, others, prepare_baselines};
+use cases::{check_ranks, plan, rank_counts};
+use tables::{all_tables, baselines_in};
 
 /// Turns, blocks and block length of the comparison with the floor.
 const FLOOR_TURNS: (usize, usize) = (5, 3);
 const FLOOR_BLOCKS: usize = 7;
 const FLOOR_BLOCK: Duration = Duration::from_millis(10);
-/// The cold buffers of all ranks together take no more than this.
-const MOST_COLD_BYTES: u64 = 1 << 30;
 
 /// The title of the last table.
 const SUMMARY: &str =
@@ -121,188 +123,6 @@ pub fn run(options: &Collectives) -> Result<()> {
     outcome?;
     lost.map_or(Ok(()), Err)?;
     kept
-}
-
-/// The rank counts that are asked for.
-fn rank_counts(options: &Collectives) -> Vec<usize> {
-    match (options.ranks.as_slice(), options.quick) {
-        ([], true) => vec![2, 8],
-        ([], false) => vec![usable_cores().len().max(2)],
-        (given, _) => given.to_vec(),
-    }
-}
-
-fn check_ranks(options: &Collectives, ranks: usize) -> Result<()> {
-    if options.root >= ranks {
-        return Err(Error::Usage(format!("root {} of {ranks} ranks: roots are 0 to {}", options.root, ranks - 1)));
-    }
-    match options.late.iter().find(|late| late.rank >= ranks) {
-        Some(late) => {
-            Err(Error::Usage(format!("late rank {} of {ranks} ranks: ranks are 0 to {}", late.rank, ranks - 1)))
-        }
-        None if options.min > options.max => Err(Error::Usage("--min is larger than --max".into())),
-        None => Ok(()),
-    }
-}
-
-/// The names of the baselines' series in `rows`, in their order.
-fn baselines_in(rows: &[Row]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for row in rows.iter().filter(|row| row.series != ours::NAME) {
-        if !names.contains(&row.series) {
-            names.push(row.series.clone());
-        }
-    }
-    names
-}
-
-/// Finds and compiles all baselines. One that was asked for by name must be here; of `all`, those that are not are told.
-fn prepare_baselines(options: &Collectives, scratch: &Scratch) -> Result<Vec<Baseline>> {
-    if options.compares() && (options.mpicc.is_some() || options.mpirun.is_some()) {
-        return Err(Error::Usage(
-            "--mpicc and --mpirun belong to one --baseline; for several write NAME=FOLDER".into(),
-        ));
-    }
-    let places =
-        Places { compiler: options.mpicc.as_deref(), launcher: options.mpirun.as_deref(), peers: &options.peers };
-    let prepare = |wanted: &Wanted| baseline::prepare(wanted, &places, &options.mpirun_option, scratch);
-    let named: Vec<&Wanted> = options.baseline.iter().filter(|wanted| wanted.name != ALL).collect();
-    let mut found = Vec::new();
-    for &wanted in &named {
-        if found.iter().all(|other: &Baseline| other.name != wanted.name) {
-            found.push(prepare(wanted)?);
-        }
-    }
-    if named.len() < options.baseline.len() {
-        for peer in PEERS.iter().filter(|peer| named.iter().all(|wanted| wanted.name != peer.name)) {
-            match prepare(&Wanted { name: peer.name.into(), folder: None }) {
-                Ok(baseline) => found.push(baseline),
-                Err(error) => eprintln!("left out: {error}\n"),
-            }
-        }
-        if found.is_empty() {
-            return Err(Error::BaselineMissing("no MPI is on this machine: see above for how to get one".into()));
-        }
-    }
-    Ok(found)
-}
-
-/// What stands beside ours.
-#[derive(Clone, Debug)]
-enum Other {
-    /// A baseline.
-    Mpi(Series),
-    /// Ours, with this algorithm forced.
-    Ours(String),
-}
-
-impl Other {
-    /// The name in tables and records.
-    fn name(&self) -> String {
-        match self {
-            Other::Mpi(series) => series.name(),
-            // No colon: it stands between a baseline and its setting.
-            Other::Ours(algorithm) => format!("{}-{}", ours::NAME, algorithm.replace(':', "-")),
-        }
-    }
-
-    fn takes(&self, case: &Case) -> bool {
-        match self {
-            Other::Mpi(series) => series.takes(case),
-            Other::Ours(_) => true,
-        }
-    }
-
-    /// What it measures beside `plan`, and for each of its cases the place there.
-    fn plan(&self, plan: &Plan) -> (Plan, Vec<usize>) {
-        match self {
-            Other::Mpi(_) => plan.beside(|case| self.takes(case)),
-            Other::Ours(_) => (plan.clone(), (0..plan.cases.len()).collect()),
-        }
-    }
-
-    fn run(&self, order: &Order<'_>, scratch: &Scratch, progress: &Progress) -> Result<Run> {
-        match self {
-            Other::Mpi(series) => mpi::run(series, order, scratch, progress),
-            Other::Ours(algorithm) => ours::run(order, Some(algorithm), scratch, progress),
-        }
-    }
-}
-
-/// The series beside ours for `ranks` ranks.
-fn others(options: &Collectives, ranks: usize, baselines: &[Baseline]) -> Vec<Other> {
-    let theirs = series(options, ranks, baselines).into_iter().map(Other::Mpi);
-    theirs.chain(options.beside.iter().cloned().map(Other::Ours)).collect()
-}
-
-/// The series of `baselines` for `ranks` ranks.
-fn series(options: &Collectives, ranks: usize, baselines: &[Baseline]) -> Vec<Series> {
-    let crowded = ranks > usable_cores().len();
-    let all = baselines.iter().flat_map(|baseline| {
-        let settings = settings(&baseline.name, baseline.family, crowded, options.settings);
-        settings.into_iter().map(|setting| Series { baseline: baseline.clone(), setting })
-    });
-    all.collect()
-}
-
-/// The message sizes of a run with `ranks` ranks.
-fn sizes(options: &Collectives, ranks: usize) -> Vec<u64> {
-    let crowded = ranks > usable_cores().len();
-    match options {
-        _ if !options.sizes.is_empty() => options.sizes.clone(),
-        _ if options.quick || (options.compares() && crowded) => short_ladder(options.min, options.max),
-        _ if options.compares() => ladder(options.min.max(8).min(options.max), options.max),
-        _ => ladder(options.min, options.max),
-    }
-}
-
-/// The cases of a run with `ranks` ranks. A barrier has no buffers: it is one case, measured as with warm ones. The empty call comes
-/// last, where a call is timed alone.
-fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
-    let asked = |operation: &Operation| match options.collectives.is_empty() {
-        true => Operation::USUAL.contains(operation),
-        false => options.collectives.contains(operation),
-    };
-    let sizes = sizes(options, ranks);
-    let mut cases = Vec::new();
-    for operation in Operation::ALL.iter().copied().filter(asked) {
-        let modes = if operation.has_bytes() { options.buffer_modes() } else { vec![BufferMode::Warm] };
-        for mode in modes.into_iter().filter(|mode| mode.serves(operation)) {
-            let case = |bytes: u64| {
-                let element = options.element.fitting(bytes);
-                Case {
-                    operation,
-                    buffers: mode,
-                    timing: timing(options, operation, mode),
-                    element,
-                    bytes: bytes / element.bytes() * element.bytes(),
-                    root: options.root,
-                    blocks: options.repetitions as usize,
-                    block: options.block(),
-                }
-            };
-            match operation {
-                operation if !operation.has_bytes() => cases.push(case(0)),
-                _ => cases.extend(sizes.iter().map(|&bytes| case(bytes))),
-            }
-        }
-    }
-    cases.extend(empty::beside(&cases));
-    cases
-}
-
-fn timing(options: &Collectives, operation: Operation, mode: BufferMode) -> Timing {
-    match (options.timing, mode) {
-        _ if !options.late.is_empty() || operation == Operation::Empty => Timing::Each,
-        (_, mode) if mode.is_rewritten() => Timing::Each,
-        (TimingWish::Each, _) | (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
-        (TimingWish::Stream | TimingWish::Auto, _) => Timing::Stream,
-    }
-}
-
-fn plan(options: &Collectives, ranks: usize) -> Plan {
-    let cold = (2 * last_level_cache()).min(MOST_COLD_BYTES / 2) / ranks as u64;
-    Plan { cold_bytes: cold, late: options.late.clone(), operator: Combine::Sum, cases: cases(options, ranks) }
 }
 
 fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
@@ -428,111 +248,4 @@ impl Session<'_> {
 
 fn collect(into: &mut [Vec<CaseSamples>], run: impl Iterator<Item = CaseSamples>) {
     into.iter_mut().zip(run).for_each(|(turns, samples)| turns.push(samples));
-}
-
-/// Every table of the given rank counts.
-fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[Against], width: Width) -> String {
-    let mut text = String::new();
-    for &ranks in ranks {
-        let binding = options.bind.resolve(ranks).words();
-        let compared: Vec<Against> = against.iter().filter(|a| a.ranks == ranks).cloned().collect();
-        if !compared.is_empty() {
-            text += &format!("beside the machine's floor, {} {binding}, in turns [us]\n", table::ranks(ranks));
-            text += &against::render(&compared);
-            text.push('\n');
-        }
-        let of_ranks: Vec<Row> = rows.iter().filter(|row| row.ranks == ranks).cloned().collect();
-        let comparisons: Vec<Comparison> =
-            comparisons(&of_ranks).into_iter().chain(comparisons_by_cores(&of_ranks)).collect();
-        text += &empty::line(ranks, rows);
-        for &operation in Operation::ALL.iter().filter(|&&operation| operation != Operation::Empty) {
-            for &mode in BufferMode::ALL {
-                let here = |row: &&Row| row.ranks == ranks && row.operation == operation;
-                let ours = |row: &&Row| here(row) && row.series == ours::NAME && row.buffers == mode;
-                let Some(first) = rows.iter().find(ours) else { continue };
-                // One baseline stands in the table of ours, several have one of their own.
-                let shown: Vec<&Row> =
-                    rows.iter().filter(|row| ours(row) || (here(row) && row.series != ours::NAME)).collect();
-                let beside = if options.compares() { Vec::new() } else { baselines_in(rows) };
-                text += &format!("{}\n{}", table::title(first, binding), table::results(&shown, &beside, width));
-                for cores in std::iter::once(None).chain(Cores::ALL.map(Some)) {
-                    let wanted =
-                        |c: &&Comparison| (c.ranks, c.operation, c.buffers, c.cores) == (ranks, operation, mode, cores);
-                    let compared: Vec<&Comparison> = comparisons.iter().filter(wanted).collect();
-                    if options.compares() && !compared.is_empty() {
-                        let (buffers, cores) = (beside_words(mode), cores_words(cores, &of_ranks));
-                        text += &format!("  beside the peers{buffers}{cores}\n");
-                        text += &compare::render(&compared);
-                    }
-                }
-                text.push('\n');
-            }
-        }
-    }
-    text
-}
-
-/// What has to be said of the peers' buffers.
-fn beside_words(mode: BufferMode) -> &'static str {
-    if mode.beside() == mode { "" } else { ", whose buffers are private and rewritten" }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-    use crate::command::{Cli, Command};
-    use crate::plan::ElementType;
-
-    fn options(words: &[&str]) -> Collectives {
-        match Cli::try_parse_from(["bench", "collectives"].iter().chain(words)).unwrap().command {
-            Command::Collectives(options) => *options,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_barrier_is_one_case_and_the_others_one_a_size_and_mode() {
-        let cases = cases(&options(&["--max", "16"]), 2);
-        assert_eq!(cases.iter().filter(|case| case.operation == Operation::Barrier).count(), 1);
-        // Cold buffers are among them: calls that are timed alone.
-        assert_eq!(cases.len(), 1 + 3 * 3 * 4 + 1);
-        assert_eq!(cases.last().map(|case| (case.operation, case.timing)), Some((Operation::Empty, Timing::Each)));
-        let four = cases.iter().find(|case| case.bytes == 4).unwrap();
-        assert_eq!(four.element, ElementType::F32);
-    }
-
-    #[test]
-    fn timing_follows_the_buffers_unless_said_otherwise() {
-        let of = |words: &[&str], mode| timing(&options(words), Operation::Reduce, mode);
-        assert_eq!(of(&[], BufferMode::Warm), Timing::Stream);
-        assert_eq!(of(&[], BufferMode::Cold), Timing::Each);
-        assert_eq!(of(&["--timing", "stream"], BufferMode::Cold), Timing::Stream);
-        assert_eq!(of(&["--timing", "stream"], BufferMode::Rewritten), Timing::Each);
-        assert_eq!(of(&["--late", "0:10"], BufferMode::Warm), Timing::Each);
-    }
-
-    #[test]
-    fn ours_beside_ours_measures_the_same_cases_under_a_name_of_its_own() {
-        let options = options(&["--beside", "strict", "--beside", "allreduce:shares,leaders=2"]);
-        let others = others(&options, 2, &[]);
-        let names: Vec<String> = others.iter().map(Other::name).collect();
-        assert_eq!(names, ["phalanx-strict", "phalanx-allreduce-shares,leaders=2"]);
-        let plan = plan(&options, 2);
-        assert_eq!(others[0].plan(&plan).0, plan);
-        assert_eq!(others[0].plan(&plan).1.last(), Some(&(plan.cases.len() - 1)));
-    }
-
-    #[test]
-    fn sizes_that_the_element_does_not_divide_are_rounded_down() {
-        assert!(cases(&options(&["--max", "1001"]), 2).iter().all(|case| case.bytes % case.element.bytes() == 0));
-    }
-
-    #[test]
-    fn roots_and_late_ranks_must_exist() {
-        assert!(check_ranks(&options(&["--root", "2"]), 2).unwrap_err().to_string().contains("0 to 1"));
-        assert!(check_ranks(&options(&["--late", "5:10"]), 4).is_err());
-        assert!(check_ranks(&options(&[]), 1).is_ok());
-    }
 }
