@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cores::Cores;
+use crate::cores::{Cores, Part};
 use crate::empty;
 use crate::plan::{BufferMode, Operation, Timing};
 use crate::rows::{Ratio, Row, ratio_while};
@@ -90,14 +90,10 @@ pub fn comparisons(rows: &[Row]) -> Vec<Comparison> {
     comparisons_by(rows, None, |row| Some(row.time), |row, other| row.ratio_to(other))
 }
 
-/// The same of the blocks of each state of the cores, where several occurred.
+/// The same of the blocks of each state of the cores, where several occurred with as many ranks.
 pub fn comparisons_by_cores(rows: &[Row]) -> Vec<Comparison> {
-    let states = states_in(rows);
-    if states.len() > 1 {
-        states.iter().flat_map(|&cores| comparisons_while(cores, rows)).collect()
-    } else {
-        Vec::new()
-    }
+    let all = Cores::ALL.into_iter().flat_map(|cores| comparisons_while(cores, rows));
+    all.filter(|comparison| states_in(rows, comparison.ranks).len() > 1).collect()
 }
 
 fn comparisons_while(cores: Cores, rows: &[Row]) -> Vec<Comparison> {
@@ -105,17 +101,23 @@ fn comparisons_while(cores: Cores, rows: &[Row]) -> Vec<Comparison> {
     comparisons_by(rows, Some(cores), time, |row, other| ratio_while(cores, other, row))
 }
 
-/// The states of the cores that blocks were measured in.
-fn states_in(rows: &[Row]) -> Vec<Cores> {
-    Cores::ALL.into_iter().filter(|&cores| rows.iter().any(|row| row.part(cores).is_some())).collect()
+/// What was measured with `ranks` ranks in a state of the cores.
+fn parts_in(rows: &[Row], ranks: usize, cores: Cores) -> impl Iterator<Item = &Part> {
+    rows.iter().filter(move |row| row.ranks == ranks).filter_map(move |row| row.part(cores))
 }
 
-/// Which state of the cores a table is about: of a table of all blocks, only that all of them ran on threads of one core.
-pub fn cores_words(cores: Option<Cores>, rows: &[Row]) -> String {
-    let Some(cores) = cores.or_else(|| (states_in(rows) == [Cores::Shared]).then_some(Cores::Shared)) else {
+/// The states of the cores that blocks of `ranks` ranks were measured in.
+fn states_in(rows: &[Row], ranks: usize) -> Vec<Cores> {
+    Cores::ALL.into_iter().filter(|&cores| parts_in(rows, ranks, cores).next().is_some()).collect()
+}
+
+/// Which state of the cores a table of `ranks` ranks is about: of a table of all blocks, only that all of them ran on threads of one core.
+pub fn cores_words(cores: Option<Cores>, rows: &[Row], ranks: usize) -> String {
+    let all_shared = || (states_in(rows, ranks) == [Cores::Shared]).then_some(Cores::Shared);
+    let Some(cores) = cores.or_else(all_shared) else {
         return String::new();
     };
-    let exchanges: Vec<f64> = rows.iter().filter_map(|row| row.part(cores)).map(|part| part.exchange).collect();
+    let exchanges: Vec<f64> = parts_in(rows, ranks, cores).map(|part| part.exchange).collect();
     format!(", {} (a bare exchange took {} us)", cores.words(), microseconds(median(&exchanges)))
 }
 
@@ -351,11 +353,20 @@ mod tests {
         let by_cores: Vec<_> = comparisons_by_cores(&rows).iter().map(ratio).collect();
         assert_eq!(by_cores, Cores::ALL.map(Some).into_iter().zip([0.75, 2.0, 1.0]).collect::<Vec<_>>());
         assert_eq!(comparisons(&rows).iter().map(ratio).collect::<Vec<_>>(), [(None, 1.0)]);
-        let words = |cores| cores_words(cores, &rows);
+        let words = |cores| cores_words(cores, &rows, 2);
         assert_eq!(words(Some(Cores::Shared)), ", threads of one core (a bare exchange took 0.020 us)");
         assert_eq!(words(Some(Cores::Far)), ", cores far apart (a bare exchange took 0.190 us)");
         assert_eq!(words(None), "");
         assert!(comparisons_by_cores(&self::rows()).is_empty(), "nobody looked");
+    }
+
+    #[test]
+    fn ranks_that_nobody_looked_at_have_no_state_of_others() {
+        let shared = in_states([1.0; 3], [1.0; 3], [[20.0, 2.0]; 3]);
+        let eight =
+            ["phalanx", "impi"].map(|series| Row::of(series, 8, &case(Operation::Allreduce, 8), &[samples(1e3)]));
+        let rows = [shared, eight].concat();
+        assert_eq!([2, 8].map(|ranks| cores_words(None, &rows, ranks).is_empty()), [false, true]);
     }
 
     #[test]
@@ -364,7 +375,7 @@ mod tests {
         let states = |looks| {
             let rows = in_states([1.0; 3], [1.0; 3], looks);
             let of = comparisons_by_cores(&rows).iter().filter_map(|comparison| comparison.cores).collect::<Vec<_>>();
-            (of, cores_words(None, &rows).len() > 1)
+            (of, cores_words(None, &rows, 2).len() > 1)
         };
         assert_eq!(states([near, near, far]), (vec![Cores::Near, Cores::Far], false));
         assert_eq!(states([shared, near, near]), (vec![Cores::Shared, Cores::Near], false));

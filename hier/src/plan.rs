@@ -24,7 +24,11 @@ impl TopologyPlan {
     /// A plan for ranks whose package, NUMA node and L3 are given, in a job with `crowd` ranks for each core (rounded up).
     #[must_use]
     pub fn new(rules: TreeRules, places: Vec<[usize; 3]>, crowd: u32) -> Self {
-        let rules = rules.on_crowd(crowd);
+        Self::settled(rules.on_crowd(crowd), places)
+    }
+
+    /// A plan of rules that are those of the job's crowd already.
+    fn settled(rules: TreeRules, places: Vec<[usize; 3]>) -> Self {
         let map = SocketMap::from_groups(places.clone());
         Self { rules, places, map, last: Mutex::new(None) }
     }
@@ -65,7 +69,6 @@ impl Plan for TopologyPlan {
 
     fn restrict(&self, members: &[usize]) -> Arc<dyn Plan> {
         let places = members.iter().map(|&member| self.places[member]).collect();
-        // The rules are those for the job's crowd already.
-        Arc::new(Self::new(self.rules.clone(), places, 1))
+        Arc::new(Self::settled(self.rules.clone(), places))
     }
 }

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::seat::{self, Seat};
 pub use crate::segment::header::Standing;
 use crate::segment::header::{Header, HeaderValues};
-use crate::segment::layout::{CHUNK, EXTENT, JobLayout, MOST_RANKS, round_up};
+use crate::segment::layout::{CHUNK, EXTENT, JobLayout, MOST_RANKS, crowd_of, round_up};
 use crate::segment::mapping::Mapping;
 use crate::segment::{memory_file, memory_left};
 use crate::select::{Tuning, number_of_bytes};
@@ -43,7 +43,7 @@ impl JobSpec {
     /// Ranks for each core, rounded up.
     #[must_use]
     pub fn crowd(&self) -> u32 {
-        self.ranks.div_ceil(self.cores.clamp(1, u32::MAX as usize)).max(1) as u32
+        crowd_of(self.ranks, self.cores)
     }
 
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,

@@ -107,18 +107,9 @@ pub fn series(options: &Collectives, ranks: usize, baselines: &[Baseline]) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::collectives::cases::plan;
-    use crate::command::{Cli, Command};
-
-    fn options(words: &[&str]) -> Collectives {
-        match Cli::try_parse_from(["bench", "collectives"].iter().chain(words)).unwrap().command {
-            Command::Collectives(options) => *options,
-            other => panic!("{other:?}"),
-        }
-    }
+    use crate::collectives::cases::tests::options;
 
     #[test]
     fn ours_beside_ours_measures_the_same_cases_under_a_name_of_its_own() {

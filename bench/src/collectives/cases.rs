@@ -95,14 +95,14 @@ pub fn plan(options: &Collectives, ranks: usize) -> Plan {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use clap::Parser;
 
     use super::*;
     use crate::command::{Cli, Command};
     use crate::plan::ElementType;
 
-    fn options(words: &[&str]) -> Collectives {
+    pub fn options(words: &[&str]) -> Collectives {
         match Cli::try_parse_from(["bench", "collectives"].iter().chain(words)).unwrap().command {
             Command::Collectives(options) => *options,
             other => panic!("{other:?}"),

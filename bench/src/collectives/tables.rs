@@ -24,6 +24,7 @@ pub fn baselines_in(rows: &[Row]) -> Vec<String> {
 /// Every table of the given rank counts.
 pub fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against: &[Against], width: Width) -> String {
     let mut text = String::new();
+    let comparisons: Vec<Comparison> = comparisons(rows).into_iter().chain(comparisons_by_cores(rows)).collect();
     for &ranks in ranks {
         let binding = options.bind.resolve(ranks).words();
         let compared: Vec<Against> = against.iter().filter(|a| a.ranks == ranks).cloned().collect();
@@ -32,9 +33,6 @@ pub fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against:
             text += &against::render(&compared);
             text.push('\n');
         }
-        let of_ranks: Vec<Row> = rows.iter().filter(|row| row.ranks == ranks).cloned().collect();
-        let comparisons: Vec<Comparison> =
-            comparisons(&of_ranks).into_iter().chain(comparisons_by_cores(&of_ranks)).collect();
         text += &empty::line(ranks, rows);
         for &operation in Operation::ALL.iter().filter(|&&operation| operation != Operation::Empty) {
             for &mode in BufferMode::ALL {
@@ -51,7 +49,7 @@ pub fn all_tables(options: &Collectives, ranks: &[usize], rows: &[Row], against:
                         |c: &&Comparison| (c.ranks, c.operation, c.buffers, c.cores) == (ranks, operation, mode, cores);
                     let compared: Vec<&Comparison> = comparisons.iter().filter(wanted).collect();
                     if options.compares() && !compared.is_empty() {
-                        let (buffers, cores) = (beside_words(mode), cores_words(cores, &of_ranks));
+                        let (buffers, cores) = (beside_words(mode), cores_words(cores, rows, ranks));
                         text += &format!("  beside the peers{buffers}{cores}\n");
                         text += &compare::render(&compared);
                     }

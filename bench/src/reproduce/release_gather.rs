@@ -8,18 +8,15 @@ use serde_json::{Value, json};
 use shm_core::Collective;
 
 use super::options::NodeStudy;
-use super::outcome::{Chart, Finding, How, Outcome, Ran, Sheet, Verdict};
+use super::outcome::{How, Outcome, Ran};
 use super::piece::{Piece, Words, Work};
 use super::run::{self, Study, empty};
-use super::taken::{NodeRow, Taken, with_range};
-use super::trees::{self, Machine, PAPER_CELLS, Times, papers, shape};
+use super::taken::{NodeRow, Taken};
+use super::trees::{self, Machine, PAPER_CELLS};
 use crate::error::Result;
 use crate::machine::usable_cores;
-use crate::runs::ours;
 use crate::sizes::show_size;
-use crate::statistics::Summary;
 use crate::study::Description;
-use crate::table::microseconds;
 
 mod measured;
 mod simulated;
@@ -259,6 +256,8 @@ mod tests {
     use super::*;
     use crate::command::{Cli, Command};
     use crate::reproduce::options::Reproduce;
+    use crate::reproduce::outcome::Verdict;
+    use crate::runs::ours;
     use clap::Parser;
 
     fn study(words: &[&str]) -> Result<ReleaseGather> {

@@ -186,10 +186,8 @@ impl HierComm {
             other => of_node(other, &placement, here),
         };
         let places = exchange_places(&joined.node, own_place(machine.as_ref())).map_err(on_node)?;
-        joined
-            .node
-            .set_plan(Arc::new(TopologyPlan::new(agreed.trees.clone(), places, joined.node.crowd())))
-            .map_err(on_node)?;
+        let plan = TopologyPlan::new(agreed.trees.clone(), places, joined.node.crowd());
+        joined.node.set_plan(Arc::new(plan)).map_err(on_node)?;
         if transport.rank() == 0 {
             joined.remarks.iter().for_each(|remark| eprintln!("phalanx: {remark}"));
         }

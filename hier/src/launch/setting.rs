@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use nix::sched::CpuSet;
 use shm_core::Tuning;
 use shm_core::job::{JobSpec, read_bytes, read_cma};
+use shm_core::segment::layout::crowd_of;
 use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
@@ -93,7 +94,7 @@ pub fn default_policy(ranks: usize, usable_cores: usize) -> BindPolicy {
 pub fn crowd(ranks: usize) -> Result<u32, LaunchError> {
     let usable = Usable::discover().map_err(LaunchError::Machine)?;
     let cores = Machine::discover().map_or(usable.pus.len(), |machine| usable.cores(&machine));
-    Ok(ranks.div_ceil(cores.max(1)) as u32)
+    Ok(crowd_of(ranks, cores))
 }
 
 fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {

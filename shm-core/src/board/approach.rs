@@ -57,9 +57,10 @@ impl Way {
 }
 
 /// What comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     /// A trial.
+    #[default]
     Trial,
     /// The exchanges that count of one of the ways of a trial.
     Counted(usize),
@@ -68,6 +69,7 @@ enum Stage {
 }
 
 /// When this rank looks.
+#[derive(Default)]
 pub(super) struct Approach {
     way: Cell<Way>,
     /// Exchanges until the next stage.
@@ -82,22 +84,6 @@ pub(super) struct Approach {
     /// The way that the last trial found, and the one to go on with while trials differ.
     found: Cell<Way>,
     usual: Cell<Way>,
-}
-
-impl Default for Approach {
-    fn default() -> Self {
-        let way = || Cell::new(Way::AtOnce);
-        Self {
-            way: way(),
-            left: Cell::new(0),
-            next: Cell::new(Stage::Trial),
-            begun: Cell::new(0),
-            parts: Default::default(),
-            best: Cell::new((Way::AtOnce, u64::MAX)),
-            found: way(),
-            usual: way(),
-        }
-    }
 }
 
 impl Approach {

@@ -146,7 +146,7 @@ impl Header {
 
     /// Ranks of the job for each core that it may use, rounded up.
     pub fn crowd(&self) -> u32 {
-        self.ranks.div_ceil(self.cores.max(1)).max(1)
+        layout::crowd_of(self.ranks as usize, self.cores as usize)
     }
 
     /// What of the table counts on a communicator of `size` ranks.

@@ -62,6 +62,12 @@ pub const fn line_slots(size: usize, crowd: u32) -> usize {
     if crowd > 1 && size < MOST_CROWDED { CROWDED_LINE_SLOTS } else { LINE_SLOTS }
 }
 
+/// Ranks of a job for each core, rounded up: one at least.
+#[must_use]
+pub fn crowd_of(ranks: usize, cores: usize) -> u32 {
+    ranks.div_ceil(cores.max(1)).clamp(1, u32::MAX as usize) as u32
+}
+
 /// `value` rounded up to a multiple of `unit`.
 #[must_use]
 pub const fn round_up(value: usize, unit: usize) -> usize {

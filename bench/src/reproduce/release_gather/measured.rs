@@ -1,6 +1,14 @@
 //! What was measured: ours beside the paper's parameters and beside MPIs, cells, a late rank.
 
-use super::*;
+use shm_core::Collective;
+
+use super::{CELLS, COLLECTIVES, LATE, OURS, PAPER, ReleaseGather};
+use crate::reproduce::outcome::{Chart, Finding, How, Outcome, Sheet, Verdict};
+use crate::reproduce::taken::{NodeRow, Taken, with_range};
+use crate::runs::ours;
+use crate::sizes::show_size;
+use crate::statistics::Summary;
+use crate::table::microseconds;
 
 /// The median over turns of what `value` finds in each.
 fn over_turns(turns: &[Vec<NodeRow>], value: impl Fn(&[NodeRow]) -> Option<f64>) -> Option<Summary> {

@@ -1,6 +1,14 @@
 //! What was simulated: kinds of trees, their degree, and what it gains that they know sockets.
 
-use super::*;
+use shm_core::Collective;
+
+use super::ReleaseGather;
+use crate::reproduce::outcome::{Chart, Finding, How, Outcome, Sheet, Verdict};
+use crate::reproduce::taken::Taken;
+use crate::reproduce::trees::{Times, papers, shape};
+use crate::sizes::show_size;
+use crate::statistics::Summary;
+use crate::table::microseconds;
 
 impl ReleaseGather {
     /// Kinds of trees, K, skew, awareness: simulated.
