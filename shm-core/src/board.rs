@@ -9,7 +9,7 @@ use crate::counters::{Tally, add};
 use crate::counts::note;
 use crate::error::{Error, Result};
 use crate::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
-use crate::seat::{NAP, Seat};
+use crate::seat::{NAP, Seat, Watch};
 use crate::segment::header::Standing;
 use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINES_A_SLOT};
 use crate::segment::memory_file;
@@ -75,14 +75,20 @@ const SHORTEST: Duration = Duration::from_micros(5);
 ///   learned of it.
 pub(crate) struct SharedBoard {
     base: *mut u8,
+    /// The own area, and the first line slot of the own ones, within it.
+    own: *mut u8,
+    own_lines: *mut u8,
     layout: BlockLayout,
     area: AreaLayout,
     rank: usize,
     /// Each member's rank in the job's world.
     members: Vec<usize>,
     seat: Arc<Seat>,
+    watch: Watch,
     /// The call that is running: its number, and what it was tagged with.
     call: Cell<(u64, u32)>,
+    /// What goes into the tag of the next one of the calls before it.
+    chain: Cell<u32>,
     /// Whether this rank lends memory of its caller's in the call that is running.
     lends: Cell<bool>,
     /// Whether this rank has found where the shared result of that call lies, and so counts among its users.
@@ -103,15 +109,24 @@ impl SharedBoard {
     pub unsafe fn new(seat: Arc<Seat>, offset: u64, layout: BlockLayout, rank: usize, members: Vec<usize>) -> Self {
         // SAFETY: by contract the offset lies within the mapping.
         let base = unsafe { seat.mapping().base().add(offset as usize) };
+        let area = layout.area();
+        // SAFETY: B1: the layout keeps all areas, and all line slots, within the block.
+        let own = unsafe { base.add(layout.ranks + rank * layout.stride) };
+        // SAFETY: the same.
+        let own_lines = unsafe { base.add(layout.line(rank, 0)) };
         let approach = (layout.size == 2 && seat.patience.spins > 0).then(Approach::default);
         Self {
             base,
+            own,
+            own_lines,
             layout,
-            area: layout.area(),
+            area,
             rank,
             members,
+            watch: seat.watch,
             seat,
             call: Cell::new((0, 0)),
+            chain: Cell::new(0),
             lends: Cell::new(false),
             sees_result: Cell::new(false),
             idle: RefCell::new(None),
@@ -170,6 +185,16 @@ impl SharedBoard {
         unsafe { &*self.place(rank, offset).cast::<FlagWord>() }
     }
 
+    /// A word in the own area.
+    #[inline]
+    fn own_word(&self, offset: usize) -> &FlagWord {
+        debug_assert!(offset < self.layout.stride);
+        // SAFETY: B1: the layout keeps the area within the block.
+        let at = unsafe { self.own.add(offset) };
+        // SAFETY: as in `word`.
+        unsafe { &*at.cast::<FlagWord>() }
+    }
+
     /// The payload of a line slot as bytes, for who holds it: contiguous behind the stamp, aligned to eight.
     #[inline]
     pub fn line_payload(&self, rank: usize, slot: usize) -> *const u8 {
@@ -183,6 +208,22 @@ impl SharedBoard {
     pub fn line(&self, rank: usize, slot: usize) -> &[AtomicU64] {
         let at = self.line_payload(rank, slot);
         // SAFETY: the slot is `LINES_A_SLOT` lines long, its first word is the stamp, all others are atomic words (B1).
+        unsafe { std::slice::from_raw_parts(at.cast::<AtomicU64>(), LINES_A_SLOT * LINE / 8 - 1) }
+    }
+
+    /// Where an own line slot begins.
+    #[inline]
+    fn own_slot(&self, slot: usize) -> *mut u8 {
+        debug_assert!(slot < self.layout.line_slots);
+        // SAFETY: B1: the layout keeps all line slots within the block.
+        unsafe { self.own_lines.add(self.layout.line_apart(slot)) }
+    }
+
+    /// [`line`](SharedBoard::line) of an own slot.
+    #[inline]
+    pub fn own_line(&self, slot: usize) -> &[AtomicU64] {
+        let at = self.own_slot(slot).wrapping_add(8);
+        // SAFETY: as in `line`.
         unsafe { std::slice::from_raw_parts(at.cast::<AtomicU64>(), LINES_A_SLOT * LINE / 8 - 1) }
     }
 
@@ -252,7 +293,13 @@ impl SharedBoard {
     }
 
     fn call_word(&self, rank: usize, call: u64) -> &FlagWord {
-        self.word(rank, self.area.calls + (call as usize % CALLS) * 8)
+        self.word(rank, self.call_offset(call))
+    }
+
+    /// Where a rank notes a call, in its area.
+    #[inline]
+    fn call_offset(&self, call: u64) -> usize {
+        self.area.calls + (call as usize % CALLS) * 8
     }
 
     /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that who leaves
@@ -277,7 +324,7 @@ impl SharedBoard {
         self.may_begin()?;
         self.note(tag);
         // E1, who may reach into buffers: noted before this look.
-        self.seat.light_fence();
+        self.watch.light_fence();
         self.check().inspect_err(|_| self.unnote())
     }
 
@@ -362,7 +409,7 @@ impl SharedBoard {
     /// Whether this communicator, and the job, can go on.
     #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.seat.failed_rank().is_some() || self.header().fault.load(Ordering::Acquire) != 0 {
+        if self.watch.failed_rank().is_some() || self.header().fault.load(Ordering::Acquire) != 0 {
             return Err(self.fault().expect("one of the two was just seen"));
         }
         Ok(())
@@ -373,8 +420,7 @@ impl SharedBoard {
     /// in which they differed waited for nobody.
     #[inline]
     pub fn chained(&self, tag: u32) -> u32 {
-        let (_, before) = self.call.get();
-        let chained = (tag ^ (before.wrapping_mul(0x9e37_79b1) >> 8)) & 0xff_ffff;
+        let chained = (tag ^ self.chain.get()) & 0xff_ffff;
         if chained == REFUSED { 0 } else { chained }
     }
 
@@ -388,21 +434,22 @@ impl SharedBoard {
     /// Tells the others that this rank takes no part in this call, because its arguments were wrong.
     pub fn refuse(&self) {
         self.note_call(REFUSED);
-        self.seat.ring_if_needed();
+        self.watch.ring_if_needed();
     }
 
     #[inline]
     fn note_call(&self, tag: u32) {
         let call = self.call.get().0 + 1;
         self.call.set((call, tag));
+        self.chain.set(tag.wrapping_mul(0x9e37_79b1) >> 8);
         self.sees_result.set(false);
         // C2, writer.
-        self.call_word(self.rank, call).0.store(Stamp::new(call, tag).0, Ordering::Release);
+        self.own_word(self.call_offset(call)).0.store(Stamp::new(call, tag).0, Ordering::Release);
     }
 
     /// The error that stands for this communicator, if any.
     fn fault(&self) -> Option<Error> {
-        if let Some(rank) = self.seat.failed_rank() {
+        if let Some(rank) = self.watch.failed_rank() {
             return Some(Error::RankFailed { rank });
         }
         // C1, reader.
@@ -449,7 +496,7 @@ impl SharedBoard {
     fn set_fault(&self, kind: u64, rank: usize) {
         let fault = &self.header().fault;
         let _ = fault.compare_exchange(0, kind | (rank as u64 + 1), Ordering::AcqRel, Ordering::Acquire);
-        self.seat.ring_if_needed();
+        self.watch.ring_if_needed();
     }
 
     /// Says that this rank goes on no further.
@@ -518,6 +565,24 @@ impl Board for SharedBoard {
     }
 
     #[inline]
+    fn own_stamp(&self, ring: RingName, slot: usize) -> &FlagWord {
+        let offset = match ring {
+            RingName::Line => {
+                // SAFETY: as in `stamp`.
+                return unsafe { &*self.own_slot(slot).cast::<FlagWord>() };
+            }
+            RingName::Up => self.area.up_stamps + slot * LINE,
+            RingName::Down => self.area.down_stamps + slot * LINE,
+        };
+        self.own_word(offset)
+    }
+
+    #[inline]
+    fn own_done(&self, ring: RingName) -> &FlagWord {
+        self.own_word(self.area.done + ring as usize * 8)
+    }
+
+    #[inline]
     fn locate(&self, ring: RingName, slot: usize, location: Location) {
         let words = self.location_words(ring, self.rank, slot);
         let [place, result, bytes] = location.words();
@@ -548,7 +613,7 @@ impl Board for SharedBoard {
     fn publish(&self, word: &FlagWord, value: u64, edge: Edge) {
         word.publish(value, edge);
         note::published(word, edge);
-        if self.seat.ring_if_needed() {
+        if self.watch.ring_if_needed() {
             add(&self.tally.wakes, 1);
         }
     }

@@ -1,7 +1,7 @@
 //! A rank's seat in its job: the mapped segment, its standing, its bell, and how it waits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
 use rustix::thread::futex;
@@ -13,6 +13,9 @@ use crate::segment::mapping::Mapping;
 use crate::segment::pool::RankHeap;
 use crate::wait::Patience;
 use crate::wait::bell::{self, Bell, BellWord, Sleepers};
+pub(crate) use watch::Watch;
+
+mod watch;
 
 /// The longest sleep: after it a rank looks at the whole situation again, even if nobody woke it.
 pub(crate) const NAP: Duration = Duration::from_millis(200);
@@ -23,14 +26,11 @@ pub(crate) struct Seat {
     rank: usize,
     /// The process that has taken it: a child that it forks has a copy, which is nobody's.
     process: u32,
-    /// The own words within the mapping, found once: every publication looks at them.
-    own: *const RankWords,
-    /// J1's word within the mapping: every call looks at it.
-    fault: *const AtomicU64,
     heap: Arc<RankHeap>,
     reach: Reach,
     pub patience: Patience,
-    system: System,
+    /// What every call looks at; a copy for each board, which keeps this seat.
+    pub watch: Watch,
 }
 
 impl Seat {
@@ -44,27 +44,11 @@ impl Seat {
         }
         mapping.rank(rank).attach(rank)?;
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
-        let own = std::ptr::from_ref(mapping.rank(rank));
-        let fault = std::ptr::from_ref(&mapping.header().shared.fault);
+        // SAFETY: the mapping stays as long as this seat, which whoever copies the watch keeps.
+        let watch = unsafe { Watch::new(&mapping, rank, System { fences }) };
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
         let reach = Reach::new(Arc::clone(&mapping), rank);
-        Ok(Self {
-            mapping,
-            rank,
-            process: std::process::id(),
-            own,
-            fault,
-            heap,
-            reach,
-            patience,
-            system: System { fences },
-        })
-    }
-
-    #[inline]
-    fn own(&self) -> &RankWords {
-        // SAFETY: it points into the mapping, which lives as long as this does and does not move.
-        unsafe { &*self.own }
+        Ok(Self { mapping, rank, process: std::process::id(), heap, reach, patience, watch })
     }
 
     /// The rank in the job's world.
@@ -91,42 +75,18 @@ impl Seat {
         &self.reach
     }
 
-    /// After a publication: wakes who sleeps on this rank. Returns whether somebody was.
-    #[inline]
-    pub fn ring_if_needed(&self) -> bool {
-        bell::ring_if_needed(&self.system, &bell_of(self.own()))
-    }
-
     /// Sleeps until `writer` publishes, `nap` at most, unless `arrived` says that there is no need. Returns whether it slept.
     pub fn sleep_on(&self, writer: usize, nap: Duration, arrived: impl Fn() -> bool) -> bool {
         let job = &self.mapping.header().shared.fault;
         let words = self.mapping.rank(writer);
-        bell::sleep_unless(&self.system, &bell_of(words), nap, || {
+        bell::sleep_unless(self.watch.system(), &bell_of(words), nap, || {
             arrived() || job.load(Ordering::Acquire) != 0 || words.standing() as u32 >= Standing::Left as u32
         })
     }
 
-    /// The rank that failed, if one has.
-    #[inline]
-    pub fn failed_rank(&self) -> Option<usize> {
-        // SAFETY: it points into the mapping, which lives as long as this does and does not move.
-        let fault = unsafe { &*self.fault };
-        // J1, reader.
-        match fault.load(Ordering::Acquire) {
-            0 => None,
-            failed => Some(failed as usize - 1),
-        }
-    }
-
-    /// E1: keeps what this rank stored before apart from what it loads after, against a heavy fence of another.
-    #[inline]
-    pub fn light_fence(&self) {
-        self.system.light_fence();
-    }
-
-    /// E1: the other side of [`light_fence`](Seat::light_fence).
+    /// E1: the other side of [`light_fence`](Watch::light_fence).
     pub fn heavy_fence(&self) {
-        self.system.heavy_fence();
+        self.watch.system().heavy_fence();
     }
 
     /// Says that `failed` is the rank because of which this job cannot go on; the first word stands.
@@ -134,11 +94,6 @@ impl Seat {
         Error::RankFailed { rank: condemn(&self.mapping, failed) }
     }
 }
-
-// SAFETY: the pointers are to atomic words in the mapping, which any thread may use.
-unsafe impl Send for Seat {}
-// SAFETY: the same.
-unsafe impl Sync for Seat {}
 
 impl Drop for Seat {
     fn drop(&mut self) {
@@ -179,6 +134,7 @@ fn bell_of(words: &RankWords) -> Bell<'_, AtomicU32> {
 }
 
 /// The real system beneath the bells: the shared futex, and membarrier.
+#[derive(Clone, Copy)]
 struct System {
     /// Whether both sides must fence, because membarrier is not to be had.
     fences: bool,

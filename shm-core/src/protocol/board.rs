@@ -149,6 +149,18 @@ pub trait Board {
     /// Written by `rank` alone; never decreases.
     fn done(&self, ring: RingName, rank: usize) -> &Self::Word;
 
+    /// [`stamp`](Board::stamp) of an own slot: for a board that finds it sooner.
+    #[inline]
+    fn own_stamp(&self, ring: RingName, slot: usize) -> &Self::Word {
+        self.stamp(ring, self.rank(), slot)
+    }
+
+    /// The own [`done`](Board::done).
+    #[inline]
+    fn own_done(&self, ring: RingName) -> &Self::Word {
+        self.done(ring, self.rank())
+    }
+
     /// Says where the payload of the own `slot` lies, before its stamp is published. Up and down rings only.
     fn locate(&self, ring: RingName, slot: usize, location: Location);
 

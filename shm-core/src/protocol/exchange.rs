@@ -42,8 +42,8 @@ pub fn exchange<B: Board>(
     exchange_then(board, ring, tag, write, |_| (), read, || ())
 }
 
-/// [`exchange`], with `meanwhile(ring)` called between publishing and waiting, for what nobody waits for, and `complete()` when
-/// all have been read and all slots are still held.
+/// [`exchange`], with `meanwhile(slot)` called between publishing and waiting, for what nobody waits for, and `complete()` when
+/// all have been read and all slots are still held. `slot` is the own slot that comes next, if it is free ([`Ring::prepare`]).
 ///
 /// # Errors
 /// When a rank has failed or made another call.
@@ -53,7 +53,7 @@ pub fn exchange_then<B: Board>(
     ring: &mut Ring,
     tag: u32,
     write: impl FnOnce(usize),
-    meanwhile: impl FnOnce(&Ring),
+    meanwhile: impl FnOnce(Option<usize>),
     read: impl FnMut(usize, usize),
     complete: impl FnOnce(),
 ) -> Result<()> {
@@ -62,7 +62,7 @@ pub fn exchange_then<B: Board>(
     let stamp = Stamp::new(first, tag);
     write(slot);
     ring.publish_in(board, RingName::Line, slot, first, stamp, &Readers::All);
-    meanwhile(ring);
+    meanwhile(ring.prepare());
     board.approach();
     expect_all(board, ring, slot, stamp, read)?;
     complete();
@@ -80,14 +80,16 @@ fn expect_all<B: Board>(
     stamp: Stamp,
     mut read: impl FnMut(usize, usize),
 ) -> Result<()> {
-    let me = board.rank();
-    for rank in 0..board.size() {
-        if rank != me {
-            ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
-            read(rank, slot);
-        }
+    let (me, size) = (board.rank(), board.size());
+    let mut expect = |rank| {
+        ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
+        read(rank, slot);
+        Ok(())
+    };
+    if size == 2 {
+        return expect(1 - me);
     }
-    Ok(())
+    (0..size).filter(|&rank| rank != me).try_for_each(expect)
 }
 
 /// [`exchange`] of a message of several pieces, a slot each: everybody publishes all its pieces before it reads any, so

@@ -32,6 +32,7 @@ pub fn hand_out<B: Board>(
         let slot = ring.claim(board, position)?;
         write(slot);
         ring.publish(board, position, tag, &Readers::All);
+        ring.prepare();
         meanwhile();
     } else {
         meanwhile();
@@ -87,6 +88,7 @@ pub fn collect<B: Board>(
         let slot = ring.claim(board, position)?;
         contributions.write(slot);
         ring.publish(board, position, tag, &Readers::One(root));
+        ring.prepare();
         contributions.meanwhile();
     }
     ring.finish(board, position);

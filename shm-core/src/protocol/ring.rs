@@ -80,6 +80,8 @@ pub struct Ring {
     /// One less than the number of slots where that is a power of two above one; else 0.
     mask: u64,
     known: Vec<u64>,
+    /// A position that was not taken yet, and its slot, which is free ([`prepare`](Ring::prepare)); position 0 for none.
+    prepared: (u64, usize),
 }
 
 fn mask_of(slots: usize) -> u64 {
@@ -90,7 +92,15 @@ impl Ring {
     /// A ring of `slots` slots a rank, in a communicator of `size` ranks, of which nothing was used.
     #[must_use]
     pub fn new(name: RingName, slots: usize, size: usize) -> Self {
-        Self { name, clock: 0, proven: 0, uses: vec![UNUSED; slots], mask: mask_of(slots), known: vec![0; size] }
+        Self {
+            name,
+            clock: 0,
+            proven: 0,
+            uses: vec![UNUSED; slots],
+            mask: mask_of(slots),
+            known: vec![0; size],
+            prepared: (0, 0),
+        }
     }
 
     /// Which ring it is.
@@ -133,6 +143,10 @@ impl Ring {
     /// When a reader of its last use has failed, or made another call.
     #[inline]
     pub fn claim<B: Board>(&mut self, board: &B, position: u64) -> Result<usize> {
+        let (prepared, slot) = self.prepared;
+        if prepared == position {
+            return Ok(slot);
+        }
         let slot = self.slot(position);
         // Others wait for what is published next: no more is asked here than this.
         if self.uses[slot].position > self.proven {
@@ -157,7 +171,7 @@ impl Ring {
     /// it any more, and if no other rank can have a reason to write in its cell. What is stored to the payload of such a slot nobody sees.
     ///
     /// Nor is it free where a position before it, which is yet to be claimed too, has the same slot.
-    #[inline]
+    #[inline(never)]
     #[must_use]
     pub fn free(&self, position: u64) -> Option<usize> {
         let (slot, slots) = (self.slot(position), self.uses.len() as u64);
@@ -166,6 +180,28 @@ impl Ring {
         let (exchanged, _) = self.uses[slot].exchanged;
         let changes_hands = exchanged != 0 && exchanged + slots == position;
         (!self.is_read(slot) && !changes_hands && position <= self.clock + slots).then_some(slot)
+    }
+
+    /// Looks whether the own slot of the next call's first position is [`free`](Ring::free), once all positions that were taken are published:
+    /// then that call claims it without a look. What is free stays so: nobody publishes there before that call.
+    #[inline]
+    pub fn prepare(&mut self) -> Option<usize> {
+        let next = self.next_position();
+        let slot = self.slot(next);
+        let Use { position, exchanged, .. } = &self.uses[slot];
+        if (*position > self.proven || exchanged.0 != 0) && self.free(next).is_none() {
+            return None;
+        }
+        self.prepared = (next, slot);
+        Some(slot)
+    }
+
+    /// The own slot of the next call's first position, if it was [`prepare`](Ring::prepare)d.
+    #[inline]
+    #[must_use]
+    pub fn prepared(&self) -> Option<usize> {
+        let (position, slot) = self.prepared;
+        (position == self.next_position()).then_some(slot)
     }
 
     /// Whether two ranks that exchange slices write, at `position`, each in the cell of the other. Asked once for each position of an
@@ -226,7 +262,7 @@ impl Ring {
         readers: &Readers,
     ) {
         debug_assert_eq!(name, self.name);
-        let word = board.stamp(name, board.rank(), slot);
+        let word = board.own_stamp(name, slot);
         board.publish(word, stamp.0, name.publish_edge());
         // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
@@ -279,7 +315,7 @@ impl Ring {
     /// Says that this rank has finished all its reads at positions up to `position`.
     #[inline]
     pub fn finish<B: Board>(&self, board: &B, position: u64) {
-        board.publish(board.done(self.name, board.rank()), position, self.name.reuse_edge());
+        board.publish(board.own_done(self.name), position, self.name.reuse_edge());
     }
 
     /// Notes that every rank is known to have finished its reads up to `position`, because each has
@@ -323,6 +359,7 @@ impl Ring {
         self.uses.clear();
         self.uses.resize(slots, UNUSED);
         self.mask = mask_of(slots);
+        self.prepared = (0, 0);
         Ok(())
     }
 

@@ -298,7 +298,7 @@ impl<F: FnMut(usize, usize, u64)> Pieces for Counts<'_, F> {
         let counts = &self.mine[self.range(piece)];
         let bytes = size_of_val(counts);
         // SAFETY: so many bytes of a slice, which fit a slot, as there are no more words than in one.
-        unsafe { store_line(self.board.line(self.board.rank(), slot), counts.as_ptr().cast(), bytes) };
+        unsafe { store_line(self.board.own_line(slot), counts.as_ptr().cast(), bytes) };
     }
 
     fn read(&mut self, piece: usize, rank: usize, slot: usize) {

@@ -13,7 +13,7 @@ use crate::plan::Step;
 use crate::protocol::exchange::{Pieces, exchange, exchange_pieces, exchange_then};
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::step;
-use crate::protocol::{Board, Location, Ring};
+use crate::protocol::{Board, Location};
 use crate::segment::layout::SLOT_PAYLOAD;
 use crate::select::Choice;
 
@@ -35,9 +35,9 @@ impl Engine {
     pub fn slot_barrier(&mut self, tag: u32) -> Result<()> {
         self.board.may_begin()?;
         let Self { board, lines, takes, .. } = self;
-        let meanwhile = |lines: &Ring| {
+        let meanwhile = |next| {
             board.note(tag);
-            board.take_ahead(lines, *takes, 0);
+            board.take_ahead(next, *takes, 0);
         };
         exchange_then(board, lines, tag, |_| (), meanwhile, |_, _| (), || ())
     }
@@ -81,7 +81,7 @@ impl Engine {
                 Ok(())
             },
         )?;
-        board.take_ahead(lines, *takes && board.rank() == root, bytes);
+        board.take_ahead(lines.prepared(), *takes && board.rank() == root, bytes);
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Engine {
         let Self { board, lines, places, takes, .. } = self;
         places[board.rank()] = reduction.send;
         collect(board, lines, root, tag, &mut Collected { board, operands: places, reduction, root, tag })?;
-        board.take_ahead(lines, *takes && board.rank() != root, reduction.bytes);
+        board.take_ahead(lines.prepared(), *takes && board.rank() != root, reduction.bytes);
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Engine {
                 }
                 if passage.forward {
                     // SAFETY: the same.
-                    unsafe { store_line(board.line(board.rank(), passage.slot), buffer.wrapping_add(at), len) };
+                    unsafe { store_line(board.own_line(passage.slot), buffer.wrapping_add(at), len) };
                     add(&board.tally.stored, len);
                     add(&board.tally.loaded, if passage.from.is_none() { len } else { 0 });
                 }
@@ -204,12 +204,12 @@ impl Engine {
             lines,
             tag,
             // SAFETY: `bytes` bytes of the caller's buffer, which fit a slot.
-            |slot| unsafe { store_line(board.line(rank, slot), send, bytes) },
-            |lines| {
+            |slot| unsafe { store_line(board.own_line(slot), send, bytes) },
+            |next| {
                 board.note(tag);
                 add(&board.tally.loaded, (board.size() + 1) * bytes);
                 add(&board.tally.stored, 2 * bytes);
-                board.take_ahead(lines, *takes, bytes);
+                board.take_ahead(next, *takes, bytes);
             },
             |from, slot| places[from].set(board.line_payload(from, slot)),
             || {
@@ -238,15 +238,11 @@ impl Engine {
 }
 
 impl SharedBoard {
-    /// Takes the lines of the own slot that comes next, where this rank takes lines and that slot is free, before it is filled with
-    /// `bytes` bytes.
+    /// Takes the lines of the own slot that comes next, if it is free and this rank takes lines, before it is filled with `bytes` bytes.
     #[inline(always)]
-    pub(super) fn take_ahead(&self, lines: &Ring, takes: bool, bytes: usize) {
-        if !takes {
-            return;
-        }
-        if let Some(slot) = lines.free(lines.next_position()) {
-            take_slot(self.line(self.rank(), slot), bytes);
+    pub(super) fn take_ahead(&self, next: Option<usize>, takes: bool, bytes: usize) {
+        if let (true, Some(slot)) = (takes, next) {
+            take_slot(self.own_line(slot), bytes);
         }
     }
 }
@@ -264,7 +260,7 @@ struct Collected<'a> {
 impl Contributions for Collected<'_> {
     #[inline]
     fn write(&mut self, slot: usize) {
-        let line = self.board.line(self.board.rank(), slot);
+        let line = self.board.own_line(slot);
         // SAFETY: so many bytes of the caller's buffer, which fit a slot.
         unsafe { store_line(line, self.reduction.send, self.reduction.bytes) };
     }
@@ -316,7 +312,7 @@ impl Pieces for Group<'_> {
     #[inline]
     fn write(&mut self, piece: usize, slot: usize) {
         let (at, len) = self.range(piece);
-        let line = self.board.line(self.board.rank(), slot);
+        let line = self.board.own_line(slot);
         // SAFETY: `at + len <= bytes` bytes of the caller's buffer; `len` bytes fit a slot.
         unsafe { store_line(line, self.reduction.send.wrapping_add(at), len) };
     }

@@ -119,7 +119,7 @@ impl Pieces for Rows<'_> {
         self.slot = slot;
         let told = self.range(piece);
         let Self { board, send, sends, .. } = *self;
-        let (me, size, words) = (board.rank(), board.size(), board.line(board.rank(), slot));
+        let (me, size, words) = (board.rank(), board.size(), board.own_line(slot));
         let mut at = size;
         for to in (0..size).filter(|&to| to != me && self.has_come) {
             // SAFETY: so many bytes of a block in the caller's buffer; the slot is claimed, and has room for the whole row.

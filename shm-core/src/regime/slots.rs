@@ -24,7 +24,7 @@ impl Engine {
         self.board.may_begin()?;
         let Self { board, lines, takes, .. } = self;
         collect(board, lines, root, tag, &mut Gathered { board, root, send, bytes, recv, tag })?;
-        board.take_ahead(lines, *takes && board.rank() != root, bytes);
+        board.take_ahead(lines.prepared(), *takes && board.rank() != root, bytes);
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl Engine {
                 Ok(())
             },
         )?;
-        board.take_ahead(lines, *takes && me == root, 8 * part * (size - 1));
+        board.take_ahead(lines.prepared(), *takes && me == root, 8 * part * (size - 1));
         Ok(())
     }
 
@@ -77,14 +77,14 @@ impl Engine {
             lines,
             tag,
             // SAFETY: so many bytes of the caller's buffer, which fit a slot.
-            |slot| unsafe { store_line(board.line(me, slot), send, bytes) },
-            |lines| {
+            |slot| unsafe { store_line(board.own_line(slot), send, bytes) },
+            |next| {
                 board.note(tag);
                 let all: usize = (0..size).map(|rank| blocks.len(rank)).sum();
                 add(&board.tally.loaded, all);
                 add(&board.tally.stored, all);
                 copy_own(board, own);
-                board.take_ahead(lines, *takes, bytes);
+                board.take_ahead(next, *takes, bytes);
             },
             |rank, slot| {
                 let to = recv.wrapping_add(blocks.of(rank).start);
@@ -113,12 +113,12 @@ impl Engine {
             tag,
             // SAFETY: the caller has a block for each rank, and a slot room for one of each other rank.
             |slot| unsafe { store_row(board, slot, send, Blocks::Even(bytes), bytes) },
-            |lines| {
+            |next| {
                 board.note(tag);
                 add(&board.tally.loaded, 2 * (size - 1) * bytes);
                 add(&board.tally.stored, 2 * (size - 1) * bytes);
                 copy_own(board, own);
-                board.take_ahead(lines, *takes, 8 * words_of(bytes) * (size - 1));
+                board.take_ahead(next, *takes, 8 * words_of(bytes) * (size - 1));
             },
             |rank, slot| {
                 let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
@@ -152,12 +152,12 @@ impl Engine {
             tag,
             // SAFETY: the caller has a block for each rank, and a slot room for as many of the longest as there are other ranks.
             |slot| unsafe { store_row(board, slot, send, blocks, longest) },
-            |lines| {
+            |next| {
                 board.note(tag);
                 let sent: usize = (0..size).filter(|&to| to != me).map(|to| blocks.len(to)).sum();
                 add(&board.tally.loaded, sent + size * bytes);
                 add(&board.tally.stored, sent + bytes);
-                board.take_ahead(lines, *takes, 8 * words_of(longest) * (size - 1));
+                board.take_ahead(next, *takes, 8 * words_of(longest) * (size - 1));
             },
             |rank, slot| {
                 let part = Medium::part(rank, me) * 8 * words_of(longest);
@@ -197,7 +197,7 @@ pub(super) fn words_of(bytes: usize) -> usize {
 unsafe fn store_row(board: &SharedBoard, slot: usize, send: *const u8, blocks: Blocks<'_>, longest: usize) {
     let me = board.rank();
     for to in (0..board.size()).filter(|&to| to != me) {
-        let words = &board.line(me, slot)[Medium::part(me, to) * words_of(longest)..];
+        let words = &board.own_line(slot)[Medium::part(me, to) * words_of(longest)..];
         // SAFETY: by contract.
         unsafe { store_line(words, send.wrapping_add(blocks.of(to).start), blocks.len(to)) };
     }
@@ -217,7 +217,7 @@ impl Contributions for Gathered<'_> {
     #[inline]
     fn write(&mut self, slot: usize) {
         // SAFETY: so many bytes of the caller's buffer, which fit a slot.
-        unsafe { store_line(self.board.line(self.board.rank(), slot), self.send, self.bytes) };
+        unsafe { store_line(self.board.own_line(slot), self.send, self.bytes) };
     }
 
     #[inline]
@@ -263,7 +263,7 @@ impl Delivery for Prefix<'_> {
     fn write(&mut self, _: u64, slot: usize, _: bool) {
         let Reduction { send, bytes, .. } = self.reduction;
         // SAFETY: so many bytes of the caller's buffer, which fit a slot.
-        unsafe { store_line(self.board.line(self.board.rank(), slot), send, bytes) };
+        unsafe { store_line(self.board.own_line(slot), send, bytes) };
         add(&self.board.tally.loaded, bytes);
         add(&self.board.tally.stored, bytes);
     }

@@ -209,7 +209,14 @@ impl BlockLayout {
     #[inline]
     #[must_use]
     pub fn line(&self, rank: usize, slot: usize) -> usize {
-        self.lines + (slot * self.size + rank) * SLOT
+        self.lines + rank * SLOT + self.line_apart(slot)
+    }
+
+    /// How far a rank's line slot lies behind its first one.
+    #[inline]
+    #[must_use]
+    pub fn line_apart(&self, slot: usize) -> usize {
+        slot * self.size * SLOT
     }
 
     /// Bytes of the block.

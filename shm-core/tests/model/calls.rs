@@ -22,13 +22,14 @@ impl Rank {
     pub fn exchange(&mut self) {
         let Self { board, line, .. } = self;
         let position = line.next_position();
+        let after = line.slot(position + 1);
         let noted = RefCell::new(Vec::new());
         exchange_then(
             board,
             line,
             TAG,
             |slot| board.fill(RingName::Line, slot, word_of(board.rank(), position)),
-            |line| take(board, RingName::Line, free(board, line, line.next_position())),
+            |next| take(board, RingName::Line, taken(board, after, next)),
             |from, slot| noted.borrow_mut().push((from, slot)),
             || {
                 let noted = noted.borrow();
@@ -78,7 +79,7 @@ impl Rank {
         };
         hand_out(board, ring, root, TAG, |slot| board.fill(name, slot, word), || (), read).unwrap();
         if board.rank() == root {
-            take(board, name, free(board, ring, ring.next_position()));
+            take(board, name, taken(board, ring.slot(ring.next_position()), ring.prepared()));
         }
     }
 
@@ -88,7 +89,7 @@ impl Rank {
         let mut told = Told { board, name, position: ring.next_position(), noted: Vec::new() };
         collect(board, ring, root, TAG, &mut told).unwrap();
         if board.rank() != root {
-            take(board, name, free(board, ring, ring.next_position()));
+            take(board, name, taken(board, ring.slot(ring.next_position()), ring.prepared()));
         }
     }
 
@@ -229,11 +230,11 @@ impl Contributions for Told<'_> {
     }
 }
 
-/// The own slot of a position to come, if its lines may be taken.
-fn free(board: &ModelBoard, ring: &Ring, position: u64) -> Option<usize> {
+/// The own slot whose lines are taken: that which comes next, if it is known to be free.
+fn taken(board: &ModelBoard, next: usize, free: Option<usize>) -> Option<usize> {
     match board.mutant() {
-        Mutant::TakesWhatIsRead => Some(ring.slot(position)),
-        _ => ring.free(position),
+        Mutant::TakesWhatIsRead => Some(next),
+        _ => free,
     }
 }
 
