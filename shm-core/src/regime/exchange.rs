@@ -18,7 +18,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::pace::{Pace, Way, reading};
-use crate::payload::{ask_for, copy_in};
+use crate::payload::{ask_for, copy_in, copy_in_again};
 use crate::protocol::exchange::{Slices, exchange_slices};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::segment::layout::LINE;
@@ -155,12 +155,13 @@ impl Slices for Exchanging<'_> {
         let (at, len) = self.cut.range(slice);
         let (rank, send) = (self.board.rank(), self.reduction.send.wrapping_add(at));
         let cell = self.board.up_cell(if crossed { 1 - rank } else { rank }, slot, self.cell);
-        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, or the other's and read, `len` bytes fit its cell.
-        let write = |way| unsafe { copy_in(send, cell, len, way) };
         match self.board.size() {
-            // The lines are here, as a rule.
-            2 => write(Way::Cached),
-            size => self.pace.writing(self.board, self.first + slice, (rank + 1) % size, len, write),
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, or the other's and read, `len` bytes fit its cell.
+            2 => unsafe { copy_in_again(send, cell, len) },
+            size => self.pace.writing(self.board, self.first + slice, (rank + 1) % size, len, |way| {
+                // SAFETY: the same.
+                unsafe { copy_in(send, cell, len, way) };
+            }),
         }
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);

@@ -16,7 +16,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::pace::{Pace, Way, reading, reading_of};
-use crate::payload::copy_in;
+use crate::payload::{copy_in, copy_in_again};
 use crate::protocol::shares::{self, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
@@ -333,12 +333,13 @@ impl Work for Slicing<'_> {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         let (send, position) = (self.reduction.send.wrapping_add(at), self.up_position(round, leader));
-        // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-        let write = |way| unsafe { copy_in(send, cell, len, way) };
         match self.comes_back {
-            // What is stored to has come back to this core.
-            true => write(Way::Cached),
-            false => self.up_pace.writing(self.board, position, self.leaders[leader], len, write),
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
+            true => unsafe { copy_in_again(send, cell, len) },
+            false => self.up_pace.writing(self.board, position, self.leaders[leader], len, |way| {
+                // SAFETY: the same.
+                unsafe { copy_in(send, cell, len, way) };
+            }),
         }
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
