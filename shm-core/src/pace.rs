@@ -14,9 +14,13 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use asking::Asking;
+
 use crate::board::SharedBoard;
 use crate::protocol::RingName;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
+
+mod asking;
 
 /// How a cell is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,13 +238,14 @@ struct Waiting {
     reader: usize,
 }
 
-/// What a writer knows of the ways into its cells of one ring.
+/// What a rank knows of the ways into its cells of one ring, and out of others'.
 pub(crate) struct Pace {
     ring: RingName,
     stream: u32,
     classes: [Class; CLASSES],
     waiting: [Option<Waiting>; WAITING],
     next: usize,
+    asking: Asking,
 }
 
 impl Pace {
@@ -252,6 +257,7 @@ impl Pace {
             classes: [Class::default(); CLASSES],
             waiting: [None; WAITING],
             next: 0,
+            asking: Asking::default(),
         };
         pace.go_by(stream);
         pace
@@ -292,6 +298,20 @@ impl Pace {
         self.classes[class].learn_write(way, figure);
         self.waiting[self.next] = Some(Waiting { position, class, way, reader });
         self.next = (self.next + 1) % WAITING;
+    }
+
+    /// [`reading`] of a slice of a message of `bytes` bytes: does `copy(asks)`, which copies it out of its cell, and asks ahead for the lines that
+    /// it stores to if it is told to.
+    #[inline]
+    pub fn copying_out(
+        &mut self,
+        board: &SharedBoard,
+        position: u64,
+        (bytes, len): (usize, usize),
+        copy: impl FnOnce(bool),
+    ) {
+        let Self { ring, asking, .. } = self;
+        reading(board, *ring, position, len, || asking.copying(bytes, len, copy));
     }
 
     /// Looks for the figures that the readers of the last samples have left.

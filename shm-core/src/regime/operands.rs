@@ -6,7 +6,7 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::operator::Fold;
 use crate::pace::Way;
-use crate::payload::{copy_in, copy_out, copy_out_and_keep};
+use crate::payload::{copy_in, copy_out, copy_out_and_keep, copy_out_asking};
 use crate::segment::layout::{LINE, round_up};
 
 /// Bytes of payload that a call is about to load.
@@ -19,6 +19,22 @@ pub(super) enum Input {
 }
 
 impl Input {
+    /// [`copy`](Input::copy), of which the lines that are stored to are asked for ahead where it lies in memory that this rank has mapped.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn copy_asking(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
+        let Input::Here(from) = self else {
+            // SAFETY: by contract.
+            return unsafe { self.copy(board, to, len) };
+        };
+        // SAFETY: by contract.
+        unsafe { copy_out_asking(from, to, len) };
+        add(&board.tally.loaded, len);
+        add(&board.tally.stored, len);
+        Ok(())
+    }
+
     /// [`copy`](Input::copy) of what lies in a cell that this rank writes next.
     ///
     /// # Safety

@@ -100,12 +100,22 @@ impl Releases for Passing<'_> {
             }
             let input = self.source.input(from, board.down_cell(from, passage.slot, self.cell), at);
             let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
-            // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
-            // for `len` bytes, and is no cell and no other rank's buffer.
-            let mut copy = || copied = unsafe { input.copy_by(self.way, board, buffer, len) };
-            match self.source.is_lent() {
-                true => copy(),
-                false => reading(board, RingName::Down, self.first + slice, len, copy),
+            let way = self.way;
+            let mut copy = |asks| {
+                copied = match asks {
+                    // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
+                    // for `len` bytes, and is no cell and no other rank's buffer.
+                    true => unsafe { input.copy_asking(board, buffer, len) },
+                    // SAFETY: the same.
+                    false => unsafe { input.copy_by(way, board, buffer, len) },
+                };
+            };
+            match (self.source.is_lent(), way) {
+                (true, _) => copy(false),
+                (false, Way::Streamed) => reading(board, RingName::Down, self.first + slice, len, || copy(false)),
+                (false, Way::Cached) => {
+                    self.pace.copying_out(board, self.first + slice, (self.slices.bytes(), len), copy);
+                }
             }
             copied?;
             self.taken = at + len;
