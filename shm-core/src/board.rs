@@ -75,7 +75,7 @@ const SHORTEST: Duration = Duration::from_micros(5);
 ///   learned of it.
 pub(crate) struct SharedBoard {
     base: *mut u8,
-    /// The own area, and the first line slot of the own ones, within it.
+    /// The own area, and the first own line slot: both within the block (B1).
     own: *mut u8,
     own_lines: *mut u8,
     layout: BlockLayout,
@@ -110,6 +110,8 @@ impl SharedBoard {
         // SAFETY: by contract the offset lies within the mapping.
         let base = unsafe { seat.mapping().base().add(offset as usize) };
         let area = layout.area();
+        // SAFETY: the board keeps the seat.
+        let watch = unsafe { seat.watch() };
         // SAFETY: B1: the layout keeps all areas, and all line slots, within the block.
         let own = unsafe { base.add(layout.ranks + rank * layout.stride) };
         // SAFETY: the same.
@@ -123,7 +125,7 @@ impl SharedBoard {
             area,
             rank,
             members,
-            watch: seat.watch,
+            watch,
             seat,
             call: Cell::new((0, 0)),
             chain: Cell::new(0),
@@ -266,13 +268,19 @@ impl SharedBoard {
         Ok(())
     }
 
+    /// Where the stamp of an up or a down slot lies in its rank's area.
+    #[inline]
+    fn stamp_offset(&self, ring: RingName, slot: usize) -> usize {
+        debug_assert!(ring != RingName::Line, "a line's stamp lies with its payload");
+        let stamps = if ring == RingName::Up { self.area.up_stamps } else { self.area.down_stamps };
+        stamps + slot * LINE
+    }
+
     /// The words of a location, in the line of its slot's stamp, behind it; and behind these the last position at which what the slot offered
     /// was claimed.
     #[inline]
     fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 4] {
-        debug_assert!(ring != RingName::Line, "a line holds payload there");
-        let stamps = if ring == RingName::Up { self.area.up_stamps } else { self.area.down_stamps };
-        let at = self.place(rank, stamps + slot * LINE + size_of::<FlagWord>());
+        let at = self.place(rank, self.stamp_offset(ring, slot) + size_of::<FlagWord>());
         // SAFETY: an up or down stamp has a line of its own (B1), whose next four words are used as atomic words only.
         unsafe { &*at.cast::<[AtomicU64; 4]>() }
     }
@@ -553,8 +561,7 @@ impl Board for SharedBoard {
                 // SAFETY: the slot begins there (B1), aligned to a line; its first word is used as an atomic word only.
                 return unsafe { &*at.cast::<FlagWord>() };
             }
-            RingName::Up => self.area.up_stamps + slot * LINE,
-            RingName::Down => self.area.down_stamps + slot * LINE,
+            cells => self.stamp_offset(cells, slot),
         };
         self.word(rank, offset)
     }
@@ -571,8 +578,7 @@ impl Board for SharedBoard {
                 // SAFETY: as in `stamp`.
                 return unsafe { &*self.own_slot(slot).cast::<FlagWord>() };
             }
-            RingName::Up => self.area.up_stamps + slot * LINE,
-            RingName::Down => self.area.down_stamps + slot * LINE,
+            cells => self.stamp_offset(cells, slot),
         };
         self.own_word(offset)
     }

@@ -11,16 +11,18 @@
 //! the way that is the better one so far; now and then the other is tried, for longer than the ring has slots: what a
 //! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Nothing hangs
 //! on a figure but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
+//!
+//! What a reader finds out for itself is in [`asking`].
 
 use std::sync::atomic::{Ordering, fence};
-
-use asking::Asking;
 
 use crate::board::SharedBoard;
 use crate::protocol::RingName;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
 
 mod asking;
+
+pub(crate) use asking::Asking;
 
 /// How a cell is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,14 +240,13 @@ struct Waiting {
     reader: usize,
 }
 
-/// What a rank knows of the ways into its cells of one ring, and out of others'.
+/// What a writer knows of the ways into its cells of one ring.
 pub(crate) struct Pace {
     ring: RingName,
     stream: u32,
     classes: [Class; CLASSES],
     waiting: [Option<Waiting>; WAITING],
     next: usize,
-    asking: Asking,
 }
 
 impl Pace {
@@ -257,7 +258,6 @@ impl Pace {
             classes: [Class::default(); CLASSES],
             waiting: [None; WAITING],
             next: 0,
-            asking: Asking::default(),
         };
         pace.go_by(stream);
         pace
@@ -298,20 +298,6 @@ impl Pace {
         self.classes[class].learn_write(way, figure);
         self.waiting[self.next] = Some(Waiting { position, class, way, reader });
         self.next = (self.next + 1) % WAITING;
-    }
-
-    /// [`reading`] of a slice of a message of `bytes` bytes: does `copy(asks)`, which copies it out of its cell, and asks ahead for the lines that
-    /// it stores to if it is told to.
-    #[inline]
-    pub fn copying_out(
-        &mut self,
-        board: &SharedBoard,
-        position: u64,
-        (bytes, len): (usize, usize),
-        copy: impl FnOnce(bool),
-    ) {
-        let Self { ring, asking, .. } = self;
-        reading(board, *ring, position, len, || asking.copying(bytes, len, copy));
     }
 
     /// Looks for the figures that the readers of the last samples have left.

@@ -148,8 +148,7 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
     }
 }
 
-/// [`copy_in`] of a cell whose lines came back to this core: the other rank has read there what it was given, or stored what this rank has read
-/// since.
+/// [`copy_in`] of a cell whose lines are here, as a rule: this rank has read there what the other one stored.
 ///
 /// # Safety
 /// As there.

@@ -29,8 +29,7 @@ pub(crate) struct Seat {
     heap: Arc<RankHeap>,
     reach: Reach,
     pub patience: Patience,
-    /// What every call looks at; a copy for each board, which keeps this seat.
-    pub watch: Watch,
+    watch: Watch,
 }
 
 impl Seat {
@@ -44,7 +43,7 @@ impl Seat {
         }
         mapping.rank(rank).attach(rank)?;
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
-        // SAFETY: the mapping stays as long as this seat, which whoever copies the watch keeps.
+        // SAFETY: the mapping stays as long as this seat.
         let watch = unsafe { Watch::new(&mapping, rank, System { fences }) };
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
         let reach = Reach::new(Arc::clone(&mapping), rank);
@@ -73,6 +72,15 @@ impl Seat {
     /// The rank's way to the others' private memory.
     pub fn reach(&self) -> &Reach {
         &self.reach
+    }
+
+    /// What every call looks at.
+    ///
+    /// # Safety
+    /// Who uses it keeps this seat meanwhile.
+    pub unsafe fn watch(&self) -> Watch {
+        // SAFETY: the mapping stays as long as this seat, and so, by contract, as long as what is returned.
+        unsafe { Watch::new(&self.mapping, self.rank, *self.watch.system()) }
     }
 
     /// Sleeps until `writer` publishes, `nap` at most, unless `arrived` says that there is no need. Returns whether it slept.

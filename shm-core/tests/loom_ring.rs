@@ -35,6 +35,36 @@ model! {
     exchange_proves_progress, Bound::Preemptions(3), exchanges_prove_progress, [L1];
 }
 
+/// Two ranks exchange five times through three slots: from the third on each finds the next slot, which was read, free while it waits,
+/// and claims it without a look.
+fn exchanges_find_slots_free(mutant: Mutant) {
+    World::new(mutant, 2).line(3).run(|rank| {
+        for _ in 0..5 {
+            rank.exchange();
+        }
+    });
+}
+
+model! {
+    exchange_finds_slots_free, Bound::Preemptions(2), exchanges_find_slots_free, [L1];
+}
+
+/// The same among calls of a root, which write at some positions and pass over others.
+fn calls_find_slots_free(mutant: Mutant) {
+    World::new(mutant, 2).line(3).run(|rank| {
+        rank.exchange();
+        rank.exchange();
+        rank.collect(Line, 0);
+        rank.exchange();
+        rank.hand_out(Line, 1);
+        rank.exchange();
+    });
+}
+
+model! {
+    calls_find_free_slots, Bound::Preemptions(2), calls_find_slots_free, [L1];
+}
+
 /// Two ranks exchange messages of two pieces, three times, through four slots: half of the ring a message, so that the next
 /// but one is the first to come back to a slot.
 fn messages_of_two_pieces(mutant: Mutant) {

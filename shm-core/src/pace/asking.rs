@@ -1,9 +1,10 @@
 //! Whether a rank asks ahead for the lines of the buffer that it copies cells to.
 //!
 //! The buffer of a long message has left the caches nearest to its core. What is asked for is there when it is stored to; but it stands in the
-//! way of the cell's lines. On one machine (AMD EPYC, Zen 4) broadcasts of 1 and 4 MiB took 5 and 8 percent less where lines were asked for as
-//! long as the cores shared a cache, and a third more where they did not. So each reader tries both, again and again, and times what it
-//! copies: it needs nobody's consent, and nothing hangs on it but time.
+//! way of the cell's lines. On one machine (AMD EPYC, Zen 4) broadcasts of 1 and 4 MiB between two ranks took 3 and 7 percent less where lines were
+//! asked for as long as the cores shared a cache, and a third more where they did not. So the reader tries both, again and again, and times what it
+//! copies: it needs nobody's consent, and nothing hangs on it but time. Where there are more ranks than two a reader has different writers at
+//! different distances, and asks for nothing; nor is there a difference on a machine on which [`payload`](crate::payload) cannot ask.
 
 use super::ticks;
 
@@ -13,14 +14,15 @@ const LONG: usize = 512 << 10;
 /// Slices that are timed of either way in a trial; the median counts.
 const TIMED: usize = 48;
 
-/// Slices of a trial that go one way before as many go the other: what they cost depends on where in a message they are, too.
+/// Slices of a trial that go one way before as many go the other, in the order this, other, other, this: what they cost depends on where in a
+/// message they are, too.
 const TURN: usize = 8;
 
-/// Slices from the beginning of one trial to that of the next.
-const PERIOD: u32 = 8192;
+/// Slices from the beginning of one trial to that of the next: an odd number, so that trials begin at different places of a message.
+const PERIOD: u32 = 8191;
 
 /// What a reader has found out.
-pub(super) struct Asking {
+pub(crate) struct Asking {
     /// The better way so far.
     asks: bool,
     /// Slices since the last trial began.
@@ -57,7 +59,8 @@ impl Asking {
 
     /// Takes what 4 KiB cost in a slice of a trial; decides with the last one. The other way has to be worth it.
     fn learn(&mut self, turn: usize, figure: u64) {
-        self.figures[usize::from(is_other(turn))][turn / (2 * TURN) * TURN + turn % TURN] = figure;
+        let other = is_other(turn);
+        self.figures[usize::from(other)][turn / (2 * TURN) * TURN + turn % TURN] = figure;
         if turn + 1 == 2 * TIMED {
             let [this, other] = self.figures.each_mut().map(|figures| *figures.select_nth_unstable(TIMED / 2).1);
             if other + other / 64 < this {
@@ -69,10 +72,10 @@ impl Asking {
 
 /// Whether a slice of a trial goes the way that is not the better one so far.
 fn is_other(turn: usize) -> bool {
-    turn / TURN % 2 == 1
+    (turn / TURN + 1) / 2 % 2 == 1
 }
 
-const _: () = assert!(TIMED.is_multiple_of(TURN));
+const _: () = assert!(TIMED.is_multiple_of(2 * TURN));
 
 #[cfg(test)]
 mod tests {
@@ -107,7 +110,7 @@ mod tests {
         }
         let (trial, rest) = ways.split_at(2 * TIMED);
         assert_eq!(trial.iter().filter(|&&asks| asks).count(), TIMED);
-        assert!(!trial[0] && trial[TURN] && !trial[2 * TURN]);
+        assert!(!trial[0] && trial[TURN] && trial[2 * TURN] && !trial[3 * TURN]);
         assert!(rest.iter().all(|&asks| asks == asking.asks));
         asking.copying(LONG, LONG / 16, |asks| assert_eq!(asks, rest[0], "the next trial begins with it"));
     }

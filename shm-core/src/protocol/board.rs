@@ -149,13 +149,13 @@ pub trait Board {
     /// Written by `rank` alone; never decreases.
     fn done(&self, ring: RingName, rank: usize) -> &Self::Word;
 
-    /// [`stamp`](Board::stamp) of an own slot: for a board that finds it sooner.
+    /// [`stamp`](Board::stamp) of an own slot, the very same word: for a board that finds it sooner.
     #[inline]
     fn own_stamp(&self, ring: RingName, slot: usize) -> &Self::Word {
         self.stamp(ring, self.rank(), slot)
     }
 
-    /// The own [`done`](Board::done).
+    /// The own [`done`](Board::done), the very same word.
     #[inline]
     fn own_done(&self, ring: RingName) -> &Self::Word {
         self.done(ring, self.rank())

@@ -172,8 +172,7 @@ impl Ring {
     ///
     /// Nor is it free where a position before it, which is yet to be claimed too, has the same slot.
     #[inline(never)]
-    #[must_use]
-    pub fn free(&self, position: u64) -> Option<usize> {
+    fn free(&self, position: u64) -> Option<usize> {
         let (slot, slots) = (self.slot(position), self.uses.len() as u64);
         debug_assert!(position > self.clock);
         // Of two ranks that have exchanged slices here the other one may be in the exchange of `position` already.
@@ -182,10 +181,10 @@ impl Ring {
         (!self.is_read(slot) && !changes_hands && position <= self.clock + slots).then_some(slot)
     }
 
-    /// Looks whether the own slot of the next call's first position is [`free`](Ring::free), once all positions that were taken are published:
+    /// Looks whether the own slot of the next call's first position is free, once all positions that were taken are published:
     /// then that call claims it without a look. What is free stays so: nobody publishes there before that call.
     #[inline]
-    pub fn prepare(&mut self) -> Option<usize> {
+    pub(super) fn prepare(&mut self) -> Option<usize> {
         let next = self.next_position();
         let slot = self.slot(next);
         let Use { position, exchanged, .. } = &self.uses[slot];
@@ -196,7 +195,7 @@ impl Ring {
         Some(slot)
     }
 
-    /// The own slot of the next call's first position, if it was [`prepare`](Ring::prepare)d.
+    /// The own slot of the next call's first position, if an exchange, or the writer of a single slot, has found that it is free.
     #[inline]
     #[must_use]
     pub fn prepared(&self) -> Option<usize> {

@@ -8,7 +8,7 @@ use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
 use super::exchange::crossing_positions;
 use super::lend::{Lending, Source};
-use super::operands::Input;
+use super::operands::{Input, Manner};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::counts::note;
@@ -220,7 +220,7 @@ impl Delivery for Copying<'_> {
             }
             // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the block's place in the
             // caller's buffer, which is no other rank's.
-            return unsafe { source.input(rank, std::ptr::null(), at).copy_by(self.way, board, to, bytes) };
+            return unsafe { source.input(rank, std::ptr::null(), at).copy(self.way.into(), board, to, bytes) };
         }
         let (at, len) = cut.range(bytes, slice);
         if len == 0 {
@@ -230,12 +230,12 @@ impl Delivery for Copying<'_> {
         let to = self.recv.wrapping_add(start + at);
         if crosses {
             let cell = medium.place(board, if crossed { me } else { rank }, slot, part);
-            return match self.way {
-                // SAFETY: as below, of the own slot where they are crossed.
-                Way::Cached => unsafe { Input::Here(cell).copy_and_keep(board, to, len) },
-                // SAFETY: the same.
-                way => unsafe { Input::Here(cell).copy_by(way, board, to, len) },
+            let manner = match self.way {
+                Way::Cached => Manner::Keeping,
+                Way::Streamed => Manner::Streamed,
             };
+            // SAFETY: as below, of the own slot where they are crossed.
+            return unsafe { Input::Here(cell).copy(manner, board, to, len) };
         }
         // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its place in the caller's
         // buffer has room for it.
@@ -258,7 +258,7 @@ impl Delivery for Copying<'_> {
             let (at, len) = cut.range(bytes, slice);
             let input = source.input(rank, std::ptr::null(), board.rank() * bytes + at);
             // SAFETY: as above; what this rank sends of these bytes it has published.
-            unsafe { input.copy(board, self.recv.wrapping_add(start + at), len) }?;
+            unsafe { input.copy(Manner::Plain, board, self.recv.wrapping_add(start + at), len) }?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::division::Division;
 use super::lend::Source;
+use super::operands::Manner;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
@@ -65,7 +66,7 @@ impl Parts for Handing<'_> {
         let (to, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
-        let mut copy = || copied = unsafe { input.copy(self.board, to, len) };
+        let mut copy = || copied = unsafe { input.copy(Manner::Plain, self.board, to, len) };
         match self.sources[leader].is_lent() {
             true => copy(),
             false => reading(self.board, RingName::Down, self.first + round, len, copy),

@@ -149,7 +149,7 @@ impl Halves for Copying<'_> {
         if !self.location.whole {
             // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has room for them. The giver
             // stores none but the half that it has claimed.
-            return unsafe { other.input(1 - board.rank(), std::ptr::null(), at).copy_by(way, board, own, len) };
+            return unsafe { other.input(1 - board.rank(), std::ptr::null(), at).copy(way.into(), board, own, len) };
         }
         let Source::Near(base) = other else {
             // A taker answers with a place of the heap alone.

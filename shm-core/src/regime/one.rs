@@ -4,7 +4,7 @@
 //! longer way.
 
 use super::lend::{Lending, Source};
-use super::operands::{Input, Operands};
+use super::operands::{Input, Manner, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -59,7 +59,7 @@ impl Engine {
             let mut copied = Ok(());
             // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `bytes` bytes, and is no cell and no other rank's buffer.
-            let mut copy = || copied = unsafe { input.copy(board, buffer, bytes) };
+            let mut copy = || copied = unsafe { input.copy(Manner::Plain, board, buffer, bytes) };
             match source.is_lent() {
                 true => copy(),
                 false => reading(board, RingName::Down, position, bytes, copy),
@@ -67,7 +67,7 @@ impl Engine {
             copied
         };
         lending.end(hand_out(board, down, root, tag, write, || (), read))?;
-        if let (true, Some(slot)) = (takes && board.rank() == root, down.free(down.next_position())) {
+        if let (true, Some(slot)) = (takes && board.rank() == root, down.prepared()) {
             // SAFETY: nobody reads the slot, or writes there; its cell holds `bytes` bytes, and begins on a line.
             unsafe { take_lines(board.down_cell(root, slot, cell), bytes) };
         }
@@ -90,7 +90,7 @@ impl Engine {
         let (cell, pace, takes) = (choice.up_cell, up_pace, *takes && board.rank() != root);
         let mut work = Collected { board, cell, position, root, reduction, operands, pace, lent: false, takes };
         lending.end(collect(board, up, root, tag, &mut work))?;
-        if let (true, Some(slot)) = (work.takes, up.free(up.next_position())) {
+        if let (true, Some(slot)) = (work.takes, up.prepared()) {
             // SAFETY: nobody reads the slot, or writes there; its cell holds as many bytes as were just stored, and begins on a line.
             unsafe { take_lines(board.up_cell(board.rank(), slot, cell), reduction.bytes) };
         }

@@ -18,65 +18,45 @@ pub(super) enum Input {
     There { rank: usize, address: u64 },
 }
 
+/// How what a rank has mapped is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Nothing is asked for.
+    Plain,
+    /// The lines that are stored to are asked for ahead.
+    Asking,
+    /// It lies in a cell that this rank writes next: its lines are asked for ahead.
+    Keeping,
+    /// Past the caches.
+    Streamed,
+}
+
+impl From<Way> for Manner {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Cached => Manner::Plain,
+            Way::Streamed => Manner::Streamed,
+        }
+    }
+}
+
 impl Input {
-    /// [`copy`](Input::copy), of which the lines that are stored to are asked for ahead where it lies in memory that this rank has mapped.
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn copy_asking(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        let Input::Here(from) = self else {
-            // SAFETY: by contract.
-            return unsafe { self.copy(board, to, len) };
-        };
-        // SAFETY: by contract.
-        unsafe { copy_out_asking(from, to, len) };
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
-        Ok(())
-    }
-
-    /// [`copy`](Input::copy) of what lies in a cell that this rank writes next.
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn copy_and_keep(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        let Input::Here(from) = self else {
-            // SAFETY: by contract.
-            return unsafe { self.copy(board, to, len) };
-        };
-        // SAFETY: by contract.
-        unsafe { copy_out_and_keep(from, to, len) };
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
-        Ok(())
-    }
-
-    /// [`copy`](Input::copy), in `way` where it lies in memory that this rank has mapped.
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn copy_by(self, way: Way, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        let (Input::Here(from), Way::Streamed) = (self, way) else {
-            // SAFETY: by contract.
-            return unsafe { self.copy(board, to, len) };
-        };
-        // SAFETY: by contract.
-        unsafe { copy_in(from, to, len, way) };
-        add(&board.tally.loaded, len);
-        add(&board.tally.stored, len);
-        Ok(())
-    }
-
     /// Copies `len` bytes of it to `to`.
     ///
     /// # Safety
     /// They are there, initialised, and nobody writes them meanwhile; as many may be written at `to`, which does not overlap.
-    pub unsafe fn copy(self, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        match self {
+    pub unsafe fn copy(self, manner: Manner, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
+        match (self, manner) {
             // SAFETY: by contract.
-            Input::Here(from) => unsafe { copy_out(from, to, len) },
+            (Input::Here(from), Manner::Plain) => unsafe { copy_out(from, to, len) },
             // SAFETY: by contract.
-            Input::There { rank, address } => unsafe { board.read_private(rank, address, to, len) }?,
+            (Input::Here(from), Manner::Asking) => unsafe { copy_out_asking(from, to, len) },
+            // SAFETY: by contract.
+            (Input::Here(from), Manner::Keeping) => unsafe { copy_out_and_keep(from, to, len) },
+            // SAFETY: by contract.
+            (Input::Here(from), Manner::Streamed) => unsafe { copy_in(from, to, len, Way::Streamed) },
+            // SAFETY: by contract.
+            (Input::There { rank, address }, _) => unsafe { board.read_private(rank, address, to, len) }?,
         }
         add(&board.tally.loaded, len);
         add(&board.tally.stored, len);

@@ -367,7 +367,7 @@ impl Work for Slicing<'_> {
         let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
-        let mut copy = || copied = unsafe { input.copy_by(self.way, self.board, to, len) };
+        let mut copy = || copied = unsafe { input.copy(self.way.into(), self.board, to, len) };
         match source.is_lent() {
             true => copy(),
             false => reading(self.board, RingName::Down, self.first.1 + round, len, copy),

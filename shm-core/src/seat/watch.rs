@@ -7,9 +7,8 @@ use crate::segment::header::RankWords;
 use crate::segment::mapping::Mapping;
 use crate::wait::bell::{self, Sleepers};
 
-/// The words of a job that a rank looks at all the time, found once. Each board has a copy: others wait meanwhile, and follow no pointer more
-/// than they must.
-#[derive(Clone, Copy)]
+/// The words of a job that a rank looks at all the time, found once. Each board has its own: others wait meanwhile, and a call follows no pointer
+/// more than it must.
 pub(crate) struct Watch {
     /// The own words.
     own: *const RankWords,
@@ -20,7 +19,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// # Safety
-    /// The mapping stays as long as this and all copies of it are used.
+    /// The mapping stays as long as this is used.
     pub(super) unsafe fn new(mapping: &Mapping, rank: usize, system: System) -> Self {
         let (own, fault) = (mapping.rank(rank), &mapping.header().shared.fault);
         Self { own, fault, system }

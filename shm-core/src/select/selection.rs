@@ -4,7 +4,7 @@ use super::choice::{BlockChoice, Choice, Collective, Regime, Vector};
 use super::rule::{Band, MOST_BANDS};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
-use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots};
+use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots, up_slots_to_give_back};
 use crate::segment::layout::{BlockLayout, LINE, MOST_DOWN_SLOTS, SLOT_PAYLOAD, line_slots, most_up_slots, round_up};
 
 /// The bands of one collective, rising from 0 bytes on.
@@ -223,7 +223,9 @@ impl Selection {
         // As long as they may be, then as many as there is room for.
         let (least_up, least_down) = (least_up_slots(leaders), LEAST_DOWN_SLOTS);
         let most = (self.up_area / least_up).min(self.down_area / least_down);
-        let cell = (band.share_cell as usize).min(most) / LINE * LINE;
+        // Of two ranks results come back in the cells of contributions, if there are enough of them.
+        let kept = if self.size == 2 { self.up_area / up_slots_to_give_back(leaders) } else { most };
+        let cell = (band.share_cell as usize).min(kept).min(most) / LINE * LINE;
         let cell = cell.max(round_up(element, LINE));
         if cell > most {
             return Err(too_large(element, most));
