@@ -1,5 +1,6 @@
 //! Jobs of an MPI: on this machine, and on the hosts of an emulated cluster.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,6 +24,10 @@ const TOOLS: [(&str, &str); 5] = [
     ("tc", "iproute2"),
     ("nsenter", "util-linux"),
 ];
+/// How often a launcher is started that is ended by a signal before it has said anything: in some hundred starts beside other work one
+/// was ended by SIGPIPE.
+const STARTS: u32 = 3;
+const SIGPIPE: i32 = nix::sys::signal::Signal::SIGPIPE as i32;
 /// The variable that marks the processes of one job.
 const MARK: &str = "PHALANX_TEST_MARK";
 
@@ -153,7 +158,15 @@ pub fn run_with(
     for &(name, value) in variables {
         job.env(name, value);
     }
-    let ended = command::run(&mut job, Duration::from_secs(LIMIT + 20));
+    let mut ended = command::run(&mut job, Duration::from_secs(LIMIT + 20));
+    for _ in 0..STARTS - 1 {
+        let is_silent = ended.stdout.is_empty() && ended.stderr.is_empty();
+        if !(is_silent && ended.status.signal() == Some(SIGPIPE)) {
+            break;
+        }
+        eprintln!("{library:?}: the launcher was ended by SIGPIPE before any rank had said a word: started again");
+        ended = command::run(&mut job, Duration::from_secs(LIMIT + 20));
+    }
     if ended.status.code() == Some(FORBIDDEN) && !matches!(hosts, Hosts::One(_)) {
         skip(REQUIRED, ended.stderr.trim());
         return None;
