@@ -81,15 +81,15 @@ fn expect_all<B: Board>(
     mut read: impl FnMut(usize, usize),
 ) -> Result<()> {
     let (me, size) = (board.rank(), board.size());
-    let mut expect = |rank| {
-        ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
-        read(rank, slot);
-        Ok(())
-    };
-    if size == 2 {
-        return expect(1 - me);
+    // Of two ranks the other one alone is looked at.
+    let ranks = if size == 2 { 1 - me..2 - me } else { 0..size };
+    for rank in ranks {
+        if rank != me {
+            ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
+            read(rank, slot);
+        }
     }
-    (0..size).filter(|&rank| rank != me).try_for_each(expect)
+    Ok(())
 }
 
 /// [`exchange`] of a message of several pieces, a slot each: everybody publishes all its pieces before it reads any, so
