@@ -29,7 +29,7 @@ pub(crate) struct Seat {
     heap: Arc<RankHeap>,
     reach: Reach,
     pub patience: Patience,
-    watch: Watch,
+    system: System,
 }
 
 impl Seat {
@@ -43,11 +43,9 @@ impl Seat {
         }
         mapping.rank(rank).attach(rank)?;
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
-        // SAFETY: the mapping stays as long as this seat.
-        let watch = unsafe { Watch::new(&mapping, rank, System { fences }) };
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
         let reach = Reach::new(Arc::clone(&mapping), rank);
-        Ok(Self { mapping, rank, process: std::process::id(), heap, reach, patience, watch })
+        Ok(Self { mapping, rank, process: std::process::id(), heap, reach, patience, system: System { fences } })
     }
 
     /// The rank in the job's world.
@@ -80,21 +78,21 @@ impl Seat {
     /// Who uses it keeps this seat meanwhile.
     pub unsafe fn watch(&self) -> Watch {
         // SAFETY: the mapping stays as long as this seat, and so, by contract, as long as what is returned.
-        unsafe { Watch::new(&self.mapping, self.rank, *self.watch.system()) }
+        unsafe { Watch::new(&self.mapping, self.rank, self.system) }
     }
 
     /// Sleeps until `writer` publishes, `nap` at most, unless `arrived` says that there is no need. Returns whether it slept.
     pub fn sleep_on(&self, writer: usize, nap: Duration, arrived: impl Fn() -> bool) -> bool {
         let job = &self.mapping.header().shared.fault;
         let words = self.mapping.rank(writer);
-        bell::sleep_unless(self.watch.system(), &bell_of(words), nap, || {
+        bell::sleep_unless(&self.system, &bell_of(words), nap, || {
             arrived() || job.load(Ordering::Acquire) != 0 || words.standing() as u32 >= Standing::Left as u32
         })
     }
 
     /// E1: the other side of [`light_fence`](Watch::light_fence).
     pub fn heavy_fence(&self) {
-        self.watch.system().heavy_fence();
+        self.system.heavy_fence();
     }
 
     /// Says that `failed` is the rank because of which this job cannot go on; the first word stands.

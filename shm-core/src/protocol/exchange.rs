@@ -80,10 +80,8 @@ fn expect_all<B: Board>(
     stamp: Stamp,
     mut read: impl FnMut(usize, usize),
 ) -> Result<()> {
-    let (me, size) = (board.rank(), board.size());
-    // Of two ranks the other one alone is looked at.
-    let ranks = if size == 2 { 1 - me..2 - me } else { 0..size };
-    for rank in ranks {
+    let me = board.rank();
+    for rank in 0..board.size() {
         if rank != me {
             ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
             read(rank, slot);

@@ -158,37 +158,32 @@ impl Ring {
     /// Whether somebody may still read an own slot, as far as is known without a look at anybody's word.
     #[inline]
     fn is_read(&self, slot: usize) -> bool {
-        let Use { position, readers, .. } = &self.uses[slot];
-        *position > self.proven
-            && match readers {
-                Readers::All => true,
-                Readers::One(reader) => self.known[*reader] < *position,
-                Readers::These(readers) => readers.iter().any(|&reader| self.known[reader] < *position),
-            }
+        self.uses[slot].position > self.proven && self.has_reader(slot)
     }
 
-    /// The own slot of `position`, which is yet to be claimed, if a claim would find, without a look at anybody's word, that nobody reads
-    /// it any more, and if no other rank can have a reason to write in its cell. What is stored to the payload of such a slot nobody sees.
-    ///
-    /// Nor is it free where a position before it, which is yet to be claimed too, has the same slot.
+    /// The same of a slot whose last use is not proven to be over: by what is known of its readers.
     #[inline(never)]
-    fn free(&self, position: u64) -> Option<usize> {
-        let (slot, slots) = (self.slot(position), self.uses.len() as u64);
-        debug_assert!(position > self.clock);
-        // Of two ranks that have exchanged slices here the other one may be in the exchange of `position` already.
-        let (exchanged, _) = self.uses[slot].exchanged;
-        let changes_hands = exchanged != 0 && exchanged + slots == position;
-        (!self.is_read(slot) && !changes_hands && position <= self.clock + slots).then_some(slot)
+    fn has_reader(&self, slot: usize) -> bool {
+        let Use { position, readers, .. } = &self.uses[slot];
+        match readers {
+            Readers::All => true,
+            Readers::One(reader) => self.known[*reader] < *position,
+            Readers::These(readers) => readers.iter().any(|&reader| self.known[reader] < *position),
+        }
     }
 
-    /// Looks whether the own slot of the next call's first position is free, once all positions that were taken are published:
-    /// then that call claims it without a look. What is free stays so: nobody publishes there before that call.
+    /// Looks, once all positions that were taken are published, whether the own slot of the next call's first position is free: whether a claim
+    /// would find, without a look at anybody's word, that nobody reads it any more, and no other rank can have a reason to write in its cell. What
+    /// is stored to the payload of such a slot nobody sees. It stays free, since nobody publishes there before that call, which claims it
+    /// without a look.
     #[inline]
     pub(super) fn prepare(&mut self) -> Option<usize> {
         let next = self.next_position();
         let slot = self.slot(next);
-        let Use { position, exchanged, .. } = &self.uses[slot];
-        if (*position > self.proven || exchanged.0 != 0) && self.free(next).is_none() {
+        // Of two ranks that have exchanged slices here the other one may be in the exchange of that position already.
+        let (exchanged, _) = self.uses[slot].exchanged;
+        let changes_hands = exchanged != 0 && exchanged + self.uses.len() as u64 == next;
+        if changes_hands || self.is_read(slot) {
             return None;
         }
         self.prepared = (next, slot);

@@ -50,13 +50,4 @@ impl Watch {
     pub fn light_fence(&self) {
         self.system.light_fence();
     }
-
-    pub(super) fn system(&self) -> &System {
-        &self.system
-    }
 }
-
-// SAFETY: the pointers are to atomic words, which any thread may use.
-unsafe impl Send for Watch {}
-// SAFETY: the same.
-unsafe impl Sync for Watch {}
