@@ -310,6 +310,15 @@ impl SharedBoard {
         self.area.calls + (call as usize % CALLS) * 8
     }
 
+    /// Before this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say: waits for a better moment, where it knows
+    /// one.
+    #[inline(always)]
+    pub fn approach(&self, bytes: usize) {
+        if let Some(approach) = &self.approach {
+            approach.pause(bytes);
+        }
+    }
+
     /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that who leaves
     /// that by an error does not wait for it.
     #[inline]
@@ -627,13 +636,6 @@ impl Board for SharedBoard {
     #[inline]
     fn note_wait(&self, word: &FlagWord, edge: Edge) {
         note::awaited(word, edge);
-    }
-
-    #[inline(always)]
-    fn approach(&self) {
-        if let Some(approach) = &self.approach {
-            approach.pause();
-        }
     }
 
     #[cold]

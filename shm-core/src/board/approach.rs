@@ -6,7 +6,11 @@
 //! where the other one misses. A look that begins a moment later brings them into step, and finds the stamp; where they are in step already, by
 //! what they do between calls, that moment is lost.
 //!
-//! Which of these it is depends on how far apart the cores are and on what the ranks do. So it is measured, anew all the time: at the same
+//! A core that waits for a look goes on as if it had succeeded, and has the next call half done when the stamp arrives. Cycles that pass there cost nothing, unless
+//! the look has missed: then a rank looks so much later for the next stamp, which the other one is late with. So messages of several lines, of cores that are
+//! far apart, may be worth a moment of many cycles.
+//!
+//! Which of these it is depends on how far apart the cores are, on the length of the message and on what the ranks do. So it is measured, anew all the time: at the same
 //! calls on both ranks, since both count their exchanges alike, as many go each way, and the clock is read where they begin and end. On
 //! a machine of two cores (AMD EPYC, Zen 4; a pause takes 25 ns) that were far apart, looks at once took 120 and 320 ns in turns where
 //! calls followed one another, and 130 ns all of them after a pause; near each other, barriers took 54 ns with looks at once or after a pause,
@@ -18,6 +22,10 @@ use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
 
 use crate::pace::ticks;
+use crate::segment::layout::LINE;
+
+/// Messages of more bytes are of several lines: of two there is nothing to gain.
+const SHORT: usize = 3 * LINE - 8;
 
 /// Exchanges from one trial to the next.
 const PERIOD: u32 = 1 << 13;
@@ -40,18 +48,23 @@ enum Way {
     Soon,
     /// After a pause of the core.
     Later,
+    /// After many cycles: for messages of several lines, on cores that are far apart.
+    Last,
 }
 
 impl Way {
     /// In the order of a trial: those at once come last, and so begin in step.
-    const TRIED: [Way; 3] = [Way::Later, Way::Soon, Way::AtOnce];
+    const TRIED: [Way; 4] = [Way::Last, Way::Later, Way::Soon, Way::AtOnce];
+
+    /// With which of them a trial begins, for short messages and for others.
+    const BEGIN: [usize; 2] = [1, 0];
 
     /// What its time counts in a trial: a way that waits has to be worth it.
     fn weighed(self, time: u64) -> u64 {
         match self {
             Way::AtOnce => time,
             Way::Soon => time + time / 16,
-            Way::Later => time + time / 12,
+            Way::Later | Way::Last => time + time / 12,
         }
     }
 }
@@ -71,6 +84,34 @@ enum Stage {
 /// When this rank looks.
 #[derive(Default)]
 pub(super) struct Approach {
+    /// For short messages, and for others.
+    trials: [Trials; 2],
+}
+
+impl Approach {
+    /// Before the first look for the other one's part of a message.
+    #[inline(always)]
+    pub fn pause(&self, bytes: usize) {
+        let kind = usize::from(bytes > SHORT);
+        let trials = &self.trials[kind];
+        let left = trials.left.get();
+        if left == 0 {
+            trials.step(ticks(), kind, cost_of_many_cycles);
+        } else {
+            trials.left.set(left - 1);
+        }
+        match trials.way.get() {
+            Way::AtOnce => {}
+            Way::Soon => some_cycles(),
+            Way::Later => spin_loop(),
+            Way::Last => many_cycles(),
+        }
+    }
+}
+
+/// The trials with one kind of message.
+#[derive(Default)]
+struct Trials {
     way: Cell<Way>,
     /// Exchanges until the next stage.
     left: Cell<u32>,
@@ -84,38 +125,26 @@ pub(super) struct Approach {
     /// The way that the last trial found, and the one to go on with while trials differ.
     found: Cell<Way>,
     usual: Cell<Way>,
+    /// Whether calls take so long that a moment of many cycles may be worth it, and a trial of it costs little.
+    slow: Cell<bool>,
 }
 
-impl Approach {
-    /// Before the first look.
-    #[inline(always)]
-    pub fn pause(&self) {
-        let left = self.left.get();
-        if left == 0 {
-            self.step(ticks());
-        } else {
-            self.left.set(left - 1);
-        }
-        match self.way.get() {
-            Way::AtOnce => {}
-            Way::Soon => some_cycles(),
-            Way::Later => spin_loop(),
-        }
-    }
-
+impl Trials {
     #[cold]
     #[inline(never)]
-    fn step(&self, now: u64) {
+    fn step(&self, now: u64, kind: usize, cost_of_many: fn() -> u64) {
         // A clock that another core reads otherwise may seem to go back.
         let took = now.wrapping_sub(self.begun.replace(now)).min(1 << 40);
+        let tried = |at: usize| Way::TRIED[at] != Way::Last || self.slow.get();
         let begin = |at: usize| {
-            self.way.set(Way::TRIED[at]);
+            // As many calls in any case: the other rank may see it otherwise.
+            self.way.set(if tried(at) { Way::TRIED[at] } else { self.usual.get() });
             (Stage::Counted(at), FIRST)
         };
         let (next, left) = match self.next.get() {
             Stage::Trial => {
                 self.best.set((Way::AtOnce, u64::MAX));
-                begin(0)
+                begin(Way::BEGIN[kind])
             }
             Stage::Counted(at) => (Stage::End(at, 0), COUNTED),
             Stage::End(at, part) if part + 1 < PARTS => {
@@ -127,13 +156,13 @@ impl Approach {
                 let mut parts = self.parts.each_ref().map(Cell::get);
                 parts.sort_unstable();
                 let (way, time) = (Way::TRIED[at], Way::TRIED[at].weighed(parts[PARTS / 2]));
-                if time <= self.best.get().1 {
+                if tried(at) && time <= self.best.get().1 {
                     self.best.set((way, time));
                 }
                 if at + 1 < Way::TRIED.len() {
                     begin(at + 1)
                 } else {
-                    self.decide();
+                    self.decide(cost_of_many());
                     (Stage::Trial, PERIOD)
                 }
             }
@@ -143,8 +172,9 @@ impl Approach {
     }
 
     /// Takes a way that waits when this trial and the one before have found it: one alone may be one in which this rank lost its core.
-    fn decide(&self) {
-        let (best, _) = self.best.get();
+    fn decide(&self, cost_of_many: u64) {
+        let (best, time) = self.best.get();
+        self.slow.set(time > u64::from(COUNTED) * 2 * cost_of_many);
         if self.found.replace(best) == best || best == Way::AtOnce {
             self.usual.set(best);
         }
@@ -166,54 +196,99 @@ fn some_cycles() {
     }
 }
 
+/// Takes 264 cycles, three for each multiplication, and lets no later load begin before they are over, where the machine has a fence for that.
+#[inline(never)]
+fn many_cycles() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: it multiplies in a register; every x86-64 has the fence.
+    unsafe {
+        core::arch::asm!(".rept 88", "imul {0}, {0}", ".endr", "lfence", inout(reg) 3u64 => _, options(nostack));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    for _ in 0..4 {
+        spin_loop();
+    }
+}
+
+/// What they take, in ticks: the least of a few times.
+fn cost_of_many_cycles() -> u64 {
+    let times: [u64; 4] = std::array::from_fn(|_| {
+        let begun = ticks();
+        many_cycles();
+        ticks().wrapping_sub(begun)
+    });
+    times.into_iter().min().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The way after `trials` trials in which a call takes so many ticks at once, soon, and later.
-    fn learnt(approach: &Approach, trials: u32, times: [u64; 3]) -> Way {
-        let mut now = approach.begun.get();
+    /// The way after `trials` trials of messages of a kind in which a call takes so many ticks: at once, soon, later, last.
+    fn learnt(found: &Trials, kind: usize, trials: u32, times: [u64; 4]) -> Way {
+        let mut now = found.begun.get();
         let mut over = 0;
         while over < trials {
-            if approach.left.get() == 0 {
-                over += u32::from(approach.next.get() == Stage::End(2, PARTS - 1));
-                approach.step(now);
+            if found.left.get() == 0 {
+                over += u32::from(found.next.get() == Stage::End(Way::TRIED.len() - 1, PARTS - 1));
+                found.step(now, kind, || 100);
             } else {
-                approach.left.set(approach.left.get() - 1);
+                found.left.set(found.left.get() - 1);
             }
-            now += times[approach.way.get() as usize];
+            now += times[found.way.get() as usize];
         }
-        approach.way.get()
+        found.way.get()
     }
 
     #[test]
     fn the_quickest_way_is_found_and_found_again() {
-        let approach = Approach::default();
+        let found = Trials::default();
         for (times, way) in [
-            ([572, 560, 338], Way::Later),
-            ([286, 300, 338], Way::AtOnce),
-            ([54, 46, 54], Way::Soon),
-            ([300, 299, 298], Way::AtOnce),
-            ([572, 400, 395], Way::Soon),
+            ([572, 560, 338, 350], Way::Later),
+            ([286, 300, 338, 290], Way::AtOnce),
+            ([54, 46, 54, 90], Way::Soon),
+            ([300, 299, 298, 297], Way::AtOnce),
+            ([572, 400, 395, 290], Way::Last),
+            ([572, 400, 395, 560], Way::Soon),
+            ([94, 99, 99, 60], Way::AtOnce),
         ] {
-            assert_eq!(learnt(&approach, 2, times), way, "{times:?}");
+            assert_eq!(learnt(&found, 1, 3, times), way, "{times:?}");
         }
+        assert_eq!(
+            learnt(&Trials::default(), 0, 2, [90, 80, 70, 1]),
+            Way::Later,
+            "of short messages the last way is not tried"
+        );
     }
 
     #[test]
     fn one_trial_says_nothing() {
+        let found = Trials::default();
+        let learnt = |[at_once, soon, later]: [u64; 3]| learnt(&found, 0, 1, [at_once, soon, later, 1]);
+        assert_eq!(learnt([90_000, 300, 290]), Way::AtOnce, "it lost its core");
+        assert_eq!(learnt([290, 310, 310]), Way::AtOnce);
+        assert_eq!(learnt([600, 590, 300]), Way::AtOnce);
+        assert_eq!(learnt([600, 590, 300]), Way::Later);
+        assert_eq!(learnt([600, 300, 590]), Way::Later);
+        assert_eq!(learnt([300, 590, 600]), Way::AtOnce, "nothing is lost by it");
+    }
+
+    #[test]
+    fn kinds_of_messages_learn_apart() {
         let approach = Approach::default();
-        assert_eq!(learnt(&approach, 1, [90_000, 300, 290]), Way::AtOnce, "it lost its core");
-        assert_eq!(learnt(&approach, 1, [290, 310, 310]), Way::AtOnce);
-        assert_eq!(learnt(&approach, 1, [600, 590, 300]), Way::AtOnce);
-        assert_eq!(learnt(&approach, 1, [600, 590, 300]), Way::Later);
-        assert_eq!(learnt(&approach, 1, [600, 300, 590]), Way::Later);
-        assert_eq!(learnt(&approach, 1, [300, 590, 600]), Way::AtOnce, "nothing is lost by it");
+        for _ in 0..PERIOD {
+            approach.pause(SHORT);
+        }
+        assert_eq!(approach.trials[1].next.get(), Stage::Trial);
+        approach.pause(SHORT + 1);
+        assert_ne!(approach.trials[1].next.get(), Stage::Trial);
+        many_cycles();
     }
 
     /// All that a trial costs are some calls of many.
     #[test]
     fn trials_are_few() {
         const { assert!(3 * (FIRST + PARTS as u32 * COUNTED) < PERIOD / 12) };
+        const { assert!(4 * (FIRST + PARTS as u32 * COUNTED) < PERIOD / 9) };
     }
 }

@@ -180,11 +180,6 @@ pub trait Board {
     /// When the wait can have no end: a rank has failed, or `writer` made another call.
     fn wait_slowly(&self, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64>;
 
-    /// Called by a rank that has published its part of an exchange and looks for the others' next: for a board that knows a better
-    /// moment for that.
-    #[inline]
-    fn approach(&self) {}
-
     /// Called before each wait: for a board that counts.
     #[inline]
     fn note_wait(&self, _word: &Self::Word, _edge: Edge) {}

@@ -63,7 +63,6 @@ pub fn exchange_then<B: Board>(
     write(slot);
     ring.publish_in(board, RingName::Line, slot, first, stamp, &Readers::All);
     meanwhile(ring.prepare());
-    board.approach();
     expect_all(board, ring, slot, stamp, read)?;
     complete();
     ring.prove(first - 1);

@@ -85,6 +85,8 @@ impl Engine {
                 add(&board.tally.stored, all);
                 copy_own(board, own);
                 board.take_ahead(next, *takes, bytes);
+                // As many bytes on both.
+                board.approach(all);
             },
             |rank, slot| {
                 let to = recv.wrapping_add(blocks.of(rank).start);
@@ -119,6 +121,7 @@ impl Engine {
                 add(&board.tally.stored, 2 * (size - 1) * bytes);
                 copy_own(board, own);
                 board.take_ahead(next, *takes, 8 * words_of(bytes) * (size - 1));
+                board.approach(8 * words_of(bytes) * (size - 1));
             },
             |rank, slot| {
                 let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
@@ -158,6 +161,7 @@ impl Engine {
                 add(&board.tally.loaded, sent + size * bytes);
                 add(&board.tally.stored, sent + bytes);
                 board.take_ahead(next, *takes, 8 * words_of(longest) * (size - 1));
+                board.approach(8 * words_of(longest) * (size - 1));
             },
             |rank, slot| {
                 let part = Medium::part(rank, me) * 8 * words_of(longest);
