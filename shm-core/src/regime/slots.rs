@@ -120,8 +120,9 @@ impl Engine {
                 add(&board.tally.loaded, 2 * (size - 1) * bytes);
                 add(&board.tally.stored, 2 * (size - 1) * bytes);
                 copy_own(board, own);
-                board.take_ahead(next, *takes, 8 * words_of(bytes) * (size - 1));
-                board.approach(8 * words_of(bytes) * (size - 1));
+                let filled = 8 * words_of(bytes) * (size - 1);
+                board.take_ahead(next, *takes, filled);
+                board.approach(filled);
             },
             |rank, slot| {
                 let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
@@ -160,8 +161,9 @@ impl Engine {
                 let sent: usize = (0..size).filter(|&to| to != me).map(|to| blocks.len(to)).sum();
                 add(&board.tally.loaded, sent + size * bytes);
                 add(&board.tally.stored, sent + bytes);
-                board.take_ahead(next, *takes, 8 * words_of(longest) * (size - 1));
-                board.approach(8 * words_of(longest) * (size - 1));
+                let filled = 8 * words_of(longest) * (size - 1);
+                board.take_ahead(next, *takes, filled);
+                board.approach(filled);
             },
             |rank, slot| {
                 let part = Medium::part(rank, me) * 8 * words_of(longest);
