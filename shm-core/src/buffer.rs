@@ -94,7 +94,13 @@ impl Communicator {
         if bytes == 0 {
             return Ok((NonNull::dangling(), None));
         }
-        let block = self.seat().heap().take(bytes)?;
+        let block = match self.seat().heap().take(bytes) {
+            Err(Error::HeapExhausted { .. }) => {
+                self.seat().conversions().release();
+                self.seat().heap().take(bytes)?
+            }
+            other => other?,
+        };
         let at = NonNull::new(block.pointer().cast::<T>()).expect("a mapping does not begin at nothing");
         Ok((at, Some(block)))
     }

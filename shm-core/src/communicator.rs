@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::board::{IdleHook, SharedBoard};
+use crate::convert::{Lent, Use};
 use crate::cost::{self, Chain, Payload};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
 use crate::protocol::Place;
 use crate::reach::Reaching;
-use crate::regime::{Engine, Thresholds};
+use crate::regime::{Engine, Reduction, Thresholds};
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
@@ -31,6 +32,8 @@ pub struct Communicator {
     size: usize,
     /// What of the job's table counts here.
     pub(crate) selection: Selection,
+    /// Bytes from which private buffers are moved into the heap, and after how many calls.
+    convert: (u64, u32),
     /// Bytes below which a call surely takes one slot of lines, flat, by collective.
     slot_below: [usize; 4],
     /// What `selection` chose last, by collective, and for what: programs make the same call again and again.
@@ -82,7 +85,8 @@ impl Communicator {
         let selection = seat.mapping().header().select(size);
         let layout = selection.block_layout();
         let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
-        let thresholds = Thresholds::new(&seat.mapping().header().tuning);
+        let tuning = &seat.mapping().header().tuning;
+        let (thresholds, convert) = (Thresholds::new(tuning), (tuning.convert_least, tuning.convert_after));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
@@ -93,6 +97,7 @@ impl Communicator {
             rank,
             size,
             selection,
+            convert,
             slot_below,
             chosen: Default::default(),
             traced: Default::default(),
@@ -197,6 +202,9 @@ impl Communicator {
         let selection = tuning.select(self.size, crowd).within(&self.layout)?;
         self.enter()?.set_thresholds(Thresholds::new(tuning));
         self.selection = selection;
+        // What the job was asked for stands.
+        let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);
+        self.convert = (least, tuning.convert_after);
         self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
         self.chosen = Default::default();
         self.traced = Default::default();
@@ -306,6 +314,50 @@ impl Communicator {
                 );
             }
         }
+    }
+
+    /// What a call of this regime is to see in the place of a buffer of `bytes` bytes, and what is to be kept until it has ended: a
+    /// private buffer's pages may lie in the heap ([`Conversions`](crate::convert::Conversions)).
+    ///
+    /// # Safety
+    /// The buffer is the call's to use so until what is returned is dropped.
+    #[inline]
+    pub(crate) unsafe fn lend(
+        &self,
+        regime: Regime,
+        buffer: *mut u8,
+        bytes: usize,
+        usage: Use,
+    ) -> (*mut u8, Option<Lent>) {
+        let (least, after) = self.convert;
+        if (bytes as u64) < least || regime == Regime::Line || self.size == 1 {
+            return (buffer, None);
+        }
+        // SAFETY: by contract.
+        let lent = unsafe { self.seat.conversions().lend(buffer, bytes, usage, after) };
+        (lent.pointer(), Some(lent))
+    }
+
+    /// The same for a contribution and the place of the result, which may be one; null where this rank has none.
+    ///
+    /// # Safety
+    /// As there: what is at `send` is read, what is at `recv` written.
+    #[inline]
+    pub(crate) unsafe fn lend_operands(&self, regime: Regime, reduction: &mut Reduction<'_>) -> [Option<Lent>; 2] {
+        let bytes = reduction.bytes;
+        let in_place = reduction.send == reduction.recv.cast_const();
+        let usage = if in_place { Use::Both } else { Use::Reads };
+        // SAFETY: by contract; it is not written unless it is the place of the result too.
+        let (send, lent) = unsafe { self.lend(regime, reduction.send.cast_mut(), bytes, usage) };
+        reduction.send = send;
+        if in_place {
+            reduction.recv = send;
+            return [lent, None];
+        }
+        // SAFETY: by contract.
+        let (recv, result) = unsafe { self.lend(regime, reduction.recv, bytes, Use::Writes) };
+        reduction.recv = recv;
+        [lent, result]
     }
 
     /// Makes a call; should it be left by a panic (of a user-defined operator), the job is stopped: the others would wait

@@ -16,7 +16,7 @@ use crate::segment::header::{Header, HeaderValues};
 use crate::segment::layout::{CHUNK, EXTENT, JobLayout, MOST_RANKS, crowd_of, round_up};
 use crate::segment::mapping::Mapping;
 use crate::segment::{memory_file, memory_left};
-use crate::select::{Tuning, number_of_bytes};
+use crate::select::{CONVERT_LEAST, Tuning, number_of_bytes};
 
 /// What a job is made of.
 #[derive(Clone, Debug)]
@@ -33,6 +33,9 @@ pub struct JobSpec {
     pub heap: Option<u64>,
     /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
     pub cma: bool,
+    /// Bytes from which private buffers that collectives take again and again are moved into the heap, whole page by whole page, at the
+    /// addresses that they have; `u64::MAX` for never.
+    pub convert: u64,
     /// The table by which algorithms are chosen.
     pub tuning: Tuning,
     /// Bytes that every rank can read.
@@ -47,7 +50,7 @@ impl JobSpec {
     }
 
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
-    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`) wants it.
+    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_CONVERT`) wants it.
     ///
     /// # Errors
     /// `Environment` when a variable is not understood.
@@ -55,8 +58,9 @@ impl JobSpec {
         let arena = bytes_of("PHALANX_ARENA", 1)?;
         let heap = bytes_of("PHALANX_HEAP", 0)?;
         let cma = std::env::var("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
+        let convert = std::env::var("PHALANX_CONVERT").map_or(Ok(u64::MAX), |value| read_convert(&value))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { ranks, cores, arena, heap, cma, tuning: Tuning::from_environment()?, note: Vec::new() })
+        Ok(Self { ranks, cores, arena, heap, cma, convert, tuning: Tuning::from_environment()?, note: Vec::new() })
     }
 }
 
@@ -91,6 +95,21 @@ pub fn read_cma(value: &str) -> Result<bool> {
     }
 }
 
+/// From how many bytes on the value of `PHALANX_CONVERT` has private buffers moved into the heap.
+///
+/// # Errors
+/// `Environment` when it is not `never`, `auto`, or a number of bytes.
+pub fn read_convert(value: &str) -> Result<u64> {
+    match value {
+        "never" => Ok(u64::MAX),
+        "auto" => Ok(CONVERT_LEAST),
+        _ => number_of_bytes(value).ok_or_else(|| {
+            let why = "never, auto, or a number of bytes is expected, perhaps with a suffix K, M or G";
+            wrong("PHALANX_CONVERT", value.to_owned(), why.to_owned())
+        }),
+    }
+}
+
 /// A handle on a job's segment: its creator's, or one of a process that watches over other ranks.
 pub struct Job {
     mapping: Arc<Mapping>,
@@ -119,6 +138,8 @@ impl Job {
         let file = memory_file::create(layout.total() as u64)?;
         memory_file::reserve(&file, "the segment's header", 0, layout.arena as u64)?;
         let mapping = Mapping::of_own(file, layout)?;
+        let mut tuning = spec.tuning;
+        tuning.convert_least = tuning.convert_least.min(spec.convert);
         let values = HeaderValues {
             ranks: spec.ranks as u32,
             total: layout.total() as u64,
@@ -129,7 +150,7 @@ impl Job {
             cores: cores as u32,
             membarrier: seat::register_for_heavy_fences().is_ok(),
             reach: if spec.cma { 0 } else { crate::reach::FORBIDDEN },
-            tuning: spec.tuning,
+            tuning,
         };
         // SAFETY: the segment was just mapped with this layout, and nobody else has its descriptor.
         unsafe { Header::write(mapping.base().cast(), values) };

@@ -19,6 +19,7 @@ mod board;
 mod buffer;
 mod collective;
 mod communicator;
+mod convert;
 mod cost;
 mod counters;
 #[cfg(any(test, feature = "counts"))]

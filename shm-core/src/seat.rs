@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::thread::futex;
 
+use crate::convert::Conversions;
 use crate::error::{Error, Result};
 use crate::reach::Reach;
 use crate::segment::header::{RankWords, Standing};
@@ -28,6 +29,7 @@ pub(crate) struct Seat {
     process: u32,
     heap: Arc<RankHeap>,
     reach: Reach,
+    conversions: Conversions,
     pub patience: Patience,
     system: System,
 }
@@ -45,7 +47,9 @@ impl Seat {
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
         let reach = Reach::new(Arc::clone(&mapping), rank);
-        Ok(Self { mapping, rank, process: std::process::id(), heap, reach, patience, system: System { fences } })
+        let conversions = Conversions::new(Arc::clone(&mapping), Arc::clone(&heap));
+        let (process, system) = (std::process::id(), System { fences });
+        Ok(Self { mapping, rank, process, heap, reach, conversions, patience, system })
     }
 
     /// The rank in the job's world.
@@ -70,6 +74,11 @@ impl Seat {
     /// The rank's way to the others' private memory.
     pub fn reach(&self) -> &Reach {
         &self.reach
+    }
+
+    /// The rank's private buffers that others can reach.
+    pub fn conversions(&self) -> &Conversions {
+        &self.conversions
     }
 
     /// What every call looks at.
@@ -106,6 +115,7 @@ impl Drop for Seat {
         if !self.is_of_this_process() {
             return;
         }
+        self.conversions.end();
         end(&self.mapping, self.rank, std::thread::panicking());
     }
 }

@@ -42,7 +42,7 @@ const fn setting(
 }
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
-pub const SETTINGS: [Setting; 20] = [
+pub const SETTINGS: [Setting; 22] = [
     setting("all:auto", None, &[504, 1144, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1144, 2288, 17 * 1144], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 1144, 3432], None),
@@ -65,6 +65,19 @@ pub const SETTINGS: [Setting; 20] = [
     setting("all:cells,cell=64,cells=2,reach_least=1", Some(Regime::Cells), &[64, 128, 640], None),
     setting("all:shares,share_cell=128,reach_least=1", Some(Regime::Shares), &[64], Some((0, 128))),
     setting("all:shares,share_cell=128", Some(Regime::Shares), &[64], Some((0, 128))),
+    // Private buffers become shared memory as soon as they are seen.
+    setting(
+        "all:cells,cell=1K,cells=2,convert_least=1,convert_after=0",
+        Some(Regime::Cells),
+        &[1024, 4096, 8192, 12_288],
+        None,
+    ),
+    setting(
+        "all:auto,shares_least=9000,share_cell=4K,line_most=100,convert_least=4K,convert_after=1",
+        None,
+        &[100, 4096, 9000, 12_288],
+        Some((0, 4096)),
+    ),
     // Cells so large that they are filled past the caches, always.
     setting("all:cells,cell=2K,cells=3,stream=2", Some(Regime::Cells), &[1024, 2048, 6144, 10_240], None),
     setting("all:shares,share_cell=2K,share_downs=2,stream=2", Some(Regime::Shares), &[1024], Some((2, 2048))),

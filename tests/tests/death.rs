@@ -162,7 +162,7 @@ fn processes_that_end_inside_of_a_call() {
 }
 
 /// Calls whose buffers others reach, with the algorithm that is forced.
-const LENT: [(&str, &str); 10] = [
+const LENT: [(&str, &str); 12] = [
     ("broadcast:cells:shared", "broadcast:cells"),
     ("broadcast:cells:private", "broadcast:cells;all:reach_least=1"),
     ("reduce:cells:shared", "reduce:cells"),
@@ -173,6 +173,8 @@ const LENT: [(&str, &str); 10] = [
     ("allreduce:shares:shared", "allreduce:shares"),
     ("allreduce:shares:private", "allreduce:shares;all:reach_least=1"),
     ("view:shares:shared", "allreduce:shares"),
+    ("broadcast:cells:private", "broadcast:cells;all:convert_least=1,convert_after=0"),
+    ("allreduce:shares:private", "allreduce:shares;all:convert_least=1,convert_after=0"),
 ];
 
 /// The ways to end that a thread has for its process.

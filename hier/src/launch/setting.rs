@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use nix::sched::CpuSet;
 use shm_core::Tuning;
-use shm_core::job::{JobSpec, read_bytes, read_cma};
+use shm_core::job::{JobSpec, read_bytes, read_cma, read_convert};
 use shm_core::segment::layout::crowd_of;
 use topo::{BindPolicy, Machine, Usable};
 
@@ -76,6 +76,9 @@ impl Setting {
         if let Some(value) = text(given, "PHALANX_CMA") {
             spec.cma = read_cma(&value).map_err(LaunchError::Job)?;
         }
+        if let Some(value) = text(given, "PHALANX_CONVERT") {
+            spec.convert = read_convert(&value).map_err(LaunchError::Job)?;
+        }
         spec.cores = self.cores;
         spec.note = Note { machine: self.machine, rules: rules.map_err(LaunchError::Job)? }.to_bytes();
         Ok(spec)
@@ -106,6 +109,7 @@ fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
 mod tests {
     use super::*;
     use shm_core::Collective;
+    use shm_core::select::CONVERT_LEAST;
 
     fn spec(given: &[(&str, &str)]) -> Result<JobSpec, LaunchError> {
         let given: Vec<(OsString, OsString)> = given.iter().map(|(key, value)| (key.into(), value.into())).collect();
@@ -125,6 +129,10 @@ mod tests {
         let note = spec(&[("PHALANX_TREES", "gather:kary:7")]).unwrap().note;
         assert!(String::from_utf8(note).unwrap().contains("kary:7"));
         assert!(spec(&[]).unwrap().cma && !spec(&[("PHALANX_CMA", "never")]).unwrap().cma);
+        let converts = |given| spec(given).unwrap().convert;
+        assert_eq!(converts(&[]), u64::MAX);
+        assert_eq!(converts(&[("PHALANX_CONVERT", "auto")]), CONVERT_LEAST);
+        assert_eq!(converts(&[("PHALANX_CONVERT", "1M"), ("PHALANX_ALGORITHM", "all:cells")]), 1 << 20);
         assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
         // A table's trees count unless others are asked for; an empty text asks for none.
         let file = std::env::temp_dir().join(format!("phalanx-table-with-trees-{}", std::process::id()));
@@ -142,6 +150,7 @@ mod tests {
         for wrong in [
             ("PHALANX_HEAP", "-1"),
             ("PHALANX_CMA", "perhaps"),
+            ("PHALANX_CONVERT", "always"),
             ("PHALANX_ARENA", "much"),
             ("PHALANX_ALGORITHM", "best"),
             ("PHALANX_TREES", "bush"),

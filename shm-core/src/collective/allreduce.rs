@@ -2,6 +2,7 @@
 
 use super::{SHARED, reduction_tag, same_length, tag_of_call};
 use crate::communicator::Communicator;
+use crate::convert::Use;
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
@@ -77,11 +78,13 @@ impl Communicator {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
-        self.trace(Collective::Allreduce, bytes, [send, recv]);
+        let mut reduction = Reduction { send, recv, bytes, fold };
+        // SAFETY: the slices are the call's until it returns.
+        let _lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
+        self.trace(Collective::Allreduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
-        let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
+        let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &reduction.fold, count));
         engine.board.begin(tag)?;
-        let reduction = Reduction { send, recv, bytes, fold };
         self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_allreduce(&choice, reduction, tag),
             Regime::Cells => engine.cells_allreduce(&choice, reduction, tag),
@@ -156,7 +159,10 @@ impl Communicator {
             }
             return Err(error);
         }
-        let reduction = Reduction { send: send.as_ptr().cast(), recv, bytes, fold };
+        let from = send.as_ptr().cast_mut().cast();
+        // SAFETY: the slice is the call's until it returns.
+        let (from, _lent) = unsafe { self.lend(choice.regime, from, bytes, Use::Reads) };
+        let reduction = Reduction { send: from, recv, bytes, fold };
         let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
         // SAFETY: all leaders have stored their shares there, and rank 0 has counted a view for each rank.
         Ok(unsafe { SharedResult::new(self.seat(), at, send.len()) })

@@ -1,12 +1,13 @@
 //! What the calls that move blocks have in common: their tags, their checks, and the counts that only some ranks know.
 
 use crate::communicator::Communicator;
+use crate::convert::{Lent, Use};
 use crate::error::{Error, Result};
 use crate::protocol::delivery::Sources;
 use crate::regime::Engine;
-use crate::regime::blocks::Blocks;
+use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::delivery::Route;
-use crate::select::{BlockChoice, Vector};
+use crate::select::{BlockChoice, Regime, Vector};
 
 use super::tag_of_call;
 
@@ -76,6 +77,8 @@ impl Communicator {
                 Ok(choice) => choice,
                 Err(error) => return self.refuse(error),
             };
+            // SAFETY: the slices are the call's until it returns.
+            let _lent = unsafe { self.lend_sent(&mut route) };
             let mut engine = self.enter()?;
             let tag = engine.board.chained(name.tag(known));
             return engine.deliver_blocks(&choice, route, tag);
@@ -89,9 +92,27 @@ impl Communicator {
     }
 
     /// Moves blocks in a call that has begun, all of which have their length from what was told.
-    pub(crate) fn move_noted(&self, engine: &mut Engine, tag: u32, parts: usize, route: Route<'_>) -> Result<()> {
+    pub(crate) fn move_noted(&self, engine: &mut Engine, tag: u32, parts: usize, mut route: Route<'_>) -> Result<()> {
         let choice = self.choose_for(&route, parts).inspect_err(|_| engine.board.unnote())?;
+        // SAFETY: the slices are the call's until it returns.
+        let _lent = unsafe { self.lend_sent(&mut route) };
         engine.deliver_noted(&choice, route, tag)
+    }
+
+    /// [`lend`](Communicator::lend) for what others may read where it lies.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn lend_sent(&self, route: &mut Route<'_>) -> Option<Lent> {
+        let (buffer, bytes) = match &mut route.send {
+            Sending::Same(buffer, bytes) if route.lends => (buffer, *bytes),
+            Sending::Rows(buffer, blocks) if route.lends => (buffer, self.size() * blocks.len(0)),
+            _ => return None,
+        };
+        // SAFETY: by contract.
+        let (place, lent) = unsafe { self.lend(Regime::Cells, buffer.cast_mut(), bytes, Use::Reads) };
+        *buffer = place;
+        lent
     }
 
     fn choose_for(&self, route: &Route<'_>, parts: usize) -> Result<BlockChoice> {

@@ -2,6 +2,7 @@
 
 use super::tag_of;
 use crate::communicator::Communicator;
+use crate::convert::Use;
 use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
 use crate::select::{Collective, Regime, Vector};
@@ -27,10 +28,16 @@ impl Communicator {
             let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
             return engine.slot_broadcast(root, buffer, bytes, tag);
         }
+        let choice = match self.choose(Collective::Broadcast, Vector::of_bytes(bytes)) {
+            Ok(choice) => choice,
+            Err(error) => return self.refuse(error),
+        };
+        let usage = if root == self.rank() { Use::Reads } else { Use::Writes };
+        // SAFETY: the slice is the call's until it returns.
+        let (buffer, _lent) = unsafe { self.lend(choice.regime, buffer, bytes, usage) };
         self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.cast_const()]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
-        let choice = self.choose(Collective::Broadcast, Vector::of_bytes(bytes))?;
         engine.board.begin(tag)?;
         if self.size() == 1 {
             return Ok(());

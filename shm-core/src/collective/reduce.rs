@@ -38,11 +38,13 @@ impl Communicator {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
-        self.trace(Collective::Reduce, bytes, [send, recv]);
+        let mut reduction = Reduction { send, recv, bytes, fold };
+        // SAFETY: the slices are the call's until it returns.
+        let _lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
+        self.trace(Collective::Reduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
-        let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
+        let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &reduction.fold, count));
         engine.board.begin(tag)?;
-        let reduction = Reduction { send, recv, bytes, fold };
         self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_reduce(&choice, root, reduction, tag),
             Regime::Cells | Regime::Exchange => engine.cells_reduce(&choice, root, reduction, tag),

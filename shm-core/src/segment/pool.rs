@@ -65,7 +65,7 @@ impl RankHeap {
     /// `HeapExhausted`, `Memory`, `RankFailed`.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Result<HeapBlock> {
         let Taken { offset, zero } = self.pool().take(bytes, &self.source)?;
-        Ok(HeapBlock { heap: Arc::clone(self), offset, bytes, zero })
+        Ok(HeapBlock { heap: Arc::clone(self), offset, bytes, zero, abandoned: false })
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
@@ -86,14 +86,18 @@ pub(crate) struct HeapBlock {
     offset: usize,
     bytes: usize,
     zero: bool,
+    abandoned: bool,
 }
 
 impl HeapBlock {
     /// Where it lies in the heap.
     #[inline]
-    #[allow(dead_code, reason = "for collectives that work where buffers lie")]
     pub fn offset(&self) -> u64 {
         self.offset as u64
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether it is all zero, as the system gives memory out.
@@ -110,8 +114,18 @@ impl HeapBlock {
     }
 }
 
+impl HeapBlock {
+    /// Drops it without giving it back: somebody has it until the job ends.
+    pub fn abandon(mut self) {
+        self.abandoned = true;
+    }
+}
+
 impl Drop for HeapBlock {
     fn drop(&mut self) {
+        if self.abandoned {
+            return;
+        }
         self.heap.pool().give_back(self.offset, self.bytes, &self.heap.source);
     }
 }

@@ -6,14 +6,14 @@
 //! collective        = barrier | broadcast | reduce | allreduce | all
 //! algorithm         = line | cells | shares | exchange | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells | share_cell | share_downs
-//!                   | line_most | shares_least | direct_least | reach_least | up_bytes | down_bytes | stream
-//!                   | flat_ranks
+//!                   | line_most | shares_least | direct_least | reach_least | convert_least | convert_after
+//!                   | up_bytes | down_bytes | stream | flat_ranks
 //! ```
 //!
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the down
 //! ring alike. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken, and from which
-//! shares. `reach_least` is [`Tuning`]'s field for these collectives; `direct_least`, `up_bytes`, `down_bytes`,
+//! shares. `reach_least` is [`Tuning`]'s field for these collectives; `direct_least`, `convert_least`, `convert_after`, `up_bytes`, `down_bytes`,
 //! `stream` and `flat_ranks` are its fields for all. Values take the suffixes K and M; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
@@ -92,6 +92,8 @@ impl Tuning {
             "flat_ranks" => self.flat_ranks = narrow?,
             "stream" => self.stream = narrow?,
             "direct_least" => self.direct_least = value,
+            "convert_least" => self.convert_least = value,
+            "convert_after" => self.convert_after = narrow?,
             "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
             "line_most" => self.edit(targets, |_, bands| lines_up_to(bands, value))?,
             "shares_least" => self.edit(targets, |what, bands| {
@@ -109,7 +111,7 @@ impl Tuning {
                     return Err(format!(
                         "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, \
                          share_cell, share_downs, line_most, shares_least, direct_least, reach_least, \
-                         up_bytes, down_bytes, stream, flat_ranks"
+                         convert_least, convert_after, up_bytes, down_bytes, stream, flat_ranks"
                     ));
                 }
             }

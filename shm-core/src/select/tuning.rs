@@ -22,6 +22,8 @@ pub struct Tuning {
     /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
     /// for never.
     pub reach_least: [u64; 4],
+    /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page; `u64::MAX` for never.
+    pub convert_least: u64,
     length: u32,
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
     pub flat_ranks: u32,
@@ -35,8 +37,8 @@ pub struct Tuning {
     /// them. Slices shorter than 1 KiB always go through the caches. Results go the same way with 1
     /// and with 2; else they are stored past the caches where those cannot hold the vectors of all ranks.
     pub stream: u32,
-    /// Keeps the size a multiple of eight.
-    pub reserved: u32,
+    /// Calls of a private buffer that come before its pages are moved; 0 to move those of all.
+    pub convert_after: u32,
     /// 1 to combine contributions in rank order, one after the other, in every call.
     pub strict: u32,
     /// 1 to print what is chosen, once for each kind of call.
@@ -58,6 +60,12 @@ pub const DIRECT_LEAST: u64 = 1;
 /// [`Tuning::reach_least`], where nobody says otherwise.
 pub const REACH_LEAST: [u64; 4] = [u64::MAX; 4];
 
+/// [`Tuning::convert_least`], where pages are to be moved and nobody says from which size on.
+pub const CONVERT_LEAST: u64 = 128 << 10;
+
+/// [`Tuning::convert_after`], where nobody says otherwise.
+pub const CONVERT_AFTER: u32 = 32;
+
 impl Default for Tuning {
     /// The built-in table.
     fn default() -> Self {
@@ -74,13 +82,14 @@ impl Tuning {
             rules: [EMPTY; MOST_RULES],
             direct_least: DIRECT_LEAST,
             reach_least: REACH_LEAST,
+            convert_least: u64::MAX,
             length: 0,
             flat_ranks: FLAT_RANKS,
             forced: [0; 4],
             up_bytes: 0,
             down_bytes: 0,
             stream: 0,
-            reserved: 0,
+            convert_after: CONVERT_AFTER,
             strict: 0,
             debug: 0,
         }

@@ -1,0 +1,143 @@
+//! What a rank remembers of buffers: those whose pages were moved, and how often others came.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::entry::Entry;
+
+/// Buffers whose calls are counted.
+const COUNTED: usize = 64;
+
+/// The most buffers that a rank moves.
+const MOST: usize = 256;
+
+/// Calls of a buffer after which its move has paid: it takes about as long as 40 calls gain, at all sizes (860 and 20 us at 1 MiB).
+const PAYS: u64 = 64;
+
+/// Times that the wait may double.
+const MOST_DOUBLINGS: u32 = 16;
+
+/// A buffer that was seen.
+#[derive(Clone, Copy, Default)]
+struct Sighting {
+    at: usize,
+    bytes: usize,
+    calls: u64,
+    /// How often its wait has doubled, because it could not be moved.
+    doublings: u32,
+}
+
+/// The book of one rank.
+///
+/// Invariants:
+/// * V1: no two of `moved` have a page of their bodies in common.
+/// * V2: an entry of `gone` is in nobody's `moved`; its block is given back when nothing in the process shows it any more.
+pub(super) struct Book {
+    moved: Vec<Arc<Entry>>,
+    pub gone: Vec<Arc<Entry>>,
+    seen: [Sighting; COUNTED],
+    /// How often the wait has doubled.
+    doublings: u32,
+}
+
+/// What a book says of the bytes of a call.
+pub(super) enum Found {
+    /// They lie in pages that were moved, but for the ends.
+    Moved(Arc<Entry>),
+    /// They may be moved now; these lie within them, and would be replaced.
+    Due(Vec<Arc<Entry>>),
+    /// They stay where they are.
+    Not,
+}
+
+impl Book {
+    pub fn new() -> Self {
+        Self { moved: Vec::new(), gone: Vec::new(), seen: [Sighting::default(); COUNTED], doublings: 0 }
+    }
+
+    /// What to do with a buffer that has these pages for itself; a call of it is counted if it was not moved. It is due when more than `after` calls of it have come,
+    /// or several times as many after moves that did not pay, or could not be made; at once if `after` is 0.
+    pub fn find(&mut self, call: &Range<usize>, body: &Range<usize>, after: u32) -> Found {
+        if let Some(entry) = self.moved.iter().find(|entry| entry.holds(call)) {
+            return Found::Moved(Arc::clone(entry));
+        }
+        if !self.count(call, after) {
+            return Found::Not;
+        }
+        let within: Vec<_> = self.moved.iter().filter(|entry| entry.touches(body)).map(Arc::clone).collect();
+        let replaceable = within.iter().all(|entry| entry.is_within(body));
+        if body.is_empty() || !replaceable || self.moved.len() - within.len() >= MOST {
+            return Found::Not;
+        }
+        Found::Due(within)
+    }
+
+    fn count(&mut self, call: &Range<usize>, after: u32) -> bool {
+        let doublings = self.doublings;
+        let place = self.sighting(call);
+        if (place.at, place.bytes) != (call.start, call.len()) {
+            *place = Sighting { at: call.start, bytes: call.len(), ..Sighting::default() };
+        }
+        place.calls += 1;
+        let due = place.calls > u64::from(after) << (doublings + place.doublings) || after == 0;
+        if due {
+            place.calls = 0;
+        }
+        due
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.moved.is_empty() && self.gone.is_empty()
+    }
+
+    fn sighting(&mut self, call: &Range<usize>) -> &mut Sighting {
+        let mixed = (call.start as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &mut self.seen[(mixed >> 32) as usize % COUNTED]
+    }
+
+    /// Takes note that a buffer that was due could not be moved: it waits twice as long before it is due again.
+    pub fn put_off(&mut self, call: &Range<usize>) {
+        let place = self.sighting(call);
+        place.doublings = (place.doublings + 1).min(MOST_DOUBLINGS);
+    }
+
+    /// Bytes that were moved, or are not yet given back.
+    pub fn bytes_taken(&self) -> usize {
+        self.moved.iter().chain(&self.gone).map(|entry| entry.bytes_taken()).sum()
+    }
+
+    /// Takes note of a move, of pages of which those of `old` were moved before.
+    pub fn replace(&mut self, old: &[Arc<Entry>], entry: &Arc<Entry>) {
+        self.gone.extend(self.moved.extract_if(.., |moved| old.iter().any(|old| Arc::ptr_eq(old, moved))));
+        debug_assert!(self.moved.iter().all(|other| !other.touches(entry.body())));
+        self.moved.push(Arc::clone(entry));
+    }
+
+    /// Takes note that the program has something else where `entry` was. If that came after few calls, all wait longer before
+    /// they are moved, and less long again if it came after many.
+    pub fn lose(&mut self, entry: &Arc<Entry>) {
+        if let Some(at) = self.moved.iter().position(|other| Arc::ptr_eq(other, entry)) {
+            let entry = self.moved.swap_remove(at);
+            self.doublings = match entry.calls() {
+                0..PAYS => (self.doublings + 1).min(MOST_DOUBLINGS),
+                _ => self.doublings.saturating_sub(1),
+            };
+            self.gone.push(entry);
+        }
+    }
+
+    /// The same for all that are `lost`, which nobody missed.
+    pub fn lose_all(&mut self, lost: impl Fn(&Entry) -> bool) {
+        self.gone.extend(self.moved.extract_if(.., |entry| lost(entry)));
+    }
+
+    #[cfg(test)]
+    pub fn moved(&self) -> &[Arc<Entry>] {
+        &self.moved
+    }
+
+    /// All entries, which are no longer this book's.
+    pub fn take_all(&mut self) -> impl Iterator<Item = Arc<Entry>> {
+        std::mem::take(&mut self.moved).into_iter().chain(std::mem::take(&mut self.gone))
+    }
+}
