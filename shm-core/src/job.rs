@@ -34,7 +34,11 @@ pub struct JobSpec {
     /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
     pub cma: bool,
     /// Bytes from which private buffers that collectives take again and again are moved into the heap, whole page by whole page, at the
-    /// addresses that they have; `u64::MAX` for never.
+    /// addresses that they have (where the system lets it, see [`can_convert`]); `u64::MAX` for never, which is what nobody says.
+    ///
+    /// The program goes on as before: it may free such buffers, move them (`realloc`), fork, and use them when the job has ended. What it must not do is
+    /// to make a copy of itself by the bare system call `clone` (without `CLONE_VM`), which would share the pages with its parent; nor to count upon
+    /// `madvise(MADV_DONTNEED)` for zeros in memory that was such a buffer, as some allocators do (jemalloc; that of the GNU C library does not).
     pub convert: u64,
     /// The table by which algorithms are chosen.
     pub tuning: Tuning,
@@ -108,6 +112,12 @@ pub fn read_convert(value: &str) -> Result<u64> {
             wrong("PHALANX_CONVERT", value.to_owned(), why.to_owned())
         }),
     }
+}
+
+/// Whether this system lets private buffers be moved into the heap ([`JobSpec::convert`]): Linux 6.11 or later, with /proc.
+#[must_use]
+pub fn can_convert() -> bool {
+    crate::convert::is_possible()
 }
 
 /// A handle on a job's segment: its creator's, or one of a process that watches over other ranks.

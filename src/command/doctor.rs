@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicU32;
 
 use clap::Args;
+use hier::job::can_convert;
 use phalanx::Communicator;
+
 use phalanx::topo::{Machine, Usable};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
@@ -58,6 +60,7 @@ impl Doctor {
             ("huge pages", huge_pages()),
             ("buffers", buffers()),
             ("copies", copies()),
+            ("conversion", conversion()),
             ("membarrier", fences()),
             ("futex", sleeping()),
             ("pidfd", deaths()),
@@ -204,6 +207,14 @@ fn copies() -> Finding {
         Ok(None) => Fine("ranks copy from each other's private memory in one go".to_owned()),
         Ok(Some(why)) => Warn(format!("not between ranks ({why}): long private messages take a copy more; {advice}")),
         Err(error) => Warn(format!("not found out: {error}")),
+    }
+}
+
+/// Whether private buffers can become shared memory where they are.
+fn conversion() -> Finding {
+    match can_convert() {
+        true => Fine("private buffers can become shared memory at their addresses, if PHALANX_CONVERT=auto asks for it".to_owned()),
+        false => Fine("private buffers stay private: what PHALANX_CONVERT asks for takes Linux 6.11, and /proc".to_owned()),
     }
 }
 

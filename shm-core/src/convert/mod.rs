@@ -44,6 +44,11 @@ use book::{Book, Found};
 use entry::Entry;
 use fork::Owner;
 
+/// Whether the system can tell what lies where.
+pub(crate) fn is_possible() -> bool {
+    Areas::open().is_some()
+}
+
 /// What a call does with a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
