@@ -7,7 +7,8 @@ use std::cell::Cell;
 pub struct Counters {
     /// Collective calls.
     pub calls: u64,
-    /// Payload bytes loaded, from own buffers and from the segment.
+    /// Payload bytes loaded, from own buffers and from the segment; without the ends of converted buffers
+    /// ([`Conversion`](crate::job::Conversion)), which are copied beside the call.
     pub loaded: u64,
     /// Payload bytes stored, to own buffers and to the segment.
     pub stored: u64,

@@ -33,13 +33,8 @@ pub struct JobSpec {
     pub heap: Option<u64>,
     /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
     pub cma: bool,
-    /// Bytes from which private buffers that collectives take again and again are moved into the heap, whole page by whole page, at the
-    /// addresses that they have (where the system lets it, see [`can_convert`]); `u64::MAX` for never, which is what nobody says.
-    ///
-    /// The program goes on as before: it may free such buffers, move them (`realloc`), fork, and use them when the job has ended. What it must not do is
-    /// to make a copy of itself by the bare system call `clone` (without `CLONE_VM`), which would share the pages with its parent; nor to count upon
-    /// `madvise(MADV_DONTNEED)` for zeros in memory that was such a buffer, as some allocators do (jemalloc; that of the GNU C library does not).
-    pub convert: u64,
+    /// Whether private buffers become shared memory (`PHALANX_CONVERT`).
+    pub convert: Conversion,
     /// The table by which algorithms are chosen.
     pub tuning: Tuning,
     /// Bytes that every rank can read.
@@ -62,7 +57,7 @@ impl JobSpec {
         let arena = bytes_of("PHALANX_ARENA", 1)?;
         let heap = bytes_of("PHALANX_HEAP", 0)?;
         let cma = std::env::var("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
-        let convert = std::env::var("PHALANX_CONVERT").map_or(Ok(u64::MAX), |value| read_convert(&value))?;
+        let convert = std::env::var("PHALANX_CONVERT").map_or(Ok(Conversion::Never), |value| read_convert(&value))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { ranks, cores, arena, heap, cma, convert, tuning: Tuning::from_environment()?, note: Vec::new() })
     }
@@ -99,22 +94,50 @@ pub fn read_cma(value: &str) -> Result<bool> {
     }
 }
 
-/// From how many bytes on the value of `PHALANX_CONVERT` has private buffers moved into the heap.
+/// Which private buffers that collectives take again and again are moved into the heap, whole page by whole page, at the addresses
+/// that they have, where the system lets it ([`can_convert`]). From then on they are used where they lie, as those of
+/// [`alloc`](crate::Communicator::alloc) are.
+///
+/// The program goes on as before: it may free such buffers, move them (`realloc`), fork, and use them when the job has ended. What it must not do is
+/// to make a copy of itself by the bare system call `clone` (without `CLONE_VM`), which would share the pages with its parent; nor to count upon
+/// `madvise(MADV_DONTNEED)` for zeros in memory that was such a buffer, as some allocators do (jemalloc; that of the GNU C library does not).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Conversion {
+    /// None.
+    #[default]
+    Never,
+    /// Those from [`CONVERT_LEAST`] on, in jobs that have a core for each rank.
+    Auto,
+    /// Those of so many bytes and more.
+    From(u64),
+}
+
+impl Conversion {
+    fn least(self, crowd: u32) -> u64 {
+        match self {
+            Conversion::Auto if crowd <= 1 => CONVERT_LEAST,
+            Conversion::From(bytes) => bytes,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// What the value of `PHALANX_CONVERT` wants.
 ///
 /// # Errors
 /// `Environment` when it is not `never`, `auto`, or a number of bytes.
-pub fn read_convert(value: &str) -> Result<u64> {
+pub fn read_convert(value: &str) -> Result<Conversion> {
     match value {
-        "never" => Ok(u64::MAX),
-        "auto" => Ok(CONVERT_LEAST),
-        _ => number_of_bytes(value).ok_or_else(|| {
+        "never" => Ok(Conversion::Never),
+        "auto" => Ok(Conversion::Auto),
+        _ => number_of_bytes(value).map(Conversion::From).ok_or_else(|| {
             let why = "never, auto, or a number of bytes is expected, perhaps with a suffix K, M or G";
             wrong("PHALANX_CONVERT", value.to_owned(), why.to_owned())
         }),
     }
 }
 
-/// Whether this system lets private buffers be moved into the heap ([`JobSpec::convert`]): Linux 6.11 or later, with /proc.
+/// Whether this system lets private buffers be moved into the heap ([`Conversion`]): Linux 6.11 or later, with /proc.
 #[must_use]
 pub fn can_convert() -> bool {
     crate::convert::is_possible()
@@ -149,7 +172,7 @@ impl Job {
         memory_file::reserve(&file, "the segment's header", 0, layout.arena as u64)?;
         let mapping = Mapping::of_own(file, layout)?;
         let mut tuning = spec.tuning;
-        tuning.convert_least = tuning.convert_least.min(spec.convert);
+        tuning.convert_least = tuning.convert_least.min(spec.convert.least(spec.crowd()));
         let values = HeaderValues {
             ranks: spec.ranks as u32,
             total: layout.total() as u64,

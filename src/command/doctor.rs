@@ -213,8 +213,13 @@ fn copies() -> Finding {
 /// Whether private buffers can become shared memory where they are.
 fn conversion() -> Finding {
     match can_convert() {
-        true => Fine("private buffers can become shared memory at their addresses, if PHALANX_CONVERT=auto asks for it".to_owned()),
-        false => Fine("private buffers stay private: what PHALANX_CONVERT asks for takes Linux 6.11, and /proc".to_owned()),
+        true => Fine(
+            "private buffers can become shared memory at their addresses, if PHALANX_CONVERT=auto asks for it"
+                .to_owned(),
+        ),
+        false => {
+            Fine("private buffers stay private: what PHALANX_CONVERT asks for takes Linux 6.11, and /proc".to_owned())
+        }
     }
 }
 

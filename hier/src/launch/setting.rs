@@ -109,7 +109,7 @@ fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
 mod tests {
     use super::*;
     use shm_core::Collective;
-    use shm_core::select::CONVERT_LEAST;
+    use shm_core::job::Conversion;
 
     fn spec(given: &[(&str, &str)]) -> Result<JobSpec, LaunchError> {
         let given: Vec<(OsString, OsString)> = given.iter().map(|(key, value)| (key.into(), value.into())).collect();
@@ -130,9 +130,12 @@ mod tests {
         assert!(String::from_utf8(note).unwrap().contains("kary:7"));
         assert!(spec(&[]).unwrap().cma && !spec(&[("PHALANX_CMA", "never")]).unwrap().cma);
         let converts = |given| spec(given).unwrap().convert;
-        assert_eq!(converts(&[]), u64::MAX);
-        assert_eq!(converts(&[("PHALANX_CONVERT", "auto")]), CONVERT_LEAST);
-        assert_eq!(converts(&[("PHALANX_CONVERT", "1M"), ("PHALANX_ALGORITHM", "all:cells")]), 1 << 20);
+        assert_eq!(converts(&[]), Conversion::Never);
+        assert_eq!(converts(&[("PHALANX_CONVERT", "auto")]), Conversion::Auto);
+        assert_eq!(
+            converts(&[("PHALANX_CONVERT", "1M"), ("PHALANX_ALGORITHM", "all:cells")]),
+            Conversion::From(1 << 20)
+        );
         assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
         // A table's trees count unless others are asked for; an empty text asks for none.
         let file = std::env::temp_dir().join(format!("phalanx-table-with-trees-{}", std::process::id()));
