@@ -358,6 +358,12 @@ impl Communicator {
         self.node.reaching()
     }
 
+    /// Bytes of this rank's private memory that have become shared so far: [`shm_core::Communicator::converted`].
+    #[must_use]
+    pub fn converted(&self) -> u64 {
+        self.node.converted()
+    }
+
     /// Which algorithm a message of `bytes` bytes takes, and what it costs.
     ///
     /// # Errors

@@ -219,6 +219,13 @@ impl Communicator {
         self.seat.reach().found()
     }
 
+    /// Bytes of this rank's private memory that have become shared so far ([`Conversion`](crate::job::Conversion)); once more, if they were freed and
+    /// others in their place became so too.
+    #[must_use]
+    pub fn converted(&self) -> u64 {
+        self.seat.conversions().bytes_moved()
+    }
+
     /// Whether this communicator, and the job, can go on, as far as this rank can see.
     ///
     /// # Errors

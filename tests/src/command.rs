@@ -41,6 +41,15 @@ pub fn job(program: &str, ranks: usize, args: &[&str]) -> Command {
     command
 }
 
+/// Has the ranks of a job take these algorithms; where these have private buffers moved, the allocator maps even short ones, as it
+/// otherwise does long ones.
+pub fn force<'a>(command: &'a mut Command, rules: &str) -> &'a mut Command {
+    if rules.contains("convert_least") {
+        command.env("MALLOC_MMAP_THRESHOLD_", "4096").env("MALLOC_TOP_PAD_", "0");
+    }
+    command.env("PHALANX_ALGORITHM", rules)
+}
+
 /// A command without what this process's environment says about jobs.
 #[must_use]
 pub fn bare(program: &Path) -> Command {

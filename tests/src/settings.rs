@@ -73,7 +73,7 @@ pub const SETTINGS: [Setting; 22] = [
         None,
     ),
     setting(
-        "all:auto,shares_least=9000,share_cell=4K,line_most=100,convert_least=4K,convert_after=1",
+        "all:auto,shares_least=9000,share_cell=4K,line_most=100,convert_least=4K,convert_after=0",
         None,
         &[100, 4096, 9000, 12_288],
         Some((0, 4096)),

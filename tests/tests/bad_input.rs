@@ -237,6 +237,7 @@ fn rules_that_cannot_be() {
         ("PHALANX_TREES", "gather:kary:2<1K", &["the last tree"]),
         ("PHALANX_ARENA", "much", &["a number of bytes"]),
         ("PHALANX_ARENA", "0", &["a number of bytes"]),
+        ("PHALANX_CONVERT", "always", &["never, auto, or a number of bytes"]),
     ] {
         let check = |ended: &Ended, text: &str| {
             assert!(ended.status.code().is_some_and(|code| (1..101).contains(&code)), "{name}={value}: {ended:?}");

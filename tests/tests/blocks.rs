@@ -103,7 +103,7 @@ fn over_processes() {
             let mode = ["block-types", "block-lengths", "block-roots"][(at + turn) % 3];
             let args = [mode, &mixed(seed ^ (ranks * 100 + at) as u64).to_string(), &at.to_string()];
             let mut command = command::job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &args);
-            command.env("PHALANX_ALGORITHM", setting.rules).env("PHALANX_TREES", TREES[(ranks + at) % TREES.len()]);
+            command::force(&mut command, setting.rules).env("PHALANX_TREES", TREES[(ranks + at) % TREES.len()]);
             let said = run(&mut command, LIMIT).succeeded();
             assert!(said.contains(&format!("calls on {ranks} ranks")), "{args:?}: {said}");
         }

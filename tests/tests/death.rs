@@ -16,7 +16,7 @@ use hier::{Communicator, Error, TreeRules};
 use nix::errno::Errno;
 use nix::sys::signal::{kill, killpg};
 use nix::unistd::Pid;
-use phalanx_tests::command::{job, run};
+use phalanx_tests::command::{force, job, run};
 use phalanx_tests::watchdog::watchdog;
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -79,7 +79,7 @@ fn dies_under(rules: &str, (how, status, said): (&str, i32, &str), place: &str, 
     let before = files();
     let mut command = job(env!("CARGO_BIN_EXE_dying_rank"), ranks, &[how, place, &victim.to_string()]);
     // Looking up the names of a backtrace can take a busy machine longer than all else.
-    command.env("RUST_BACKTRACE", "0").env("PHALANX_ALGORITHM", rules);
+    force(&mut command, rules).env("RUST_BACKTRACE", "0");
     let ended = run(&mut command, LIMIT);
     let what = format!("{how} in {place}, rank {victim} of {ranks}:\n{}\n{}", ended.stdout, ended.stderr);
     let lines = |kind: &str| -> Vec<&str> { ended.stdout.lines().filter(|line| line.starts_with(kind)).collect() };
@@ -199,7 +199,7 @@ fn a_launcher_that_is_killed_while_buffers_are_read() {
         let ranks = 2 + turn % 3;
         // No rank ends: all go on for ever.
         let mut command = job(env!("CARGO_BIN_EXE_dying_rank"), ranks, &["nothing", &format!("amid:{place}"), "0"]);
-        command.env("PHALANX_ALGORITHM", rules).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        force(&mut command, rules).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut launcher = command.spawn().unwrap();
         let mut lines = BufReader::new(launcher.stdout.take().unwrap()).lines().map(Result::unwrap);
         let started: Vec<String> = lines.by_ref().take(ranks).collect();

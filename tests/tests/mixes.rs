@@ -22,7 +22,7 @@ const RULES: [&str; 5] = [
     "all:auto,line_most=64,shares_least=1000,cell=128,cells=3,share_cell=192,leaders=2,flat_ranks=2",
     "broadcast:cells,cell=64,cells=3;reduce:shares,share_cell=128;allreduce:auto,line_most=100,shares_least=700",
     "all:auto,leaders=3,shares_least=256,share_cell=64,up_cell=192,up_cells=2,down_cell=64,down_cells=4",
-    "all:auto",
+    "all:auto,convert_least=2K,convert_after=1",
 ];
 
 #[test]
@@ -62,7 +62,7 @@ fn over_processes() {
         let seed = mixed(first.wrapping_add(1000 + turn as u64)).to_string();
         let most = if turn % 5 == 4 { "40000" } else { "3000" };
         let mut command = command::job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &["mix", &seed, "3000", most]);
-        command.env("PHALANX_ALGORITHM", RULES[turn % RULES.len()]).env("PHALANX_TREES", TREES[turn % TREES.len()]);
+        command::force(&mut command, RULES[turn % RULES.len()]).env("PHALANX_TREES", TREES[turn % TREES.len()]);
         let said = run(&mut command, LIMIT).succeeded();
         assert!(said.contains(&format!("calls on {ranks} ranks")), "{SEED}={first}: {said}");
     }

@@ -2,7 +2,7 @@
 
 use super::{SHARED, reduction_tag, same_length, tag_of_call};
 use crate::communicator::Communicator;
-use crate::convert::Use;
+use crate::convert::{Use, end_all};
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
@@ -80,17 +80,18 @@ impl Communicator {
         };
         let mut reduction = Reduction { send, recv, bytes, fold };
         // SAFETY: the slices are the call's until it returns.
-        let _lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
+        let lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
         self.trace(Collective::Allreduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &reduction.fold, count));
         engine.board.begin(tag)?;
-        self.stopping_at_panic(|| match choice.regime {
+        let result = self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_allreduce(&choice, reduction, tag),
             Regime::Cells => engine.cells_allreduce(&choice, reduction, tag),
             Regime::Shares => engine.shares_allreduce(&choice, reduction, tag),
             Regime::Exchange => engine.exchange_allreduce(&choice, reduction, tag),
-        })
+        });
+        end_all(lent, result)
     }
 
     /// Combines everybody's `send` in one result, which all ranks look at where it lies: nobody copies it.

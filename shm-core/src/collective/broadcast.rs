@@ -2,7 +2,7 @@
 
 use super::tag_of;
 use crate::communicator::Communicator;
-use crate::convert::Use;
+use crate::convert::{Use, end_all};
 use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
 use crate::select::{Collective, Regime, Vector};
@@ -34,7 +34,7 @@ impl Communicator {
         };
         let usage = if root == self.rank() { Use::Reads } else { Use::Writes };
         // SAFETY: the slice is the call's until it returns.
-        let (buffer, _lent) = unsafe { self.lend(choice.regime, buffer, bytes, usage) };
+        let (buffer, lent) = unsafe { self.lend(choice.regime, buffer, bytes, usage) };
         self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.cast_const()]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
@@ -42,9 +42,10 @@ impl Communicator {
         if self.size() == 1 {
             return Ok(());
         }
-        match choice.regime {
+        let result = match choice.regime {
             Regime::Line => engine.line_broadcast(&choice, root, buffer, bytes, tag),
             _ => engine.cells_broadcast(&choice, root, buffer, bytes, tag),
-        }
+        };
+        end_all([lent], result)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::reduction_tag;
 use crate::communicator::Communicator;
+use crate::convert::end_all;
 use crate::error::{Error, Result};
 use crate::operator::Fold;
 use crate::regime::Reduction;
@@ -40,15 +41,16 @@ impl Communicator {
         };
         let mut reduction = Reduction { send, recv, bytes, fold };
         // SAFETY: the slices are the call's until it returns.
-        let _lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
+        let lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
         self.trace(Collective::Reduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &reduction.fold, count));
         engine.board.begin(tag)?;
-        self.stopping_at_panic(|| match choice.regime {
+        let result = self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_reduce(&choice, root, reduction, tag),
             Regime::Cells | Regime::Exchange => engine.cells_reduce(&choice, root, reduction, tag),
             Regime::Shares => engine.shares_reduce(&choice, root, reduction, tag),
-        })
+        });
+        end_all(lent, result)
     }
 }

@@ -3,6 +3,8 @@
 
 use std::fs::File;
 use std::ops::Range;
+
+use nix::sys::mman::ProtFlags;
 use std::os::fd::AsRawFd;
 
 /// As `struct procmap_query` of linux/fs.h.
@@ -51,11 +53,12 @@ pub struct Area {
 }
 
 impl Area {
-    /// Whether it is memory of this process alone, to be read and written, without a file, and no stack that grows.
+    /// Whether it is memory of this process alone, to be read and written, without a file, and neither the main heap nor the
+    /// main stack.
     pub fn is_plain(&self) -> bool {
         self.file.2 == 0
             && self.flags & (READABLE | WRITABLE | EXECUTABLE | SHARED) == READABLE | WRITABLE
-            && (self.name.is_empty() || self.name == "[heap]" || self.name.starts_with("[anon:"))
+            && (self.name.is_empty() || self.name.starts_with("[anon:"))
     }
 
     /// Whether `pages` lie in it, and show `file` from `offset` on to all who map it.
@@ -71,14 +74,20 @@ impl Area {
         self.flags & SHARED != 0
     }
 
-    pub fn is_writable(&self) -> bool {
-        self.flags & WRITABLE != 0
+    pub fn is_readable(&self) -> bool {
+        self.flags & READABLE != 0
     }
 
-    /// Whether it has all these bytes of its file.
-    pub fn shows_all(&self, bytes: &Range<u64>) -> bool {
-        let shown = self.of_file();
-        shown.start <= bytes.start && bytes.end <= shown.end
+    pub fn protection(&self) -> ProtFlags {
+        [(READABLE, ProtFlags::PROT_READ), (WRITABLE, ProtFlags::PROT_WRITE), (EXECUTABLE, ProtFlags::PROT_EXEC)]
+            .into_iter()
+            .filter(|(flag, _)| self.flags & flag != 0)
+            .fold(ProtFlags::PROT_NONE, |all, (_, one)| all | one)
+    }
+
+    /// Whether it lies in one of these.
+    pub fn is_in(&self, views: &[Range<usize>]) -> bool {
+        views.iter().any(|view| view.contains(&self.pages.start))
     }
 
     /// The bytes of its file that it shows.
@@ -144,9 +153,13 @@ impl Areas {
     }
 }
 
-/// Whether the system keeps memory of this process from being paged out: what is put in its place would not be.
-pub fn some_is_locked() -> bool {
+/// Whether the system keeps memory of this process from being paged out, or others have pages of it (devices, the kernel's queues): what is put in
+/// its place would be other pages.
+pub fn some_is_pinned() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
-    locked.and_then(|kilobytes| kilobytes.split_whitespace().next()) != Some("0")
+    let none = |name: &str| {
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix(name));
+        kilobytes.and_then(|kilobytes| kilobytes.split_whitespace().next()) == Some("0")
+    };
+    !(none("VmLck:") && none("VmPin:"))
 }

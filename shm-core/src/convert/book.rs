@@ -14,6 +14,9 @@ const MOST: usize = 256;
 /// Calls of a buffer after which its move has paid: it takes about as long as 40 calls gain, at all sizes (860 and 20 us at 1 MiB).
 const PAYS: u64 = 64;
 
+/// Times that a block is found shown nowhere before it is given back.
+pub(super) const LOOKS: u32 = 3;
+
 /// Times that the wait may double.
 const MOST_DOUBLINGS: u32 = 16;
 
@@ -31,10 +34,11 @@ struct Sighting {
 ///
 /// Invariants:
 /// * V1: no two of `moved` have a page of their bodies in common.
-/// * V2: an entry of `gone` is in nobody's `moved`; its block is given back when nothing in the process shows it any more.
+/// * V2: an entry of `gone` is in nobody's `moved`; its block is given back when nothing in the process was found to show it any more, several
+///   times (the number beside it): what is moved while it is looked for may be missed.
 pub(super) struct Book {
     moved: Vec<Arc<Entry>>,
-    pub gone: Vec<Arc<Entry>>,
+    gone: Vec<(Arc<Entry>, u32)>,
     seen: [Sighting; COUNTED],
     /// How often the wait has doubled.
     doublings: u32,
@@ -44,8 +48,8 @@ pub(super) struct Book {
 pub(super) enum Found {
     /// They lie in pages that were moved, but for the ends.
     Moved(Arc<Entry>),
-    /// They may be moved now; these lie within them, and would be replaced.
-    Due(Vec<Arc<Entry>>),
+    /// They may be moved now.
+    Due,
     /// They stay where they are.
     Not,
 }
@@ -55,21 +59,25 @@ impl Book {
         Self { moved: Vec::new(), gone: Vec::new(), seen: [Sighting::default(); COUNTED], doublings: 0 }
     }
 
-    /// What to do with a buffer that has these pages for itself; a call of it is counted if it was not moved. It is due when more than `after` calls of it have come,
+    /// What to do with a buffer; a call of it is counted if it was not moved. It is due when more than `after` calls of it have come,
     /// or several times as many after moves that did not pay, or could not be made; at once if `after` is 0.
-    pub fn find(&mut self, call: &Range<usize>, body: &Range<usize>, after: u32) -> Found {
+    pub fn find(&mut self, call: &Range<usize>, after: u32) -> Found {
         if let Some(entry) = self.moved.iter().find(|entry| entry.holds(call)) {
             return Found::Moved(Arc::clone(entry));
         }
-        if !self.count(call, after) {
-            return Found::Not;
-        }
-        let within: Vec<_> = self.moved.iter().filter(|entry| entry.touches(body)).map(Arc::clone).collect();
-        let replaceable = within.iter().all(|entry| entry.is_within(body));
-        if body.is_empty() || !replaceable || self.moved.len() - within.len() >= MOST {
-            return Found::Not;
-        }
-        Found::Due(within)
+        if self.count(call, after) && self.moved.len() < MOST { Found::Due } else { Found::Not }
+    }
+
+    /// The entries that have pages of these; none if one of them has others besides.
+    pub fn within(&self, body: &Range<usize>) -> Option<Vec<Arc<Entry>>> {
+        let mut within = self.moved.iter().filter(|entry| entry.touches(body));
+        let all: Vec<_> = within.clone().map(Arc::clone).collect();
+        within.all(|entry| entry.is_within(body)).then_some(all)
+    }
+
+    /// The allocations of which parts were moved.
+    pub fn allocations(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.moved.iter().map(|entry| entry.allocation())
     }
 
     fn count(&mut self, call: &Range<usize>, after: u32) -> bool {
@@ -103,12 +111,13 @@ impl Book {
 
     /// Bytes that were moved, or are not yet given back.
     pub fn bytes_taken(&self) -> usize {
-        self.moved.iter().chain(&self.gone).map(|entry| entry.bytes_taken()).sum()
+        self.moved.iter().chain(self.gone.iter().map(|(entry, _)| entry)).map(|entry| entry.bytes_taken()).sum()
     }
 
     /// Takes note of a move, of pages of which those of `old` were moved before.
     pub fn replace(&mut self, old: &[Arc<Entry>], entry: &Arc<Entry>) {
-        self.gone.extend(self.moved.extract_if(.., |moved| old.iter().any(|old| Arc::ptr_eq(old, moved))));
+        let replaced = self.moved.extract_if(.., |moved| old.iter().any(|old| Arc::ptr_eq(old, moved)));
+        self.gone.extend(replaced.map(|entry| (entry, 0)));
         debug_assert!(self.moved.iter().all(|other| !other.touches(entry.body())));
         self.moved.push(Arc::clone(entry));
     }
@@ -122,13 +131,21 @@ impl Book {
                 0..PAYS => (self.doublings + 1).min(MOST_DOUBLINGS),
                 _ => self.doublings.saturating_sub(1),
             };
-            self.gone.push(entry);
+            self.gone.push((entry, 0));
         }
     }
 
     /// The same for all that are `lost`, which nobody missed.
     pub fn lose_all(&mut self, lost: impl Fn(&Entry) -> bool) {
-        self.gone.extend(self.moved.extract_if(.., |entry| lost(entry)));
+        self.gone.extend(self.moved.extract_if(.., |entry| lost(entry)).map(|entry| (entry, 0)));
+    }
+
+    /// Gives back the blocks of entries that are gone, that no call uses, and that nothing shows any more.
+    pub fn give_back(&mut self, is_shown: impl Fn(&Entry) -> bool) {
+        self.gone.retain_mut(|(entry, looks)| {
+            *looks = if Arc::strong_count(entry) > 1 || is_shown(entry) { 0 } else { *looks + 1 };
+            *looks < LOOKS
+        });
     }
 
     #[cfg(test)]
@@ -138,6 +155,8 @@ impl Book {
 
     /// All entries, which are no longer this book's.
     pub fn take_all(&mut self) -> impl Iterator<Item = Arc<Entry>> {
-        std::mem::take(&mut self.moved).into_iter().chain(std::mem::take(&mut self.gone))
+        std::mem::take(&mut self.moved)
+            .into_iter()
+            .chain(std::mem::take(&mut self.gone).into_iter().map(|(entry, _)| entry))
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::allocation::NOTE;
 use super::areas::{Areas, FileId};
 use crate::segment::pool::{HeapBlock, PAGE};
 
@@ -18,6 +19,8 @@ pub(super) struct Entry {
     /// The pages of the buffer, the first and the last as well, that others may have a part of.
     span: Range<usize>,
     body: Range<usize>,
+    /// The pages that the allocator has mapped for it, or for more.
+    allocation: Range<usize>,
     block: HeapBlock,
     /// Where the block's place for the first page of `span` lies: in the block, and in the segment's file.
     at: *mut u8,
@@ -37,16 +40,12 @@ impl Entry {
         call.start / PAGE * PAGE..call.end.next_multiple_of(PAGE)
     }
 
-    /// The pages of a buffer that nobody else has a part of: its whole pages, and the first one too if all that it holds
-    /// besides is a note of the allocator's on this buffer. Empty if there are none.
-    ///
-    /// # Safety
-    /// The buffer may be read.
-    pub unsafe fn body_of(buffer: *const u8, call: &Range<usize>) -> Range<usize> {
+    /// The pages of a buffer in `allocation` that nobody else has a part of: its whole pages, and the first one too if all that it
+    /// holds besides is the allocator's note. Empty if there are none.
+    pub fn body_of(call: &Range<usize>, allocation: &Range<usize>) -> Range<usize> {
         let end = call.end / PAGE * PAGE;
-        // SAFETY: by contract.
-        let start = match unsafe { follows_its_size(buffer, call) } {
-            true => call.start / PAGE * PAGE,
+        let start = match call.start == allocation.start + NOTE {
+            true => allocation.start,
             false => call.start.next_multiple_of(PAGE),
         };
         start..end.max(start)
@@ -56,14 +55,18 @@ impl Entry {
     /// The block has room for the pages of `call` from `skip` on. That of `body` is what the program sees there: it is mapped so.
     pub unsafe fn new(
         call: &Range<usize>,
-        body: Range<usize>,
+        (body, allocation): (Range<usize>, Range<usize>),
         (block, skip): (HeapBlock, usize),
         offset: u64,
         file: FileId,
     ) -> Self {
         // SAFETY: by contract within the block.
         let at = unsafe { block.pointer().add(skip) };
-        Self { span: Self::span_of(call), body, block, at, offset, file, calls: AtomicU64::new(0) }
+        Self { span: Self::span_of(call), body, allocation, block, at, offset, file, calls: AtomicU64::new(0) }
+    }
+
+    pub fn allocation(&self) -> &Range<usize> {
+        &self.allocation
     }
 
     /// Bytes of the heap.
@@ -104,12 +107,12 @@ impl Entry {
         areas.at(pages.start).is_some_and(|area| area.shows(&pages, self.file, self.in_file(pages.start)))
     }
 
-    /// Whether anything in this process shows the block, besides views of the whole heap (of which `heap` are the bytes in the file).
-    pub fn is_shown(&self, areas: &Areas, heap: &Range<u64>) -> bool {
+    /// Whether anything in this process shows the block, besides `views` of the whole segment.
+    pub fn is_shown(&self, areas: &Areas, views: &[Range<usize>]) -> bool {
         let own = self.in_file(self.span.start)..self.in_file(self.span.end);
-        areas.of_files().filter(|area| area.file == self.file).any(|area| {
+        areas.of_files().filter(|area| area.file == self.file && !area.is_in(views)).any(|area| {
             let shown = area.of_file();
-            !area.shows_all(heap) && shown.start < own.end && own.start < shown.end
+            shown.start < own.end && own.start < shown.end
         })
     }
 
@@ -132,30 +135,4 @@ impl Entry {
     pub fn abandon(self) {
         self.block.abandon();
     }
-}
-
-/// Whether the allocator of the GNU C library has mapped pages for this buffer alone. Then two words stand before it: how far they are from the
-/// beginning of its first page, and the bytes of the pages from there on, of which the low bits say so. They are touched when
-/// the buffer is freed or grows, so not during a call that it is lent to; and what is before them, never.
-///
-/// # Safety
-/// The buffer may be read.
-unsafe fn follows_its_size(buffer: *const u8, call: &Range<usize>) -> bool {
-    const WORDS: usize = 2 * size_of::<usize>();
-    const FLAGS: usize = 7;
-    const MAPPED: usize = 2;
-    let within = call.start % PAGE;
-    if within < WORDS || !within.is_multiple_of(WORDS) {
-        return false;
-    }
-    let words = buffer.wrapping_sub(WORDS).cast::<usize>();
-    // SAFETY: in the page of the buffer's first byte, which may be read; aligned.
-    let before = unsafe { words.read_volatile() };
-    // SAFETY: the same.
-    let size = unsafe { words.wrapping_add(1).read_volatile() };
-    let bytes = size & !FLAGS;
-    before == within - WORDS
-        && size & FLAGS == MAPPED
-        && bytes.wrapping_add(before).is_multiple_of(PAGE)
-        && call.len() + WORDS <= bytes
 }

@@ -1,41 +1,57 @@
 //! Fork: a child gets a copy of the pages that were moved, before either side goes on.
 //!
 //! Moved pages are shared memory, which a child would share with its parent and with all ranks. So a child, of which only the
-//! thread that forked is there, maps its pages anew as its own (`MAP_PRIVATE`) and has the kernel copy them. The thread
-//! that forked waits for that in the parent, so that nothing which it does, or has others do, after the fork is seen by the child.
-//! What other threads write at the same time, unordered, the child may see or not, as always.
+//! thread that forked is there, puts copies in their place. The thread that forked waits for that in the parent, so that nothing which it does, or
+//! has others do, after the fork is seen by the child. What other threads store at the same time, unordered, the child may see or not, as always.
 
-use std::cell::RefCell;
-use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::cell::UnsafeCell;
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mprotect};
+use nix::sys::mman::{MRemapFlags, MapFlags, ProtFlags, mmap_anonymous, mprotect, mremap};
 
 use super::areas::{Area, Areas, FileId};
 use super::book::Book;
 use super::entry::Entry;
-use crate::segment::layout::EXTENT;
-use crate::segment::mapping::Mapping;
+use crate::segment::map;
 
-/// All ranks of this process that move buffers. Pages are moved, and blocks given back, while this is locked.
-static BOOKS: Mutex<Books> = Mutex::new(Books(Vec::new()));
+/// What this process has moved. Pages are moved, and blocks given back, while this is locked; and nobody forks meanwhile.
+static BOOKS: Mutex<Books> = Mutex::new(Books { live: Vec::new(), ended: Vec::new(), pipe: None, views: Vec::new() });
 
-/// A rank, and its segment.
-pub(super) struct Owner {
-    pub number: u64,
-    pub file: FileId,
-    pub mapping: Arc<Mapping>,
+pub(super) struct Books {
+    /// The ranks that move buffers: their numbers, their segments, their books.
+    live: Vec<(u64, FileId, Book)>,
+    /// Segments of ranks that have ended, and left pages of them to the program.
+    ended: Vec<FileId>,
+    /// During a fork: the pipe on which the child says that it has its copies.
+    pipe: Option<(PipeReader, PipeWriter)>,
+    /// During a fork: where this process has whole segments.
+    views: Vec<Range<usize>>,
 }
 
-pub(super) struct Books(Vec<(Owner, Book)>);
-
 impl Books {
-    /// The book of a rank that has entered.
-    pub fn of(&mut self, number: u64) -> &mut Book {
-        let found = self.0.iter_mut().find(|(owner, _)| owner.number == number);
-        found.map(|(_, book)| book).expect("a rank that has entered has a book until it ends")
+    /// The book of a rank; none when it has ended, or is that of the parent of this process.
+    pub fn of(&mut self, number: u64) -> Option<&mut Book> {
+        self.live.iter_mut().find(|(own, ..)| *own == number).map(|(.., book)| book)
+    }
+
+    /// The allocation that an address lies in, if a part of it was moved.
+    pub fn allocation_at(&self, address: usize) -> Option<Range<usize>> {
+        let mut all = self.live.iter().flat_map(|(.., book)| book.allocations());
+        all.find(|pages| pages.contains(&address)).cloned()
+    }
+
+    /// Whether there may be pages of a file among the program's.
+    fn has(&self, file: FileId) -> bool {
+        self.ended.contains(&file) || self.live.iter().any(|(_, own, book)| *own == file && !book.is_empty())
+    }
+
+    /// Whether there may be any.
+    fn has_any(&self) -> bool {
+        !self.ended.is_empty() || self.live.iter().any(|(.., book)| !book.is_empty())
     }
 }
 
@@ -44,110 +60,107 @@ pub(super) fn books() -> MutexGuard<'static, Books> {
 }
 
 /// Gives a rank a book. Returns whether it has one: whether forks are seen to.
-pub(super) fn enter(owner: Owner) -> bool {
+pub(super) fn enter(number: u64, file: FileId) -> bool {
     static SEEN_TO: OnceLock<bool> = OnceLock::new();
     // SAFETY: the handlers are there as long as the process: they are functions of this program, which does not unload itself.
     let seen_to =
         *SEEN_TO.get_or_init(|| unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) } == 0);
     if seen_to {
-        books().0.push((owner, Book::new()));
+        books().live.push((number, file, Book::new()));
     }
     seen_to
 }
 
-/// Takes a rank's book, and ends it entry by entry.
+/// Takes a rank's book, and ends it entry by entry; what is left then stays the program's.
 pub(super) fn retire(number: u64, end: impl FnMut(Arc<Entry>)) {
     let mut books = books();
-    if let Some(at) = books.0.iter().position(|(owner, _)| owner.number == number) {
-        let (_, mut book) = books.0.swap_remove(at);
+    if let Some(at) = books.live.iter().position(|(own, ..)| *own == number) {
+        let (_, file, mut book) = books.live.swap_remove(at);
+        if !book.is_empty() && !books.ended.contains(&file) {
+            books.ended.push(file);
+        }
         book.take_all().for_each(end);
     }
 }
 
-/// What a thread holds while it forks: the books, and a pipe on which the child says that it has its copies, if there is
-/// anything to copy.
-struct Held {
-    books: MutexGuard<'static, Books>,
-    pipe: Option<(PipeReader, PipeWriter)>,
-}
+/// Where the thread that forks keeps the books locked, from [`prepare`] on: until its own handler and, in a copy, its child's.
+struct Held(UnsafeCell<Option<MutexGuard<'static, Books>>>);
 
-thread_local! {
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
-}
+// SAFETY: only who has locked the books touches it.
+unsafe impl Sync for Held {}
 
-fn take_held() -> Option<Held> {
-    HELD.try_with(|held| held.borrow_mut().take()).ok().flatten()
-}
+static HELD: Held = Held(UnsafeCell::new(None));
 
 extern "C" fn prepare() {
-    let books = books();
-    let pipe = if books.0.iter().any(|(_, book)| !book.is_empty()) { std::io::pipe().ok() } else { None };
-    let _ = HELD.try_with(|held| *held.borrow_mut() = Some(Held { books, pipe }));
+    let mut books = books();
+    if books.has_any() {
+        books.pipe = std::io::pipe().ok();
+        books.views = map::views();
+    }
+    // SAFETY: this thread has locked the books.
+    unsafe { *HELD.0.get() = Some(books) };
+}
+
+/// Takes what [`prepare`] kept.
+fn take_held() -> Option<MutexGuard<'static, Books>> {
+    // SAFETY: called by the thread that has locked the books, or by its copy in the child.
+    unsafe { (*HELD.0.get()).take() }
 }
 
 extern "C" fn parent() {
-    let Some(Held { books, pipe }) = take_held() else {
+    let Some(mut books) = take_held() else {
         return;
     };
-    if let Some((mut from_child, to_parent)) = pipe {
-        drop(to_parent);
-        // A byte, or the end of the file if the child has ended, or there is none.
-        let _ = from_child.read(&mut [0]);
-    }
-    drop(books);
+    let Some((mut from_child, to_parent)) = books.pipe.take() else {
+        return;
+    };
+    drop(to_parent);
+    // A byte, or the end of the file if the child has ended, or there is none.
+    while from_child.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
 }
 
 extern "C" fn child() {
-    let Some(Held { mut books, pipe }) = take_held() else {
+    let Some(mut books) = take_held() else {
         return;
     };
-    if books.0.iter().any(|(_, book)| !book.is_empty()) {
-        let copied =
-            Areas::open().and_then(|areas| books.0.iter().try_for_each(|(owner, _)| copy_pages(&areas, owner)));
-        if copied.is_none() {
-            // Better than a child that writes into its parent's memory.
-            eprintln!(
-                "phalanx: this forked process cannot have its own copy of pages that are shared (PHALANX_CONVERT), and ends; \
-                 free memory, raise the limit of open files, or set PHALANX_CONVERT=never"
-            );
-            std::process::abort();
-        }
+    let pipe = books.pipe.take();
+    if books.has_any() && (pipe.is_none() || Areas::open().and_then(|areas| copy_pages(&areas, &books)).is_none()) {
+        // Better than a child that shares memory with its parent.
+        eprintln!(
+            "phalanx: this forked process cannot have its own copy of pages that are shared (PHALANX_CONVERT), and ends; \
+             free memory, raise the limit of open files, or set PHALANX_CONVERT=never"
+        );
+        std::process::abort();
     }
     // The blocks are the parent's.
-    std::mem::forget(std::mem::take(&mut books.0));
+    std::mem::forget(std::mem::take(&mut books.live));
+    books.ended.clear();
     drop(books);
     if let Some((_, mut to_parent)) = pipe {
         let _ = to_parent.write(&[1]);
     }
 }
 
-/// Makes all pages of the heap that the program has among its own into copies. No other thread is there.
-fn copy_pages(areas: &Areas, owner: &Owner) -> Option<()> {
-    let layout = &owner.mapping.layout;
-    let heap = layout.heap as u64..(layout.heap + layout.extents * EXTENT) as u64;
-    let moved = |area: &Area| {
-        area.file == owner.file && area.is_shared() && area.offset >= heap.start && !area.shows_all(&heap)
-    };
-    areas.of_files().filter(moved).try_for_each(|area| copy_area(&area, &owner.mapping))
+/// Puts copies in the place of all pages of segments that the program has among its own. No other thread is there.
+fn copy_pages(areas: &Areas, books: &Books) -> Option<()> {
+    let of_program = |area: &Area| area.is_shared() && books.has(area.file) && !area.is_in(&books.views);
+    areas.of_files().filter(of_program).try_for_each(|area| copy_area(&area))
 }
 
-fn copy_area(area: &Area, mapping: &Mapping) -> Option<()> {
-    let (at, length) = (NonZeroUsize::new(area.pages.start)?, NonZeroUsize::new(area.pages.len())?);
+fn copy_area(area: &Area) -> Option<()> {
+    let (at, length) = (NonNull::new(std::ptr::with_exposed_provenance_mut(area.pages.start))?, area.pages.len());
     let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_FIXED;
-    // SAFETY: the area is a mapping of the same bytes of the same file, which it replaces: it goes on holding what it holds.
-    let pages =
-        unsafe { mmap(Some(at), length, protection, flags, mapping.file(), area.offset as libc::off_t) }.ok()?;
-    copy_on_write(pages, area)
-}
-
-/// Has the kernel copy each page, as a write would, and gives the area the protection that it had.
-fn copy_on_write(pages: NonNull<std::ffi::c_void>, area: &Area) -> Option<()> {
-    // SAFETY: the pages were just mapped, and keep what they hold.
-    unsafe { madvise(pages, area.pages.len(), MmapAdvise::MADV_POPULATE_WRITE) }.ok()?;
-    if !area.is_writable() {
-        // SAFETY: as the program had it.
-        unsafe { mprotect(pages, area.pages.len(), ProtFlags::PROT_READ) }.ok()?;
+    // SAFETY: fresh address space, wherever the kernel likes.
+    let copy = unsafe { mmap_anonymous(None, NonZeroUsize::new(length)?, protection, MapFlags::MAP_PRIVATE) }.ok()?;
+    if !area.is_readable() {
+        // SAFETY: it is replaced below.
+        unsafe { mprotect(at, length, ProtFlags::PROT_READ) }.ok()?;
     }
-    Some(())
+    // SAFETY: both have so many bytes; this is the only thread.
+    unsafe { copy.copy_from_nonoverlapping(at, length) };
+    // SAFETY: the copy is nobody's yet.
+    unsafe { mprotect(copy, length, area.protection()) }.ok()?;
+    let flags = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
+    // SAFETY: what is replaced holds the same, with the same protection.
+    unsafe { mremap(copy, length, length, flags, Some(at)) }.ok().map(|_| ())
 }

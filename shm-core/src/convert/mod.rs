@@ -3,23 +3,24 @@
 //!
 //! A page is moved by mapping a page of the segment's file, with the same content, over it: the kernel puts one in the
 //! other's place at once, for all threads. What a buffer has of its first and its last page stays, since others may have the rest: it is
-//! copied to its place in the block when a call begins, and back when it ends ([`Entry`]). So a message lies in the
+//! copied to its place in the block when a call begins, and back when it has ended well ([`Entry`]). So a message lies in the
 //! heap without gaps, and the regimes, which are given that place, know nothing of all this.
 //!
-//! The program may do with its memory what it likes. What that takes:
+//! Only memory is moved that `malloc` of the GNU C library has mapped for one allocation alone ([`allocation`]): what the program frees of that goes back to
+//! the system, and never holds lists of the allocator, other allocations or stacks. The program may do with it what it likes:
 //!
 //! * **It frees the buffer**, and maps something else there. So each call asks the kernel whether the pages still are the
 //!   block's ([`Areas`], half a microsecond). If not the buffer is private again. Its block is given back when nothing in this
-//!   process shows it, wherever it may have been moved to (`mremap`).
+//!   process shows it, wherever it may have been moved to.
 //! * **It forks.** A child must have its own copy of what its parent has: it makes one before `fork` returns ([`fork`]).
 //! * **It ends its part in the job.** The pages stay the program's, and the block is left to it.
 //!
-//! What cannot be seen: a child that is made by the bare system call `clone` shares the pages with its parent; and
-//! memory that the program gives up by `madvise(MADV_DONTNEED)` does not come back as zeros, which some allocators count upon
-//! (jemalloc; not that of the GNU C library). So programs must ask for it.
+//! What is not seen: a child that is made by the bare system call `clone` (without `CLONE_VM`) shares the pages with its parent; and advice that the program
+//! gave to the kernel on these pages (`madvise`, `mbind`, protection keys) is lost. So programs must ask for it. Nothing is moved where pages are locked or pinned.
 //!
 //! Sources: the single copy of XPMEM, without its kernel module; buffers that are registered once and remembered, as networks' are.
 
+mod allocation;
 mod areas;
 mod book;
 mod entry;
@@ -34,15 +35,17 @@ use std::sync::{Arc, OnceLock};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 
+use crate::error::Result;
 use crate::pace::Way;
 use crate::payload::{ask_for, copy_in, copy_out};
 use crate::segment::layout::EXTENT;
+use crate::segment::map;
 use crate::segment::mapping::Mapping;
 use crate::segment::pool::RankHeap;
+use allocation::allocation_of;
 use areas::{Areas, FileId};
 use book::{Book, Found};
 use entry::Entry;
-use fork::Owner;
 
 /// Whether the system can tell what lies where.
 pub(crate) fn is_possible() -> bool {
@@ -61,6 +64,8 @@ pub(crate) enum Use {
 pub(crate) struct Conversions {
     mapping: Arc<Mapping>,
     heap: Arc<RankHeap>,
+    process: u32,
+    bytes_moved: AtomicU64,
     /// None where the system cannot tell what lies where.
     system: OnceLock<Option<System>>,
 }
@@ -74,7 +79,7 @@ struct System {
     number: u64,
 }
 
-/// A buffer as a call is to see it. Dropped when the call has ended.
+/// A buffer as a call is to see it; kept until the call has ended.
 pub(crate) struct Lent {
     entry: Option<Arc<Entry>>,
     call: Range<usize>,
@@ -84,7 +89,7 @@ pub(crate) struct Lent {
 
 impl Conversions {
     pub fn new(mapping: Arc<Mapping>, heap: Arc<RankHeap>) -> Self {
-        Self { mapping, heap, system: OnceLock::new() }
+        Self { mapping, heap, process: std::process::id(), bytes_moved: AtomicU64::new(0), system: OnceLock::new() }
     }
 
     /// Has a call see a buffer where the others can reach it, if its pages were moved, or are due (after so many calls).
@@ -99,69 +104,67 @@ impl Conversions {
             _ => None,
         };
         let lent = Lent { entry, call, buffer, usage };
-        if usage != Use::Writes {
-            // SAFETY: by contract, as long as `lent` lives.
-            unsafe { lent.copy_ends(true) };
-        }
+        // SAFETY: by contract, as long as `lent` lives.
+        unsafe { lent.begin() };
         lent
     }
 
     /// # Safety
     /// As [`lend`](Conversions::lend).
     unsafe fn entry(&self, buffer: *mut u8, call: &Range<usize>, after: u32) -> Option<Arc<Entry>> {
-        let system = self.system.get_or_init(|| System::ask(&self.mapping)).as_ref()?;
-        // SAFETY: by contract.
-        let body = unsafe { Entry::body_of(buffer, call) };
+        let system = self.system.get_or_init(|| self.ask()).as_ref()?;
         let mut books = fork::books();
-        let book = books.of(system.number);
-        let entry = match book.find(call, &body, after) {
-            Found::Moved(entry) => entry,
-            Found::Due(within) => {
-                self.release_of(system, book);
-                let room = book.bytes_taken() + call.len() <= self.most_bytes();
-                // SAFETY: by contract.
-                let entry = if room { unsafe { self.convert(system, buffer, (call, body), &within) } } else { None };
-                match &entry {
-                    Some(entry) => book.replace(&within, entry),
-                    None => book.put_off(call),
+        let book = books.of(system.number)?;
+        match book.find(call, after) {
+            Found::Moved(entry) => {
+                drop(books);
+                if entry.is_there(&system.areas, call) {
+                    entry.used();
+                    return Some(entry);
                 }
-                return entry;
+                let mut books = fork::books();
+                let book = books.of(system.number)?;
+                book.lose(&entry);
+                drop(entry);
+                release(system, book);
+                None
             }
-            Found::Not => return None,
-        };
-        drop(books);
-        if entry.is_there(&system.areas, call) {
-            entry.used();
-            return Some(entry);
+            Found::Due => {
+                release(system, book);
+                let allocation = allocation_of(&system.areas, call, |at| books.allocation_at(at));
+                let book = books.of(system.number)?;
+                // SAFETY: by contract.
+                let entry = allocation.and_then(|pages| unsafe { self.convert(system, book, buffer, (call, pages)) });
+                if entry.is_none() {
+                    book.put_off(call);
+                }
+                entry
+            }
+            Found::Not => None,
         }
-        let mut books = fork::books();
-        let book = books.of(system.number);
-        book.lose(&entry);
-        drop(entry);
-        self.release_of(system, book);
-        None
     }
 
-    /// Moves the whole pages of a buffer, of which those of `within` were moved before, with no fork meanwhile.
+    /// Moves the whole pages of a buffer in an allocation, with no fork meanwhile.
     ///
     /// # Safety
     /// As [`lend`](Conversions::lend).
     unsafe fn convert(
         &self,
         system: &System,
+        book: &mut Book,
         buffer: *mut u8,
-        (call, body): (&Range<usize>, Range<usize>),
-        within: &[Arc<Entry>],
+        (call, allocation): (&Range<usize>, Range<usize>),
     ) -> Option<Arc<Entry>> {
-        let span = Entry::span_of(call);
-        if !system.can_move(&body, within) {
+        let (span, body) = (Entry::span_of(call), Entry::body_of(call, &allocation));
+        let old = book.within(&body)?;
+        if body.is_empty() || book.bytes_taken() + span.len() > self.most_bytes() || !system.can_move(&body, &old) {
             return None;
         }
         // Long ones lie in the heap as they lie in the program's memory, but for a multiple of an extent: huge pages stay huge.
         let slack = if span.len() >= 4 * EXTENT { EXTENT } else { 0 };
         let block = self.heap.take(span.len() + slack).ok()?;
         let skip = if slack > 0 { span.start.wrapping_sub(block.pointer().addr()) % EXTENT } else { 0 };
-        let offset = self.heap_in_file().start + block.offset() + skip as u64;
+        let offset = self.mapping.layout.heap as u64 + block.offset() + skip as u64;
         // SAFETY: within the block, of which `skip` is a part of the slack.
         let place = unsafe { block.pointer().add(skip + (body.start - span.start)) };
         let from = buffer.wrapping_add(body.start.wrapping_sub(call.start));
@@ -170,23 +173,28 @@ impl Conversions {
         // SAFETY: the pages are the call's, and those that are put in their place were just filled with what they hold.
         unsafe { put(&self.mapping, &body, offset + (body.start - span.start) as u64) }.then_some(())?;
         // SAFETY: the block has room for the span behind the slack; its body was just mapped there.
-        let entry = unsafe { Entry::new(call, body, (block, skip), offset, system.file) };
+        let entry = unsafe { Entry::new(call, (body, allocation), (block, skip), offset, system.file) };
         entry.used();
-        Some(Arc::new(entry))
+        let entry = Arc::new(entry);
+        book.replace(&old, &entry);
+        self.bytes_moved.fetch_add(entry.body().len() as u64, Ordering::Relaxed);
+        Some(entry)
     }
 
-    /// Gives back blocks whose pages the program has no more. Done before each move; to be done when the heap is full.
+    /// Gives back blocks whose pages the program has no more, as is done before each move.
     pub fn release(&self) {
         if let Some(Some(system)) = self.system.get() {
-            self.release_of(system, fork::books().of(system.number));
+            for _ in 0..book::LOOKS {
+                if let Some(book) = fork::books().of(system.number) {
+                    release(system, book);
+                }
+            }
         }
     }
 
-    fn release_of(&self, system: &System, book: &mut Book) {
-        book.lose_all(|entry| !entry.is_there(&system.areas, entry.body()));
-        let heap = self.heap_in_file();
-        // An entry that somebody else still holds is in use by a call.
-        book.gone.retain(|entry| Arc::strong_count(entry) > 1 || entry.is_shown(&system.areas, &heap));
+    /// Bytes that have been moved so far.
+    pub fn bytes_moved(&self) -> u64 {
+        self.bytes_moved.load(Ordering::Relaxed)
     }
 
     /// Bytes of private memory that lie in the heap.
@@ -195,18 +203,14 @@ impl Conversions {
         let Some(Some(system)) = self.system.get() else {
             return 0;
         };
-        fork::books().of(system.number).moved().iter().map(|entry| entry.body().len() as u64).sum()
+        fork::books()
+            .of(system.number)
+            .map_or(0, |book| book.moved().iter().map(|entry| entry.body().len() as u64).sum())
     }
 
     /// What this rank may move: the ranks together have half of the heap for it.
     fn most_bytes(&self) -> usize {
         self.mapping.layout.extents * EXTENT / (2 * self.mapping.layout.ranks)
-    }
-
-    /// The bytes of the segment's file that the heap is.
-    fn heap_in_file(&self) -> Range<u64> {
-        let layout = &self.mapping.layout;
-        layout.heap as u64..(layout.heap + layout.extents * EXTENT) as u64
     }
 
     /// Ends the rank's part: what the program still has stays its own. Not for the copy of a forked child.
@@ -221,18 +225,25 @@ impl Conversions {
             }
         });
     }
+
+    /// Asks the system, and enters the rank; none in a child that was forked, whose parent's the rank is.
+    fn ask(&self) -> Option<System> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let areas = Areas::open().filter(|_| self.process == std::process::id())?;
+        let file = areas.at(self.mapping.base().addr() + self.mapping.layout.heap)?.file;
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        fork::enter(number, file).then_some(System { areas, file, number })
+    }
+}
+
+/// Notes which buffers the program has no more, and gives back their blocks.
+fn release(system: &System, book: &mut Book) {
+    book.lose_all(|entry| !entry.is_there(&system.areas, entry.body()));
+    let views = map::views();
+    book.give_back(|entry| entry.is_shown(&system.areas, &views));
 }
 
 impl System {
-    fn ask(mapping: &Arc<Mapping>) -> Option<Self> {
-        static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let areas = Areas::open()?;
-        let own = areas.at(mapping.base().addr() + mapping.layout.heap)?;
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        fork::enter(Owner { number, file: own.file, mapping: Arc::clone(mapping) }).then_some(())?;
-        Some(Self { areas, file: own.file, number })
-    }
-
     /// Whether pages are ordinary memory of the program's, but for those that were moved before.
     fn can_move(&self, body: &Range<usize>, within: &[Arc<Entry>]) -> bool {
         let mut at = body.start;
@@ -252,7 +263,7 @@ impl System {
             }
             at = area.pages.end;
         }
-        !areas::some_is_locked()
+        !areas::some_is_pinned()
     }
 }
 
@@ -270,6 +281,15 @@ unsafe fn put(mapping: &Mapping, pages: &Range<usize>, offset: u64) -> bool {
     unsafe { mmap(Some(at), length, protection, flags, mapping.file(), offset as libc::off_t) }.is_ok()
 }
 
+/// Ends a call with what was lent to it, and its result.
+#[inline]
+pub(crate) fn end_all<const N: usize>(lent: [Option<Lent>; N], result: Result<()>) -> Result<()> {
+    for lent in lent.into_iter().flatten() {
+        lent.end(&result);
+    }
+    result
+}
+
 impl Lent {
     /// Where the call finds the buffer.
     pub fn pointer(&self) -> *mut u8 {
@@ -279,10 +299,37 @@ impl Lent {
         }
     }
 
+    /// Ends a call: if it has ended well, the result is where it belongs.
+    fn end(self, result: &Result<()>) {
+        if result.is_ok() && self.usage != Use::Reads {
+            // SAFETY: the call, which may write the buffer, has stored all of it.
+            unsafe { self.copy_ends(false) };
+        }
+        self.exchange();
+    }
+
+    /// # Safety
+    /// As [`lend`](Conversions::lend).
+    unsafe fn begin(&self) {
+        if self.usage != Use::Writes {
+            // SAFETY: by contract.
+            unsafe { self.copy_ends(true) };
+        }
+        self.exchange();
+    }
+
+    /// The program's pages and the block's are the same memory at two addresses: as far as the compiler knows, this is what moves the
+    /// bytes from one to the other.
+    fn exchange(&self) {
+        let (buffer, place) = (self.buffer, self.pointer());
+        // SAFETY: it does nothing.
+        unsafe { std::arch::asm!("/* {0} {1} */", in(reg) buffer, in(reg) place, options(nostack, preserves_flags)) };
+    }
+
     /// Copies what the buffer has of pages that stayed: into the block, or back.
     ///
     /// # Safety
-    /// The buffer may be read, or written then, and nobody else uses its place in the block.
+    /// The buffer may be read, or written then, and nobody else uses its place in the block, which has it.
     unsafe fn copy_ends(&self, into: bool) {
         let Some(entry) = &self.entry else {
             return;
@@ -299,21 +346,6 @@ impl Lent {
                 // SAFETY: the same.
                 unsafe { copy_out(place, own, end.len()) };
             }
-        }
-        // The program's pages and the block's are the same memory at two addresses: as far as the compiler knows, this is
-        // what moves the bytes from one to the other.
-        // SAFETY: it does nothing.
-        unsafe {
-            std::arch::asm!("/* {0} {1} */", in(reg) self.buffer, in(reg) self.pointer(), options(nostack, preserves_flags))
-        };
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if self.usage != Use::Reads {
-            // SAFETY: the call, which may write the buffer, has ended, and what it lent nobody uses any more.
-            unsafe { self.copy_ends(false) };
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use nix::sys::mman::{MRemapFlags, MapFlags, ProtFlags, mmap_anonymous, mprotect, mremap, munmap};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
+use super::allocation::allocation_of;
+use super::areas::Areas;
 use crate::communicator::Communicator;
 use crate::job::{Job, JobSpec};
 use crate::operator::{Max, Sum};
@@ -23,6 +25,13 @@ fn spec(ranks: usize, rules: &str) -> JobSpec {
     spec
 }
 
+/// One test at a time: what others do with their memory decides which buffers can be moved.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn ranks<R: Send>(number: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
     Communicator::threads_of(&spec(number, rules), &(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
 }
@@ -34,46 +43,30 @@ fn moved(comm: &Communicator) -> u64 {
     comm.seat().conversions().bytes()
 }
 
-/// Pages of the program's own.
-struct Pages {
-    at: NonNull<u64>,
-    bytes: usize,
-}
-
-impl Pages {
-    fn map(bytes: usize) -> Self {
-        Self::map_at(None, bytes)
-    }
-
-    /// At this address, if nothing is there.
-    fn map_at(at: Option<NonZeroUsize>, bytes: usize) -> Self {
-        let flags =
-            MapFlags::MAP_PRIVATE | if at.is_some() { MapFlags::MAP_FIXED_NOREPLACE } else { MapFlags::empty() };
-        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: fresh address space; nothing is replaced.
-        let mapped = unsafe { mmap_anonymous(at, NonZeroUsize::new(bytes).unwrap(), protection, flags) };
-        // Another thread may have mapped something there.
-        mapped.map_or_else(|_| Self::map(bytes), |mapped| Self { at: mapped.cast(), bytes })
-    }
-
-    fn words(&mut self) -> &mut [u64] {
-        // SAFETY: mapped, and this value's own; all bits are a word.
-        unsafe { NonNull::slice_from_raw_parts(self.at, self.bytes / 8).as_mut() }
+/// Words that the allocator maps pages for: it prefers memory that was freed, which is held meanwhile.
+fn words(number: usize) -> Vec<u64> {
+    static ONCE: Once = Once::new();
+    // SAFETY: a setting of the allocator's.
+    ONCE.call_once(|| assert_eq!(unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 10) }, 1));
+    let mut others = Vec::new();
+    loop {
+        let vector = vec![0; number];
+        // Smaller ones come from where they like.
+        if number < 2 * PAGE_WORDS || is_mapped(&vector) {
+            return vector;
+        }
+        others.push(vector);
+        assert!(others.len() < 10_000, "the allocator maps no pages for {number} words");
     }
 }
 
-impl Pages {
-    fn halves(&mut self) -> &mut [u32] {
-        bytemuck::cast_slice_mut(self.words())
-    }
+fn is_mapped(vector: &[u64]) -> bool {
+    let call = vector.as_ptr().addr()..vector.as_ptr().addr() + size_of_val(vector);
+    let books = super::fork::books();
+    allocation_of(&Areas::open().unwrap(), &call, |at| books.allocation_at(at)).is_some()
 }
 
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: its own, and nobody has them any more.
-        unsafe { munmap(self.at.cast(), self.bytes) }.unwrap();
-    }
-}
+const PAGE_WORDS: usize = PAGE / 8;
 
 /// The sum of all ranks' words, which are their ranks plus the word's number plus `turn`.
 fn sums(comm: &Communicator, words: &mut [u64], turn: u64) {
@@ -87,6 +80,7 @@ fn sums(comm: &Communicator, words: &mut [u64], turn: u64) {
 /// Parts of vectors, at odd places, that grow and shrink, in place and not, with every root.
 #[test]
 fn parts_of_vectors_at_odd_places() {
+    let _alone = alone();
     for rules in [
         AT_ONCE,
         "all:cells,cell=1K,cells=3,convert_least=1,convert_after=3",
@@ -95,7 +89,7 @@ fn parts_of_vectors_at_odd_places() {
         for number in [2, 3] {
             let most = ranks(number, rules, |comm| {
                 let (rank, size) = (comm.rank(), comm.size());
-                let (mut own, mut result) = (Pages::map(240_000), Pages::map(240_000));
+                let (mut own, mut result) = (words(30_000), words(30_000));
                 let (mut number, mut most) = (7u64, 0);
                 let mut random = |below: usize| {
                     number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -107,8 +101,8 @@ fn parts_of_vectors_at_odd_places() {
                         0..60 => (random(30_000), random(30_000) + rank, random(30_000)),
                         _ => (20_000, 3 + 5 * rank, 7),
                     };
-                    let own = &mut own.halves()[from..from + length];
-                    let result = &mut result.halves()[to..to + length];
+                    let own = &mut bytemuck::cast_slice_mut::<u64, u32>(&mut own)[from..from + length];
+                    let result = &mut bytemuck::cast_slice_mut::<u64, u32>(&mut result)[to..to + length];
                     let value = |rank: usize, at: usize| (rank * 1_000_003 + at * 7 + turn) as u32;
                     own.iter_mut().enumerate().for_each(|(at, word)| *word = value(rank, at));
                     result.fill(0);
@@ -150,22 +144,23 @@ fn parts_of_vectors_at_odd_places() {
 
 #[test]
 fn what_comes_seldom_or_is_short_stays() {
+    let _alone = alone();
     ranks(2, "all:auto,convert_least=64K,convert_after=5", |comm| {
-        let (mut long, mut short) = (Pages::map(1 << 20), Pages::map(32 << 10));
+        let (mut long, mut short) = (words(1 << 17), words(4 << 10));
         for turn in 0..5 {
-            sums(&comm, long.words(), turn);
-            sums(&comm, short.words(), turn);
+            sums(&comm, &mut long, turn);
+            sums(&comm, &mut short, turn);
         }
         assert_eq!(moved(&comm), 0);
         for turn in 0..5 {
-            sums(&comm, long.words(), turn);
-            sums(&comm, short.words(), turn);
+            sums(&comm, &mut long, turn);
+            sums(&comm, &mut short, turn);
         }
         assert_eq!(moved(&comm), 1 << 20);
     });
     ranks(2, "all:auto", |comm| {
-        let mut pages = Pages::map(1 << 20);
-        (0..100).for_each(|turn| sums(&comm, pages.words(), turn));
+        let mut long = words(1 << 17);
+        (0..100).for_each(|turn| sums(&comm, &mut long, turn));
         assert_eq!(moved(&comm), 0, "not asked for");
     });
 }
@@ -173,14 +168,15 @@ fn what_comes_seldom_or_is_short_stays() {
 /// What ranks send of blocks lies in the heap too.
 #[test]
 fn blocks_that_are_sent() {
+    let _alone = alone();
     ranks(3, AT_ONCE, |comm| {
         let (rank, size, each) = (comm.rank(), comm.size(), 5000);
         let value = |from: usize, to: usize, at: usize| (from * 100 + to * 10 + at) as u64;
-        let mut send = Pages::map(size * each * 8);
+        let mut send = words(size * each);
         for turn in 0..4 {
-            let words = &mut send.words()[..size * each];
+            let words = &mut send[..];
             words.iter_mut().enumerate().for_each(|(at, word)| *word = value(rank, at / each, at % each) + turn);
-            let mut got = vec![0; size * each];
+            let mut got = vec![0u64; size * each];
             comm.all_to_all_into(words, &mut got).unwrap();
             assert!(got.iter().enumerate().all(|(at, &word)| word == value(at / each, rank, at % each) + turn));
             let all = &words[3..each - 7];
@@ -193,43 +189,60 @@ fn blocks_that_are_sent() {
     });
 }
 
-/// A buffer that the allocator has mapped is moved with its first page, another one without.
+/// Of a whole allocation the first page is moved too, of a part of it whole pages alone; and parts are found among their neighbours.
 #[test]
-fn the_first_page() {
+fn parts_of_allocations() {
+    let _alone = alone();
     ranks(2, AT_ONCE, |comm| {
-        let mut vector = vec![0u64; 1 << 20];
-        let whole = 8 * vector.len();
-        sums(&comm, &mut vector, 0);
-        if cfg!(target_env = "gnu") && vector.as_ptr().addr() % PAGE == 16 {
-            assert_eq!(moved(&comm) as usize, whole, "all pages but the last, which begins in the buffer");
+        let mut vectors = [(); 3].map(|()| words(16 * PAGE_WORDS));
+        for (at, vector) in vectors.iter_mut().enumerate() {
+            sums(&comm, &mut vector[3 * PAGE_WORDS..6 * PAGE_WORDS - 1], 0);
+            assert_eq!(moved(&comm) as usize, (2 + 16 * at) * PAGE);
+            sums(&comm, vector, 1);
+            assert_eq!(moved(&comm) as usize, 16 * (at + 1) * PAGE);
+            sums(&comm, &mut vector[1..], 2);
+            assert_eq!(moved(&comm) as usize, 16 * (at + 1) * PAGE, "it lies in what was moved");
         }
-        sums(&comm, &mut vector[3..70_000], 1);
-        drop(vector);
-        let mut vector = vec![0u64; 1 << 20];
-        sums(&comm, &mut vector[1..], 2);
-        assert!((moved(&comm) as usize) < whole);
+    });
+}
+
+/// What is not an allocation of its own stays: arrays on the stack, pages that the program has mapped, short allocations.
+#[test]
+fn other_memory_stays() {
+    let _alone = alone();
+    ranks(2, AT_ONCE, |comm| {
+        let mut stack = [0u64; 40 * PAGE_WORDS];
+        sums(&comm, &mut stack, 0);
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let bytes = NonZeroUsize::new(40 * PAGE).unwrap();
+        // SAFETY: fresh address space.
+        let own = unsafe { mmap_anonymous(None, bytes, protection, MapFlags::MAP_PRIVATE) }.unwrap();
+        // SAFETY: mapped, and nobody else's; all bits are a word.
+        sums(&comm, unsafe { NonNull::slice_from_raw_parts(own.cast(), 40 * PAGE_WORDS).as_mut() }, 1);
+        drop(words(1));
+        let mut short: Vec<_> = (0..20).map(|_| vec![0u64; PAGE_WORDS + 100]).collect();
+        short.iter_mut().for_each(|vector| sums(&comm, vector, 2));
+        assert_eq!(moved(&comm), 0);
+        // SAFETY: nobody has it any more.
+        unsafe { munmap(own, bytes.get()) }.unwrap();
     });
 }
 
 /// Freed, and something else at the same address.
 #[test]
 fn other_pages_at_the_same_address() {
+    let _alone = alone();
     let job = Job::create(&spec(2, AT_ONCE)).unwrap();
     std::thread::scope(|scope| {
         for rank in 0..2 {
             let comm = job.attach(rank, Arc::new(FlatPlan)).unwrap();
             scope.spawn(move || {
-                for turn in 0..20 {
-                    let mut pages = Pages::map(300 << 10);
-                    let at = pages.at.addr();
+                for turn in 0..40 {
+                    let mut vector = words(75 * PAGE_WORDS);
+                    assert!(vector.iter().all(|&word| word == 0), "the allocator counts upon zeros");
                     // The first call may find that what it knew of this address is no longer true.
-                    (0..2).for_each(|again| sums(&comm, pages.words(), turn + again));
-                    assert_eq!(moved(&comm), 300 << 10);
-                    drop(pages);
-                    let mut pages = Pages::map_at(Some(at), 300 << 10);
-                    assert!(pages.words().iter().all(|&word| word == 0));
-                    sums(&comm, pages.words(), turn + 1);
-                    sums(&comm, pages.words(), turn + 2);
+                    (0..2).for_each(|again| sums(&comm, &mut vector, turn + again));
+                    assert_eq!(moved(&comm) as usize, 75 * PAGE);
                 }
                 comm.seat().conversions().release();
                 assert_eq!(moved(&comm), 0);
@@ -242,101 +255,111 @@ fn other_pages_at_the_same_address() {
 /// Moved by the program: nobody gets the block as long as it is somewhere.
 #[test]
 fn pages_that_the_program_moves() {
+    let _alone = alone();
     ranks(2, AT_ONCE, |comm| {
-        let mut pages = Pages::map(64 << 10);
-        sums(&comm, pages.words(), 0);
-        let before = pages.words().to_vec();
-        let elsewhere = Pages::map(64 << 10);
-        // SAFETY: both are ours; what was at the second place nobody has.
-        let at = unsafe {
-            let flags = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
-            mremap(pages.at.cast(), pages.bytes, pages.bytes, flags, Some(elsewhere.at.cast()))
-        };
-        assert_eq!(at.unwrap(), elsewhere.at.cast());
-        std::mem::forget(pages);
-        let mut pages = elsewhere;
+        let mut vector = words(16 * PAGE_WORDS);
+        sums(&comm, &mut vector, 0);
+        let before = vector[..8 * PAGE_WORDS].to_vec();
+        let from = NonNull::from(&mut vector[..]).cast::<u8>().map_addr(|at| NonZeroUsize::new(at.get() - 16).unwrap());
+        let (bytes, flags) =
+            (NonZeroUsize::new(8 * PAGE).unwrap(), MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED);
+        // SAFETY: fresh address space.
+        let place = unsafe { mmap_anonymous(None, bytes, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE) }.unwrap();
+        // SAFETY: both are ours: the first half of the vector's pages, from the allocator's note on, which is not used again.
+        unsafe { mremap(from.cast(), 8 * PAGE, 8 * PAGE, flags, Some(place)) }.unwrap();
+        std::mem::forget(vector);
         comm.barrier().unwrap();
         for turn in 1..10 {
-            let mut others = Pages::map(64 << 10);
-            sums(&comm, others.words(), turn);
+            let mut others = words(16 * PAGE_WORDS);
+            sums(&comm, &mut others, turn);
         }
         let fresh: Vec<_> = (0..20).map(|_| comm.alloc::<u64>(8 << 10).unwrap()).collect();
         assert!(fresh.iter().all(|buffer| buffer.iter().all(|&word| word == 0)));
-        assert!(pages.words() == before);
-        drop(fresh);
-        sums(&comm, pages.words(), 11);
+        // SAFETY: it was moved here, behind the note.
+        let all = unsafe { NonNull::slice_from_raw_parts(place.cast::<u64>(), 8 * PAGE_WORDS).as_ref() };
+        let kept = &all[2..];
+        assert!(kept == &before[..kept.len()]);
     });
 }
 
 /// A page in the middle that may not be written.
 #[test]
 fn pages_of_several_kinds() {
+    let _alone = alone();
     ranks(2, AT_ONCE, |comm| {
-        let mut pages = Pages::map(10 * PAGE);
-        let middle = pages.at.cast::<u8>().map_addr(|at| at.saturating_add(4 * PAGE)).cast();
+        let (mut own, mut most) = (words(10 * PAGE_WORDS), words(10 * PAGE_WORDS));
+        own.fill(comm.rank() as u64);
+        let middle = own.as_mut_ptr().wrapping_byte_add(4 * PAGE - 16).cast();
         let protect = |protection| {
             // SAFETY: a page of ours.
-            unsafe { mprotect(middle, PAGE, protection) }.unwrap();
+            unsafe { mprotect(NonNull::new(middle).unwrap(), PAGE, protection) }.unwrap();
         };
-        pages.words().fill(comm.rank() as u64);
-        let mut most = Pages::map(10 * PAGE);
         protect(ProtFlags::PROT_READ);
-        comm.all_reduce_into(pages.words(), most.words(), Max).unwrap();
-        assert!(most.words().iter().all(|&word| word == 1));
-        assert_eq!(moved(&comm), 10 * PAGE as u64, "only the result's");
+        comm.all_reduce_into(&own, &mut most, Max).unwrap();
+        assert!(most.iter().all(|&word| word == 1));
+        assert_eq!(moved(&comm) as usize, 10 * PAGE, "only the result's");
         protect(ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
-        sums(&comm, pages.words(), 1);
+        sums(&comm, &mut own, 1);
         protect(ProtFlags::PROT_READ);
-        comm.all_reduce_into(pages.words(), most.words(), Max).unwrap();
+        comm.all_reduce_into(&own, &mut most, Max).unwrap();
         protect(ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
-        let same = pages.words() == most.words();
-        assert!(same);
-        sums(&comm, pages.words(), 2);
+        assert!(own == most);
+        sums(&comm, &mut own, 2);
     });
 }
 
-/// A child has its own copy, of what its parent had when it forked; and the parent goes on.
+/// Forks; the child says whether all words of a buffer are `value` once the parent has stored others there, and stores some itself.
+fn child_has(words: &mut [u64], value: u64) {
+    assert!(words.iter().all(|&word| word == value));
+    let (mut from_parent, to_child) = std::io::pipe().unwrap();
+    // SAFETY: the child but touches memory that is there, reads a byte, and ends.
+    match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            drop(to_child);
+            // Until the parent has stored.
+            let _ = std::io::Read::read(&mut from_parent, &mut [0]);
+            let right = words.iter().all(|&word| word == value);
+            words.fill(1);
+            // SAFETY: ends this process at once.
+            unsafe { libc::_exit(if right { 7 } else { 8 }) }
+        }
+        ForkResult::Parent { child } => {
+            words.fill(value + 1);
+            drop(to_child);
+            assert!(
+                matches!(waitpid(child, None).unwrap(), WaitStatus::Exited(_, 7)),
+                "it sees what its parent stored"
+            );
+            assert!(words.iter().all(|&word| word == value + 1), "its child stores into its memory");
+        }
+    }
+}
+
+/// A child has its own copy of what its parent had when it forked; and the parent goes on.
 #[test]
 fn a_child_has_its_own_copy() {
+    let _alone = alone();
     ranks(2, AT_ONCE, |comm| {
-        let mut pages = Pages::map(2 * EXTENT);
+        let mut vector = words(EXTENT / 4);
         for turn in 0..3 {
-            sums(&comm, pages.words(), turn);
-            let words = pages.words();
-            words.fill(40 + turn);
+            sums(&comm, &mut vector, turn);
+            vector.fill(40 + turn);
             if comm.rank() == 0 {
-                let (mut from_parent, to_child) = std::io::pipe().unwrap();
-                // SAFETY: the child but touches memory that is there, reads a byte, and ends.
-                match unsafe { fork() }.unwrap() {
-                    ForkResult::Child => {
-                        drop(to_child);
-                        // Until the parent has written.
-                        let _ = std::io::Read::read(&mut from_parent, &mut [0]);
-                        let right = words.iter().all(|&word| word == 40 + turn);
-                        words.fill(1);
-                        // SAFETY: ends this process at once.
-                        unsafe { libc::_exit(if right { 7 } else { 8 }) }
-                    }
-                    ForkResult::Parent { child } => {
-                        words.fill(50 + turn);
-                        drop(to_child);
-                        assert!(matches!(waitpid(child, None).unwrap(), WaitStatus::Exited(_, 7)), "turn {turn}");
-                        assert!(words.iter().all(|&word| word == 50 + turn), "its child writes into its memory");
-                    }
-                }
+                child_has(&mut vector, 40 + turn);
             }
             comm.barrier().unwrap();
-            sums(&comm, words, turn);
-            assert_eq!(moved(&comm), 2 * EXTENT as u64);
+            sums(&comm, &mut vector, turn);
+            assert_eq!(moved(&comm) as usize, 2 * EXTENT);
         }
     });
 }
 
-/// When the job has ended its buffers are the program's, as before.
+/// When the job has ended its buffers are the program's, as before; and a child has its own copy of them still.
 #[test]
 fn buffers_outlive_the_job() {
+    let _alone = alone();
     let mut kept = ranks(2, AT_ONCE, |comm| {
-        let mut vector = vec![0u64; 100_000];
+        let mut vector = words(100_000);
         sums(&comm, &mut vector, 5);
         assert!(moved(&comm) > 0);
         vector
@@ -344,9 +367,11 @@ fn buffers_outlive_the_job() {
     for vector in &mut kept {
         assert!(vector.iter().zip(0..).all(|(&word, at)| word == 1 + 2 * (at + 5)));
         vector.fill(9);
+        child_has(vector, 9);
+        vector.fill(9);
     }
     // The next job moves them again, if they are moved at all: they are not memory of its own.
-    let again = std::sync::Mutex::new(kept);
+    let again = Mutex::new(kept);
     ranks(2, AT_ONCE, |comm| {
         let mut vector = again.lock().unwrap().pop().unwrap();
         sums(&comm, &mut vector, 6);
@@ -356,10 +381,12 @@ fn buffers_outlive_the_job() {
 /// Two ranks that are threads contribute the same memory.
 #[test]
 fn one_buffer_of_two_ranks() {
-    let common: Vec<u64> = (0..50_000).collect();
+    let _alone = alone();
+    let mut common = words(50_000);
+    common.iter_mut().zip(0..).for_each(|(word, at)| *word = at);
     ranks(2, AT_ONCE, |comm| {
         for _ in 0..5 {
-            let mut sum = vec![0; common.len()];
+            let mut sum = words(common.len());
             comm.all_reduce_into(&common, &mut sum, Sum).unwrap();
             assert!(sum.iter().zip(&common).all(|(&sum, &word)| sum == 2 * word));
         }
@@ -369,12 +396,13 @@ fn one_buffer_of_two_ranks() {
 /// A heap that is full: buffers stay where they are; and what nobody has any more makes room for those that are asked for.
 #[test]
 fn a_heap_that_is_full() {
+    let _alone = alone();
     let mut spec = spec(2, AT_ONCE);
     spec.heap = Some(8 * EXTENT as u64);
     Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), |comm| {
-        let mut large: Vec<_> = (0..5).map(|_| Pages::map(EXTENT)).collect();
+        let mut large: Vec<_> = (0..5).map(|_| words(EXTENT / 8)).collect();
         for turn in 0..3 {
-            large.iter_mut().for_each(|pages| sums(&comm, pages.words(), turn));
+            large.iter_mut().for_each(|vector| sums(&comm, vector, turn));
         }
         assert!((1..=2 * EXTENT as u64).contains(&moved(&comm)));
         comm.barrier().unwrap();
@@ -387,4 +415,24 @@ fn a_heap_that_is_full() {
         comm.barrier().unwrap();
     })
     .unwrap();
+}
+
+/// A call that fails leaves nothing of others in a result.
+#[test]
+fn a_call_that_fails() {
+    let _alone = alone();
+    ranks(2, AT_ONCE, |comm| {
+        let mut bytes = vec![255u8; 100_000];
+        comm.process_at_rank(0).broadcast_into(&mut bytes).unwrap();
+        drop(words(1));
+        drop(bytes);
+        let mut flags = vec![false; 100_000];
+        let length = 70_000 + 1000 * comm.rank();
+        let result = comm.process_at_rank(0).broadcast_into(&mut flags[5..length]);
+        assert!(comm.rank() == 0 || result.is_err());
+        let (at, length) = (flags.as_ptr().cast::<u8>(), flags.len());
+        // SAFETY: bytes can be looked at.
+        let raw = unsafe { std::slice::from_raw_parts(at, length) };
+        assert!(raw.iter().all(|&byte| byte <= 1));
+    });
 }

@@ -2,13 +2,27 @@
 
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::layout::{EXTENT, round_up};
+
+/// The addresses of all files that this process has mapped so.
+static VIEWS: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
+
+fn lock_views() -> MutexGuard<'static, Vec<Range<usize>>> {
+    VIEWS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The addresses at which this process has whole segments.
+pub(crate) fn views() -> Vec<Range<usize>> {
+    lock_views().clone()
+}
 
 /// A file in this process's memory, from a multiple of an extent on. Only raw pointers lead into it: a reference to memory that a
 /// peer writes would be unsound.
@@ -45,6 +59,7 @@ impl Map {
         let at = NonZeroUsize::new(base.expose_provenance());
         // SAFETY: `skip < EXTENT`, so that it replaces nothing but a part of the room that was just taken.
         unsafe { mmap(at, length, protection, flags, file, 0) }?;
+        lock_views().push(base.addr()..base.addr() + bytes);
         Ok(map)
     }
 
@@ -78,6 +93,8 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
+        let own = self.base.addr();
+        lock_views().retain(|view| view.start != own);
         // SAFETY: by the invariant it is this map's own, and who is left with a pointer into it must not use it.
         let _ = unsafe { munmap(self.reserved, self.span) };
     }

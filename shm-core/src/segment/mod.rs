@@ -14,7 +14,7 @@ pub(crate) mod arena;
 pub(crate) mod header;
 pub(crate) mod heap;
 pub mod layout;
-mod map;
+pub(crate) mod map;
 mod map_lock;
 pub(crate) mod mapping;
 pub(crate) mod memory_file;
