@@ -95,7 +95,7 @@ impl Communicator {
             return Ok((NonNull::dangling(), None));
         }
         let block = match self.seat().heap().take(bytes) {
-            Err(Error::HeapExhausted { .. }) => {
+            Err(Error::HeapExhausted { .. } | Error::Memory { .. }) => {
                 self.seat().conversions().release();
                 self.seat().heap().take(bytes)?
             }

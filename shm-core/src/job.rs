@@ -99,12 +99,12 @@ pub fn read_cma(value: &str) -> Result<bool> {
 /// [`alloc`](crate::Communicator::alloc) are.
 ///
 /// Only memory is moved that `malloc` of the GNU C library has mapped for one allocation alone, which it does from 128 KiB on: so vectors of Rust, `malloc` of C,
-/// `allocate` of Fortran, arrays of NumPy. When such a one is freed, though, it keeps shorter ones together from then on; `MALLOC_MMAP_THRESHOLD_=131072` in the
-/// environment keeps it from that (mallopt(3)).
+/// `allocate` of Fortran, arrays of NumPy. When such a one is freed, though, `malloc` takes shorter ones from its common heap
+/// from then on, where they stay private; `MALLOC_MMAP_THRESHOLD_=131072` in the environment keeps it from that (mallopt(3)).
 ///
 /// The program goes on as before: it may free such buffers, fork, and use them when the job has ended. What it must not do is
-/// to make a copy of itself by the bare system call `clone` (without `CLONE_VM`), which would share the pages with its parent. What it has advised the kernel of these
-/// pages is lost (`madvise`, `mbind`). A call on such a buffer takes half a microsecond more: it asks the kernel whether the pages still are those.
+/// to make a copy of itself by the bare system call `clone` (without `CLONE_VM`) or by `_Fork`, which would share the pages with its parent; to fork in a signal handler; to count on
+/// `madvise(MADV_DONTNEED)` for zeros; or to have registered the memory with a device. What it had the kernel do with these pages before (`mlock`, `mbind`) is lost. A call on such a buffer takes half a microsecond more: it asks the kernel whether the pages still are those.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conversion {
     /// None.

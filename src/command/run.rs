@@ -61,7 +61,8 @@ Environment that shapes the job:
   PHALANX_HEAP       bytes of shared memory that the buffers of all ranks may take in all
   PHALANX_CMA        never: ranks do not read each other's private memory through the kernel
   PHALANX_CONVERT    auto: long private buffers that come again and again become shared memory, at their addresses,
-                     where each rank has a core; BYTES: those of so many bytes, always
+                     where each rank has a core; BYTES: those of so many bytes and more, however many cores there
+                     are (off by default; takes Linux 6.11 and the GNU C library)
   PHALANX_DEBUG      1: each rank prints which algorithms were chosen
 
 Input and output:

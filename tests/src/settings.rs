@@ -42,7 +42,7 @@ const fn setting(
 }
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
-pub const SETTINGS: [Setting; 22] = [
+pub const SETTINGS: [Setting; 21] = [
     setting("all:auto", None, &[504, 1144, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1144, 2288, 17 * 1144], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 1144, 3432], None),
@@ -71,12 +71,6 @@ pub const SETTINGS: [Setting; 22] = [
         Some(Regime::Cells),
         &[1024, 4096, 8192, 12_288],
         None,
-    ),
-    setting(
-        "all:auto,shares_least=9000,share_cell=4K,line_most=100,convert_least=4K,convert_after=0",
-        None,
-        &[100, 4096, 9000, 12_288],
-        Some((0, 4096)),
     ),
     // Cells so large that they are filled past the caches, always.
     setting("all:cells,cell=2K,cells=3,stream=2", Some(Regime::Cells), &[1024, 2048, 6144, 10_240], None),

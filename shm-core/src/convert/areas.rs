@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 /// As `struct procmap_query` of linux/fs.h.
 #[repr(C)]
 #[derive(Default)]
-pub struct Query {
+struct Query {
     size: u64,
     query_flags: u64,
     query_addr: u64,
@@ -126,16 +126,16 @@ impl Areas {
         })
     }
 
-    fn ask(&self, address: usize, flags: u64, name: Option<&mut [u8; 256]>) -> Option<Area> {
+    fn ask(&self, address: usize, flags: u64, mut name: Option<&mut [u8; 256]>) -> Option<Area> {
         let mut query = Query {
             size: size_of::<Query>() as u64,
             query_flags: flags,
             query_addr: address as u64,
             ..Query::default()
         };
-        if let Some(name) = &name {
+        if let Some(name) = &mut name {
             query.vma_name_size = name.len() as u32;
-            query.vma_name_addr = name.as_ptr().expose_provenance() as u64;
+            query.vma_name_addr = name.as_mut_ptr().expose_provenance() as u64;
         }
         // SAFETY: it is the structure that the call takes, of the size that it says; the name's room is as long as it says.
         unsafe { procmap_query(self.0.as_raw_fd(), &raw mut query) }.ok()?;

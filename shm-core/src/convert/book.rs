@@ -24,10 +24,13 @@ const MOST_DOUBLINGS: u32 = 16;
 #[derive(Clone, Copy, Default)]
 struct Sighting {
     at: usize,
+    /// The longest call.
     bytes: usize,
     calls: u64,
     /// How often its wait has doubled, because it could not be moved.
     doublings: u32,
+    /// When it was seen last.
+    last: u64,
 }
 
 /// The book of one rank.
@@ -42,6 +45,8 @@ pub(super) struct Book {
     seen: [Sighting; COUNTED],
     /// How often the wait has doubled.
     doublings: u32,
+    /// Calls that were counted.
+    clock: u64,
 }
 
 /// What a book says of the bytes of a call.
@@ -51,12 +56,12 @@ pub(super) enum Found {
     /// They may be moved now.
     Due,
     /// They stay where they are.
-    Not,
+    Stays,
 }
 
 impl Book {
     pub fn new() -> Self {
-        Self { moved: Vec::new(), gone: Vec::new(), seen: [Sighting::default(); COUNTED], doublings: 0 }
+        Self { moved: Vec::new(), gone: Vec::new(), seen: [Sighting::default(); COUNTED], doublings: 0, clock: 0 }
     }
 
     /// What to do with a buffer; a call of it is counted if it was not moved. It is due when more than `after` calls of it have come,
@@ -65,7 +70,7 @@ impl Book {
         if let Some(entry) = self.moved.iter().find(|entry| entry.holds(call)) {
             return Found::Moved(Arc::clone(entry));
         }
-        if self.count(call, after) && self.moved.len() < MOST { Found::Due } else { Found::Not }
+        if self.count(call, after) && self.moved.len() < MOST { Found::Due } else { Found::Stays }
     }
 
     /// The entries that have pages of these; none if one of them has others besides.
@@ -75,38 +80,45 @@ impl Book {
         within.all(|entry| entry.is_within(body)).then_some(all)
     }
 
-    /// The allocations of which parts were moved.
-    pub fn allocations(&self) -> impl Iterator<Item = &Range<usize>> {
-        self.moved.iter().map(|entry| entry.allocation())
+    /// Where the allocation begins that an address lies in, if a part of it was moved.
+    pub fn allocation_at(&self, address: usize) -> Option<usize> {
+        self.moved.iter().find_map(|entry| entry.allocation_at(address))
     }
 
+    /// Counts a call. Of a buffer that is called with several lengths the longest becomes due.
     fn count(&mut self, call: &Range<usize>, after: u32) -> bool {
-        let doublings = self.doublings;
-        let place = self.sighting(call);
-        if (place.at, place.bytes) != (call.start, call.len()) {
-            *place = Sighting { at: call.start, bytes: call.len(), ..Sighting::default() };
-        }
+        self.clock += 1;
+        let (clock, doublings) = (self.clock, self.doublings);
+        let place = self.sighting(call.start);
+        place.last = clock;
         place.calls += 1;
-        let due = place.calls > u64::from(after) << (doublings + place.doublings) || after == 0;
+        place.bytes = place.bytes.max(call.len());
+        let due = place.calls > u64::from(after) << (doublings + place.doublings) && place.bytes == call.len();
         if due {
             place.calls = 0;
         }
         due
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.moved.is_empty() && self.gone.is_empty()
-    }
-
-    fn sighting(&mut self, call: &Range<usize>) -> &mut Sighting {
-        let mixed = (call.start as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &mut self.seen[(mixed >> 32) as usize % COUNTED]
+    /// What was seen of a buffer that begins here; in the place of that which was seen longest ago, if nothing was.
+    fn sighting(&mut self, at: usize) -> &mut Sighting {
+        let found = self.seen.iter().position(|place| place.at == at);
+        let oldest = || (0..COUNTED).min_by_key(|&number| self.seen[number].last).unwrap_or(0);
+        let number = found.unwrap_or_else(oldest);
+        if found.is_none() {
+            self.seen[number] = Sighting { at, ..Sighting::default() };
+        }
+        &mut self.seen[number]
     }
 
     /// Takes note that a buffer that was due could not be moved: it waits twice as long before it is due again.
     pub fn put_off(&mut self, call: &Range<usize>) {
-        let place = self.sighting(call);
+        let place = self.sighting(call.start);
         place.doublings = (place.doublings + 1).min(MOST_DOUBLINGS);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.moved.is_empty() && self.gone.is_empty()
     }
 
     /// Bytes that were moved, or are not yet given back.
@@ -122,22 +134,16 @@ impl Book {
         self.moved.push(Arc::clone(entry));
     }
 
-    /// Takes note that the program has something else where `entry` was. If that came after few calls, all wait longer before
+    /// Takes note that the program has something else where entries were. If that came after few calls, all wait longer before
     /// they are moved, and less long again if it came after many.
-    pub fn lose(&mut self, entry: &Arc<Entry>) {
-        if let Some(at) = self.moved.iter().position(|other| Arc::ptr_eq(other, entry)) {
-            let entry = self.moved.swap_remove(at);
+    pub fn lose(&mut self, lost: impl Fn(&Entry) -> bool) {
+        for entry in self.moved.extract_if(.., |entry| lost(entry)) {
             self.doublings = match entry.calls() {
                 0..PAYS => (self.doublings + 1).min(MOST_DOUBLINGS),
                 _ => self.doublings.saturating_sub(1),
             };
             self.gone.push((entry, 0));
         }
-    }
-
-    /// The same for all that are `lost`, which nobody missed.
-    pub fn lose_all(&mut self, lost: impl Fn(&Entry) -> bool) {
-        self.gone.extend(self.moved.extract_if(.., |entry| lost(entry)).map(|entry| (entry, 0)));
     }
 
     /// Gives back the blocks of entries that are gone, that no call uses, and that nothing shows any more.

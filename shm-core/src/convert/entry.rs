@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::allocation::NOTE;
 use super::areas::{Areas, FileId};
 use crate::segment::pool::{HeapBlock, PAGE};
 
@@ -19,8 +18,8 @@ pub(super) struct Entry {
     /// The pages of the buffer, the first and the last as well, that others may have a part of.
     span: Range<usize>,
     body: Range<usize>,
-    /// The pages that the allocator has mapped for it, or for more.
-    allocation: Range<usize>,
+    /// Where the allocation begins that the buffer is, or is a part of.
+    allocation: usize,
     block: HeapBlock,
     /// Where the block's place for the first page of `span` lies: in the block, and in the segment's file.
     at: *mut u8,
@@ -40,33 +39,32 @@ impl Entry {
         call.start / PAGE * PAGE..call.end.next_multiple_of(PAGE)
     }
 
-    /// The pages of a buffer in `allocation` that nobody else has a part of: its whole pages, and the first one too if all that it
-    /// holds besides is the allocator's note. Empty if there are none.
-    pub fn body_of(call: &Range<usize>, allocation: &Range<usize>) -> Range<usize> {
-        let end = call.end / PAGE * PAGE;
-        let start = match call.start == allocation.start + NOTE {
-            true => allocation.start,
-            false => call.start.next_multiple_of(PAGE),
-        };
-        start..end.max(start)
+    /// Its whole pages; empty if there are none. So the first page of an allocation, which has the allocator's note, is never among them, nor the last one:
+    /// `realloc` grows an allocation by a system call (`mremap`) that fails if its pages are of several kinds, and then copies. Were all of one
+    /// kind, moved, it would succeed, and what it adds would be the next bytes of the segment, which are somebody else's.
+    pub fn body_of(call: &Range<usize>) -> Range<usize> {
+        let start = call.start.next_multiple_of(PAGE);
+        start..(call.end / PAGE * PAGE).max(start)
     }
 
     /// # Safety
-    /// The block has room for the pages of `call` from `skip` on. That of `body` is what the program sees there: it is mapped so.
+    /// The block has room for the pages of `call` from `skip` on. That of its body is what the program sees there: it is mapped so.
     pub unsafe fn new(
         call: &Range<usize>,
-        (body, allocation): (Range<usize>, Range<usize>),
+        allocation: usize,
         (block, skip): (HeapBlock, usize),
         offset: u64,
         file: FileId,
     ) -> Self {
         // SAFETY: by contract within the block.
         let at = unsafe { block.pointer().add(skip) };
+        let body = Self::body_of(call);
         Self { span: Self::span_of(call), body, allocation, block, at, offset, file, calls: AtomicU64::new(0) }
     }
 
-    pub fn allocation(&self) -> &Range<usize> {
-        &self.allocation
+    /// Where the allocation begins that an address lies in, as far as is known: at the last look it went as far as the body.
+    pub fn allocation_at(&self, address: usize) -> Option<usize> {
+        (self.allocation..self.span.end).contains(&address).then_some(self.allocation)
     }
 
     /// Bytes of the heap.
@@ -96,7 +94,7 @@ impl Entry {
         self.at.wrapping_add(address - self.span.start)
     }
 
-    /// The file, and where in it the page at `address` lies.
+    /// Where in the segment's file the byte at `address` lies.
     pub fn in_file(&self, address: usize) -> u64 {
         self.offset + (address - self.span.start) as u64
     }

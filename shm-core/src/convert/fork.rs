@@ -1,8 +1,8 @@
 //! Fork: a child gets a copy of the pages that were moved, before either side goes on.
 //!
-//! Moved pages are shared memory, which a child would share with its parent and with all ranks. So a child, of which only the
-//! thread that forked is there, puts copies in their place. The thread that forked waits for that in the parent, so that nothing which it does, or
-//! has others do, after the fork is seen by the child. What other threads store at the same time, unordered, the child may see or not, as always.
+//! Without this a child would share moved pages with its parent and all ranks. So the child, of which only the thread that forked is there, replaces them by copies, and
+//! the thread that forked waits in the parent until that is done: nothing which it does, or has others do, after the fork is seen by the child. What other
+//! threads store at the same time, unordered, the child may see or not, as always.
 
 use std::cell::UnsafeCell;
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
@@ -19,7 +19,7 @@ use super::entry::Entry;
 use crate::segment::map;
 
 /// What this process has moved. Pages are moved, and blocks given back, while this is locked; and nobody forks meanwhile.
-static BOOKS: Mutex<Books> = Mutex::new(Books { live: Vec::new(), ended: Vec::new(), pipe: None, views: Vec::new() });
+static BOOKS: Mutex<Books> = Mutex::new(Books { live: Vec::new(), ended: Vec::new(), pipe: None });
 
 pub(super) struct Books {
     /// The ranks that move buffers: their numbers, their segments, their books.
@@ -28,8 +28,6 @@ pub(super) struct Books {
     ended: Vec<FileId>,
     /// During a fork: the pipe on which the child says that it has its copies.
     pipe: Option<(PipeReader, PipeWriter)>,
-    /// During a fork: where this process has whole segments.
-    views: Vec<Range<usize>>,
 }
 
 impl Books {
@@ -38,10 +36,14 @@ impl Books {
         self.live.iter_mut().find(|(own, ..)| *own == number).map(|(.., book)| book)
     }
 
-    /// The allocation that an address lies in, if a part of it was moved.
-    pub fn allocation_at(&self, address: usize) -> Option<Range<usize>> {
-        let mut all = self.live.iter().flat_map(|(.., book)| book.allocations());
-        all.find(|pages| pages.contains(&address)).cloned()
+    /// Has all ranks note which of their buffers the program has no more.
+    pub fn lose_all(&mut self, lost: impl Fn(&Entry) -> bool) {
+        self.live.iter_mut().for_each(|(.., book)| book.lose(&lost));
+    }
+
+    /// Where the allocation begins that an address lies in, if a part of it was moved.
+    pub fn allocation_at(&self, address: usize) -> Option<usize> {
+        self.live.iter().find_map(|(.., book)| book.allocation_at(address))
     }
 
     /// Whether there may be pages of a file among the program's.
@@ -62,7 +64,7 @@ pub(super) fn books() -> MutexGuard<'static, Books> {
 /// Gives a rank a book. Returns whether it has one: whether forks are seen to.
 pub(super) fn enter(number: u64, file: FileId) -> bool {
     static SEEN_TO: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the handlers are there as long as the process: they are functions of this program, which does not unload itself.
+    // SAFETY: the handlers are functions of this program, or of a library of it that stays loaded: whoever moves pages cannot be unloaded, as they stay.
     let seen_to =
         *SEEN_TO.get_or_init(|| unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) } == 0);
     if seen_to {
@@ -83,8 +85,15 @@ pub(super) fn retire(number: u64, end: impl FnMut(Arc<Entry>)) {
     }
 }
 
-/// Where the thread that forks keeps the books locked, from [`prepare`] on: until its own handler and, in a copy, its child's.
-struct Held(UnsafeCell<Option<MutexGuard<'static, Books>>>);
+/// What a thread that forks has locked, from [`prepare`] on: until its own handler and, in a copy, its child's.
+struct Locked {
+    books: MutexGuard<'static, Books>,
+    /// Where this process has whole segments.
+    views: MutexGuard<'static, Vec<Range<usize>>>,
+}
+
+/// Where it keeps that.
+struct Held(UnsafeCell<Option<Locked>>);
 
 // SAFETY: only who has locked the books touches it.
 unsafe impl Sync for Held {}
@@ -95,22 +104,23 @@ extern "C" fn prepare() {
     let mut books = books();
     if books.has_any() {
         books.pipe = std::io::pipe().ok();
-        books.views = map::views();
     }
+    let views = map::views();
     // SAFETY: this thread has locked the books.
-    unsafe { *HELD.0.get() = Some(books) };
+    unsafe { *HELD.0.get() = Some(Locked { books, views }) };
 }
 
 /// Takes what [`prepare`] kept.
-fn take_held() -> Option<MutexGuard<'static, Books>> {
+fn take_held() -> Option<Locked> {
     // SAFETY: called by the thread that has locked the books, or by its copy in the child.
     unsafe { (*HELD.0.get()).take() }
 }
 
 extern "C" fn parent() {
-    let Some(mut books) = take_held() else {
+    let Some(Locked { mut books, views }) = take_held() else {
         return;
     };
+    drop(views);
     let Some((mut from_child, to_parent)) = books.pipe.take() else {
         return;
     };
@@ -119,31 +129,35 @@ extern "C" fn parent() {
     while from_child.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
 }
 
+/// What a child says that cannot have its copies, and ends: better than one that shares memory with its parent.
+const NO_COPIES: &[u8] =
+    b"phalanx: this forked process cannot have its own copy of pages that are shared (PHALANX_CONVERT), and ends; \
+    free memory, raise the limit of open files, or do without PHALANX_CONVERT\n";
+
 extern "C" fn child() {
-    let Some(mut books) = take_held() else {
+    let Some(Locked { mut books, views }) = take_held() else {
         return;
     };
     let pipe = books.pipe.take();
-    if books.has_any() && (pipe.is_none() || Areas::open().and_then(|areas| copy_pages(&areas, &books)).is_none()) {
-        // Better than a child that shares memory with its parent.
-        eprintln!(
-            "phalanx: this forked process cannot have its own copy of pages that are shared (PHALANX_CONVERT), and ends; \
-             free memory, raise the limit of open files, or set PHALANX_CONVERT=never"
-        );
+    let copied = || Areas::open().and_then(|areas| copy_pages(&areas, &books, &views)).is_some();
+    if books.has_any() && !(pipe.is_some() && copied()) {
+        // No lock of the standard library is safe here.
+        // SAFETY: so many bytes are there.
+        unsafe { libc::write(2, NO_COPIES.as_ptr().cast(), NO_COPIES.len()) };
         std::process::abort();
     }
     // The blocks are the parent's.
     std::mem::forget(std::mem::take(&mut books.live));
     books.ended.clear();
-    drop(books);
+    drop((books, views));
     if let Some((_, mut to_parent)) = pipe {
         let _ = to_parent.write(&[1]);
     }
 }
 
 /// Puts copies in the place of all pages of segments that the program has among its own. No other thread is there.
-fn copy_pages(areas: &Areas, books: &Books) -> Option<()> {
-    let of_program = |area: &Area| area.is_shared() && books.has(area.file) && !area.is_in(&books.views);
+fn copy_pages(areas: &Areas, books: &Books, views: &[Range<usize>]) -> Option<()> {
+    let of_program = |area: &Area| area.is_shared() && books.has(area.file) && !area.is_in(views);
     areas.of_files().filter(of_program).try_for_each(|area| copy_area(&area))
 }
 

@@ -7,7 +7,7 @@
 //! heap without gaps, and the regimes, which are given that place, know nothing of all this.
 //!
 //! Only memory is moved that `malloc` of the GNU C library has mapped for one allocation alone ([`allocation`]): what the program frees of that goes back to
-//! the system, and never holds lists of the allocator, other allocations or stacks. The program may do with it what it likes:
+//! the system, and never holds lists of the allocator, other allocations or stacks. What the program may do:
 //!
 //! * **It frees the buffer**, and maps something else there. So each call asks the kernel whether the pages still are the
 //!   block's ([`Areas`], half a microsecond). If not the buffer is private again. Its block is given back when nothing in this
@@ -15,8 +15,10 @@
 //! * **It forks.** A child must have its own copy of what its parent has: it makes one before `fork` returns ([`fork`]).
 //! * **It ends its part in the job.** The pages stay the program's, and the block is left to it.
 //!
-//! What is not seen: a child that is made by the bare system call `clone` (without `CLONE_VM`) shares the pages with its parent; and advice that the program
-//! gave to the kernel on these pages (`madvise`, `mbind`, protection keys) is lost. So programs must ask for it. Nothing is moved where pages are locked or pinned.
+//! What is not seen, so that programs must ask for all this: a child made by the bare system call `clone` (without `CLONE_VM`), or by `_Fork`, shares the pages with its
+//! parent; a signal handler that forks amid a call may wait for ever; and of what the program has the kernel do with these pages, some is lost (`mlock` and `mbind` from before)
+//! and some has no effect (`MADV_DONTNEED` leaves what they hold). Nothing is moved where pages are locked or pinned, as far as the kernel says so: memory that is registered with
+//! a device in other ways should not be converted.
 //!
 //! Sources: the single copy of XPMEM, without its kernel module; buffers that are registered once and remembered, as networks' are.
 
@@ -25,7 +27,7 @@ mod areas;
 mod book;
 mod entry;
 mod fork;
-#[cfg(test)]
+#[cfg(all(test, target_env = "gnu"))]
 mod tests;
 
 use std::num::NonZeroUsize;
@@ -46,6 +48,7 @@ use allocation::allocation_of;
 use areas::{Areas, FileId};
 use book::{Book, Found};
 use entry::Entry;
+use fork::Books;
 
 /// Whether the system can tell what lies where.
 pub(crate) fn is_possible() -> bool {
@@ -123,24 +126,23 @@ impl Conversions {
                     return Some(entry);
                 }
                 let mut books = fork::books();
-                let book = books.of(system.number)?;
-                book.lose(&entry);
+                books.of(system.number)?.lose(|lost| std::ptr::eq(lost, &raw const *entry));
                 drop(entry);
-                release(system, book);
+                release(system, &mut books);
                 None
             }
             Found::Due => {
-                release(system, book);
+                release(system, &mut books);
                 let allocation = allocation_of(&system.areas, call, |at| books.allocation_at(at));
                 let book = books.of(system.number)?;
                 // SAFETY: by contract.
-                let entry = allocation.and_then(|pages| unsafe { self.convert(system, book, buffer, (call, pages)) });
+                let entry = allocation.and_then(|at| unsafe { self.convert(system, book, buffer, (call, at)) });
                 if entry.is_none() {
                     book.put_off(call);
                 }
                 entry
             }
-            Found::Not => None,
+            Found::Stays => None,
         }
     }
 
@@ -153,9 +155,9 @@ impl Conversions {
         system: &System,
         book: &mut Book,
         buffer: *mut u8,
-        (call, allocation): (&Range<usize>, Range<usize>),
+        (call, allocation): (&Range<usize>, usize),
     ) -> Option<Arc<Entry>> {
-        let (span, body) = (Entry::span_of(call), Entry::body_of(call, &allocation));
+        let (span, body) = (Entry::span_of(call), Entry::body_of(call));
         let old = book.within(&body)?;
         if body.is_empty() || book.bytes_taken() + span.len() > self.most_bytes() || !system.can_move(&body, &old) {
             return None;
@@ -167,13 +169,13 @@ impl Conversions {
         let offset = self.mapping.layout.heap as u64 + block.offset() + skip as u64;
         // SAFETY: within the block, of which `skip` is a part of the slack.
         let place = unsafe { block.pointer().add(skip + (body.start - span.start)) };
-        let from = buffer.wrapping_add(body.start.wrapping_sub(call.start));
-        // SAFETY: the body is the buffer's alone, which nobody writes meanwhile; the block is nobody else's.
+        let from = buffer.wrapping_add(body.start - call.start);
+        // SAFETY: the body lies within the buffer, which nobody writes meanwhile; the block is nobody else's.
         unsafe { std::ptr::copy_nonoverlapping(from, place, body.len()) };
         // SAFETY: the pages are the call's, and those that are put in their place were just filled with what they hold.
         unsafe { put(&self.mapping, &body, offset + (body.start - span.start) as u64) }.then_some(())?;
         // SAFETY: the block has room for the span behind the slack; its body was just mapped there.
-        let entry = unsafe { Entry::new(call, (body, allocation), (block, skip), offset, system.file) };
+        let entry = unsafe { Entry::new(call, allocation, (block, skip), offset, system.file) };
         entry.used();
         let entry = Arc::new(entry);
         book.replace(&old, &entry);
@@ -185,9 +187,7 @@ impl Conversions {
     pub fn release(&self) {
         if let Some(Some(system)) = self.system.get() {
             for _ in 0..book::LOOKS {
-                if let Some(book) = fork::books().of(system.number) {
-                    release(system, book);
-                }
+                release(system, &mut fork::books());
             }
         }
     }
@@ -220,9 +220,10 @@ impl Conversions {
             return;
         };
         fork::retire(system.number, |entry| {
-            if let Some(entry) = Arc::into_inner(entry) {
-                entry.abandon();
-            }
+            // Calls hold entries, and communicators the seat: there is no call any more.
+            let entry = Arc::into_inner(entry);
+            debug_assert!(entry.is_some(), "a call outlives its communicator");
+            entry.into_iter().for_each(Entry::abandon);
         });
     }
 
@@ -236,11 +237,13 @@ impl Conversions {
     }
 }
 
-/// Notes which buffers the program has no more, and gives back their blocks.
-fn release(system: &System, book: &mut Book) {
-    book.lose_all(|entry| !entry.is_there(&system.areas, entry.body()));
-    let views = map::views();
-    book.give_back(|entry| entry.is_shown(&system.areas, &views));
+/// Notes which buffers the program has no more, and gives back the blocks of one rank.
+fn release(system: &System, books: &mut Books) {
+    books.lose_all(|entry| !entry.is_there(&system.areas, entry.body()));
+    let views = map::views().clone();
+    if let Some(book) = books.of(system.number) {
+        book.give_back(|entry| entry.is_shown(&system.areas, &views));
+    }
 }
 
 impl System {

@@ -15,13 +15,9 @@ use super::layout::{EXTENT, round_up};
 /// The addresses of all files that this process has mapped so.
 static VIEWS: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 
-fn lock_views() -> MutexGuard<'static, Vec<Range<usize>>> {
+/// The addresses at which this process has whole segments, which stay so as long as this is locked.
+pub(crate) fn views() -> MutexGuard<'static, Vec<Range<usize>>> {
     VIEWS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The addresses at which this process has whole segments.
-pub(crate) fn views() -> Vec<Range<usize>> {
-    lock_views().clone()
 }
 
 /// A file in this process's memory, from a multiple of an extent on. Only raw pointers lead into it: a reference to memory that a
@@ -34,6 +30,8 @@ pub(super) struct Map {
     span: usize,
     base: *mut u8,
     bytes: usize,
+    /// The process that has mapped it.
+    process: u32,
 }
 
 // SAFETY: it hands out raw pointers; the address space is there for all threads.
@@ -47,19 +45,20 @@ impl Map {
         let length = NonZeroUsize::new(bytes).ok_or(Errno::EINVAL)?;
         let span = bytes.checked_add(2 * EXTENT).map(|span| round_up(span, EXTENT)).ok_or(Errno::ENOMEM)?;
         let span = NonZeroUsize::new(span).ok_or(Errno::ENOMEM)?;
+        let mut views = views();
         // The kernel puts files at any page; so room is taken first in which there is a place that fits.
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
         // SAFETY: fresh address space, wherever the kernel likes.
         let reserved = unsafe { mmap_anonymous(None, span, ProtFlags::PROT_NONE, flags) }?;
         let skip = reserved.as_ptr().addr().next_multiple_of(EXTENT) - reserved.as_ptr().addr();
         let base = reserved.as_ptr().cast::<u8>().wrapping_add(skip);
-        let map = Self { reserved, span: span.get(), base, bytes };
+        let map = Self { reserved, span: span.get(), base, bytes, process: std::process::id() };
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_FIXED;
         let at = NonZeroUsize::new(base.expose_provenance());
         // SAFETY: `skip < EXTENT`, so that it replaces nothing but a part of the room that was just taken.
         unsafe { mmap(at, length, protection, flags, file, 0) }?;
-        lock_views().push(base.addr()..base.addr() + bytes);
+        views.push(base.addr()..base.addr() + bytes);
         Ok(map)
     }
 
@@ -93,8 +92,9 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        let own = self.base.addr();
-        lock_views().retain(|view| view.start != own);
+        // A copy of this in a forked child may find the list locked by a thread that is not there.
+        let mut views = (self.process == std::process::id()).then(views);
+        views.iter_mut().for_each(|views| views.retain(|view| view.start != self.base.addr()));
         // SAFETY: by the invariant it is this map's own, and who is left with a pointer into it must not use it.
         let _ = unsafe { munmap(self.reserved, self.span) };
     }

@@ -33,6 +33,8 @@ trait Extents {
 pub(crate) struct RankHeap {
     source: Source,
     pool: Mutex<Pool>,
+    /// The process whose rank it is: a forked child has a copy, and nothing to give back.
+    process: u32,
 }
 
 /// The segment's heap as one rank sees it.
@@ -56,7 +58,11 @@ impl RankHeap {
         let layout = &mapping.layout;
         // All ranks together keep an eighth of the heap at most.
         let keeps = (KEPT / EXTENT).min(layout.extents / (8 * layout.ranks));
-        Arc::new(Self { source: Source { mapping, rank }, pool: Mutex::new(Pool::new(keeps)) })
+        Arc::new(Self {
+            source: Source { mapping, rank },
+            pool: Mutex::new(Pool::new(keeps)),
+            process: std::process::id(),
+        })
     }
 
     /// Takes at least `bytes` bytes, at least one.
@@ -75,6 +81,9 @@ impl RankHeap {
 
 impl Drop for RankHeap {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
         pool.give_up_kept(&self.source);
     }
@@ -123,7 +132,7 @@ impl HeapBlock {
 
 impl Drop for HeapBlock {
     fn drop(&mut self) {
-        if self.abandoned {
+        if self.abandoned || self.heap.process != std::process::id() {
             return;
         }
         self.heap.pool().give_back(self.offset, self.bytes, &self.heap.source);

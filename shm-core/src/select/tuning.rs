@@ -37,7 +37,7 @@ pub struct Tuning {
     /// them. Slices shorter than 1 KiB always go through the caches. Results go the same way with 1
     /// and with 2; else they are stored past the caches where those cannot hold the vectors of all ranks.
     pub stream: u32,
-    /// Calls of a private buffer that come before its pages are moved; 0 to move those of all.
+    /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
     /// 1 to combine contributions in rank order, one after the other, in every call.
     pub strict: u32,
