@@ -72,7 +72,7 @@ impl Host {
             command: std::env::args().collect::<Vec<_>>().join(" "),
             environment: std::env::vars()
                 .filter(|(name, _)| {
-                    ["PHALANX_", "OMPI_", "MPIR_", "I_MPI_", "UCX_"].iter().any(|p| name.starts_with(p))
+                    ["PHALANX_", "OMPI_", "MPIR_", "I_MPI_", "UCX_", "MALLOC_"].iter().any(|p| name.starts_with(p))
                 })
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect(),
