@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::board::{IdleHook, SharedBoard};
-use crate::convert::{Lent, Use};
 use crate::cost::{self, Chain, Payload};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
 use crate::protocol::Place;
 use crate::reach::Reaching;
-use crate::regime::{Engine, Reduction, Thresholds};
+use crate::regime::{Engine, Thresholds};
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
@@ -33,7 +32,7 @@ pub struct Communicator {
     /// What of the job's table counts here.
     pub(crate) selection: Selection,
     /// Bytes from which private buffers are moved into the heap, and after how many calls.
-    convert: (u64, u32),
+    pub(crate) convert: (u64, u32),
     /// Bytes below which a call surely takes one slot of lines, flat, by collective.
     slot_below: [usize; 4],
     /// What `selection` chose last, by collective, and for what: programs make the same call again and again.
@@ -321,50 +320,6 @@ impl Communicator {
                 );
             }
         }
-    }
-
-    /// What a call of this regime is to see in the place of a buffer of `bytes` bytes, and what is to be kept until it has ended: a
-    /// private buffer's pages may lie in the heap ([`Conversions`](crate::convert::Conversions)).
-    ///
-    /// # Safety
-    /// The buffer is the call's to use so until what is returned is dropped.
-    #[inline]
-    pub(crate) unsafe fn lend(
-        &self,
-        regime: Regime,
-        buffer: *mut u8,
-        bytes: usize,
-        usage: Use,
-    ) -> (*mut u8, Option<Lent>) {
-        let (least, after) = self.convert;
-        if (bytes as u64) < least || regime == Regime::Line || self.size == 1 {
-            return (buffer, None);
-        }
-        // SAFETY: by contract.
-        let lent = unsafe { self.seat.conversions().lend(buffer, bytes, usage, after) };
-        (lent.pointer(), Some(lent))
-    }
-
-    /// The same for a contribution and the place of the result, which may be one; null where this rank has none.
-    ///
-    /// # Safety
-    /// As there: what is at `send` is read, what is at `recv` written.
-    #[inline]
-    pub(crate) unsafe fn lend_operands(&self, regime: Regime, reduction: &mut Reduction<'_>) -> [Option<Lent>; 2] {
-        let bytes = reduction.bytes;
-        let in_place = reduction.send == reduction.recv.cast_const();
-        let usage = if in_place { Use::Both } else { Use::Reads };
-        // SAFETY: by contract; it is not written unless it is the place of the result too.
-        let (send, lent) = unsafe { self.lend(regime, reduction.send.cast_mut(), bytes, usage) };
-        reduction.send = send;
-        if in_place {
-            reduction.recv = send;
-            return [lent, None];
-        }
-        // SAFETY: by contract.
-        let (recv, result) = unsafe { self.lend(regime, reduction.recv, bytes, Use::Writes) };
-        reduction.recv = recv;
-        [lent, result]
     }
 
     /// Makes a call; should it be left by a panic (of a user-defined operator), the job is stopped: the others would wait

@@ -10,6 +10,7 @@ mod bytes;
 mod gather;
 mod group;
 mod leaders;
+mod lent;
 mod partition;
 mod process;
 mod reduce;

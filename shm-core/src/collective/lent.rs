@@ -1,0 +1,51 @@
+//! Private buffers of calls, as the regimes are to see them: their pages may lie in the heap ([`Conversions`](crate::convert::Conversions)).
+
+use crate::communicator::Communicator;
+use crate::convert::{Lent, Use};
+use crate::regime::Reduction;
+use crate::select::Regime;
+
+impl Communicator {
+    /// What a call of this regime is to see in the place of a buffer of `bytes` bytes, and what is to be kept until it has ended.
+    ///
+    /// # Safety
+    /// The buffer is the call's to use so until what is returned is dropped.
+    #[inline]
+    pub(crate) unsafe fn lend(
+        &self,
+        regime: Regime,
+        buffer: *mut u8,
+        bytes: usize,
+        usage: Use,
+    ) -> (*mut u8, Option<Lent>) {
+        let (least, after) = self.convert;
+        if (bytes as u64) < least || regime == Regime::Line || self.size() == 1 {
+            return (buffer, None);
+        }
+        // SAFETY: by contract.
+        let lent = unsafe { self.seat().conversions().lend(buffer, bytes, usage, after) };
+        (lent.pointer(), Some(lent))
+    }
+
+    /// The same for a contribution and the place of the result, which may be one; null where this rank has none.
+    ///
+    /// # Safety
+    /// As there: what is at `send` is read, what is at `recv` written.
+    #[inline]
+    pub(crate) unsafe fn lend_operands(&self, regime: Regime, reduction: &mut Reduction<'_>) -> [Option<Lent>; 2] {
+        let bytes = reduction.bytes;
+        let in_place = reduction.send == reduction.recv.cast_const();
+        let usage = if in_place { Use::Both } else { Use::Reads };
+        // SAFETY: by contract; it is not written unless it is the place of the result too.
+        let (send, lent) = unsafe { self.lend(regime, reduction.send.cast_mut(), bytes, usage) };
+        reduction.send = send;
+        if in_place {
+            reduction.recv = send;
+            return [lent, None];
+        }
+        // SAFETY: by contract.
+        let (recv, result) = unsafe { self.lend(regime, reduction.recv, bytes, Use::Writes) };
+        reduction.recv = recv;
+        [lent, result]
+    }
+}
