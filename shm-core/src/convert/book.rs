@@ -93,9 +93,11 @@ impl Book {
         place.last = clock;
         place.calls += 1;
         place.bytes = place.bytes.max(call.len());
-        let due = place.calls > u64::from(after) << (doublings + place.doublings) && place.bytes == call.len();
-        if due {
-            place.calls = 0;
+        let enough = place.calls > u64::from(after) << (doublings + place.doublings);
+        let due = enough && place.bytes == call.len();
+        if enough {
+            // If a longer one does not come again, this one counts.
+            (place.calls, place.bytes) = (0, call.len());
         }
         due
     }

@@ -64,7 +64,9 @@ impl Entry {
 
     /// Where the allocation begins that an address lies in, as far as is known: at the last look it went as far as the body.
     pub fn allocation_at(&self, address: usize) -> Option<usize> {
-        (self.allocation..self.span.end).contains(&address).then_some(self.allocation)
+        // The byte behind the body is its own too: the last page of an allocation never belongs to a body.
+        let own = (self.allocation..self.span.end).contains(&address) || address == self.body.end;
+        own.then_some(self.allocation)
     }
 
     /// Bytes of the heap.

@@ -10,6 +10,7 @@ use nix::unistd::{ForkResult, fork};
 
 use super::allocation::allocation_of;
 use super::areas::Areas;
+use super::book::{Book, Found};
 use crate::communicator::Communicator;
 use crate::job::{Job, JobSpec};
 use crate::operator::{Max, Sum};
@@ -191,6 +192,19 @@ fn blocks_that_are_sent() {
             assert!(moved(&comm) > 0);
         }
     });
+}
+
+/// Of several lengths the longest is due, unless it does not come again.
+#[test]
+fn a_buffer_that_is_called_with_several_lengths() {
+    let due = |lengths: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
+        let mut book = Book::new();
+        lengths.filter(|bytes| matches!(book.find(&(1 << 20..(1 << 20) + bytes), 4), Found::Due)).collect()
+    };
+    let in_turn = due(&mut (0..60).map(|call| [5000, 9000][call % 2]));
+    assert!(!in_turn.is_empty() && in_turn.iter().all(|&bytes| bytes == 9000), "{in_turn:?}");
+    let once = due(&mut (0..20).map(|call| if call == 0 { 9000 } else { 5000 }));
+    assert!(!once.is_empty() && once.iter().all(|&bytes| bytes == 5000), "{once:?}");
 }
 
 /// Whole pages are moved, of parts of allocations too, which are found among their neighbours.
