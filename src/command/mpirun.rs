@@ -209,8 +209,11 @@ fn launcher(mpi: Mpi, linked: Option<&Linked>) -> Result<PathBuf, String> {
     let library = linked.and_then(|linked| linked.path.as_deref());
     let folders = library.into_iter().flat_map(Path::ancestors).skip(1).take(3);
     let beside = folders.map(|folder| folder.join("bin/mpirun")).find(|path| path.is_file());
-    // Debian's library lies in /usr/lib, where bin/mpirun is whichever was chosen last.
-    let beside = beside.filter(|path| !path.starts_with("/usr/bin") && path.as_path() != Path::new("/usr/bin/mpirun"));
+    // Debian's library lies in /usr/lib, which is /lib too; bin/mpirun there is whichever was chosen last.
+    let is_chosen = |path: &PathBuf| {
+        path.parent().and_then(|folder| folder.canonicalize().ok()).is_some_and(|f| f == Path::new("/usr/bin"))
+    };
+    let beside = beside.filter(|path| !is_chosen(path));
     let names: &[&str] = match mpi {
         Mpi::Openmpi => &["mpirun.openmpi", "mpirun"],
         Mpi::Mpich => &["mpirun.mpich", "mpirun"],
