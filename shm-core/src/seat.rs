@@ -25,8 +25,6 @@ pub(crate) const NAP: Duration = Duration::from_millis(200);
 pub(crate) struct Seat {
     mapping: Arc<Mapping>,
     rank: usize,
-    /// The process that has taken it: a child that it forks has a copy, which is nobody's.
-    process: u32,
     heap: Arc<RankHeap>,
     reach: Reach,
     conversions: Conversions,
@@ -48,8 +46,7 @@ impl Seat {
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
         let reach = Reach::new(Arc::clone(&mapping), rank);
         let conversions = Conversions::new(Arc::clone(&mapping), Arc::clone(&heap));
-        let (process, system) = (std::process::id(), System { fences });
-        Ok(Self { mapping, rank, process, heap, reach, conversions, patience, system })
+        Ok(Self { mapping, rank, heap, reach, conversions, patience, system: System { fences } })
     }
 
     /// The rank in the job's world.
@@ -57,9 +54,9 @@ impl Seat {
         self.rank
     }
 
-    /// Whether this is not the copy that a forked child has.
+    /// Whether this is not the copy that a forked child has, which is nobody's.
     pub fn is_of_this_process(&self) -> bool {
-        self.process == std::process::id()
+        self.heap.is_of_this_process()
     }
 
     pub fn mapping(&self) -> &Arc<Mapping> {

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicU32;
 use clap::Args;
 use hier::job::can_convert;
 use phalanx::Communicator;
-
 use phalanx::topo::{Machine, Usable};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};

@@ -67,7 +67,6 @@ pub(crate) enum Use {
 pub(crate) struct Conversions {
     mapping: Arc<Mapping>,
     heap: Arc<RankHeap>,
-    process: u32,
     bytes_moved: AtomicU64,
     /// None where the system cannot tell what lies where.
     system: OnceLock<Option<System>>,
@@ -92,7 +91,7 @@ pub(crate) struct Lent {
 
 impl Conversions {
     pub fn new(mapping: Arc<Mapping>, heap: Arc<RankHeap>) -> Self {
-        Self { mapping, heap, process: std::process::id(), bytes_moved: AtomicU64::new(0), system: OnceLock::new() }
+        Self { mapping, heap, bytes_moved: AtomicU64::new(0), system: OnceLock::new() }
     }
 
     /// Has a call see a buffer where the others can reach it, if its pages were moved, or are due (after so many calls).
@@ -230,7 +229,7 @@ impl Conversions {
     /// Asks the system, and enters the rank; none in a child that was forked, whose parent's the rank is.
     fn ask(&self) -> Option<System> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let areas = Areas::open().filter(|_| self.process == std::process::id())?;
+        let areas = Areas::open().filter(|_| self.heap.is_of_this_process())?;
         let file = areas.at(self.mapping.base().addr() + self.mapping.layout.heap)?.file;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         fork::enter(number, file).then_some(System { areas, file, number })

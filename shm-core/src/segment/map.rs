@@ -45,7 +45,6 @@ impl Map {
         let length = NonZeroUsize::new(bytes).ok_or(Errno::EINVAL)?;
         let span = bytes.checked_add(2 * EXTENT).map(|span| round_up(span, EXTENT)).ok_or(Errno::ENOMEM)?;
         let span = NonZeroUsize::new(span).ok_or(Errno::ENOMEM)?;
-        let mut views = views();
         // The kernel puts files at any page; so room is taken first in which there is a place that fits.
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
         // SAFETY: fresh address space, wherever the kernel likes.
@@ -53,6 +52,8 @@ impl Map {
         let skip = reserved.as_ptr().addr().next_multiple_of(EXTENT) - reserved.as_ptr().addr();
         let base = reserved.as_ptr().cast::<u8>().wrapping_add(skip);
         let map = Self { reserved, span: span.get(), base, bytes, process: std::process::id() };
+        // After the map, so that it is unlocked first should the map be dropped here.
+        let mut views = views();
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_FIXED;
         let at = NonZeroUsize::new(base.expose_provenance());
@@ -97,5 +98,16 @@ impl Drop for Map {
         views.iter_mut().for_each(|views| views.retain(|view| view.start != self.base.addr()));
         // SAFETY: by the invariant it is this map's own, and who is left with a pointer into it must not use it.
         let _ = unsafe { munmap(self.reserved, self.span) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_mapped_is_an_error() {
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        assert_eq!(Map::new(&file.into(), 4096).err(), Some(Errno::EACCES), "it is open for reading alone");
     }
 }

@@ -74,6 +74,11 @@ impl RankHeap {
         Ok(HeapBlock { heap: Arc::clone(self), offset, bytes, zero, abandoned: false })
     }
 
+    /// Whether this is not the copy that a forked child has.
+    pub fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     fn pool(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,7 +86,7 @@ impl RankHeap {
 
 impl Drop for RankHeap {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if !self.is_of_this_process() {
             return;
         }
         let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -121,9 +126,7 @@ impl HeapBlock {
         // SAFETY: M1: extents lie within the mapping, and the block within extents that were taken.
         unsafe { mapping.base().add(mapping.layout.heap + self.offset) }
     }
-}
 
-impl HeapBlock {
     /// Drops it without giving it back: somebody has it until the job ends.
     pub fn abandon(mut self) {
         self.abandoned = true;
@@ -132,7 +135,7 @@ impl HeapBlock {
 
 impl Drop for HeapBlock {
     fn drop(&mut self) {
-        if self.abandoned || self.heap.process != std::process::id() {
+        if self.abandoned || !self.heap.is_of_this_process() {
             return;
         }
         self.heap.pool().give_back(self.offset, self.bytes, &self.heap.source);
