@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::counters::{Tally, add};
 use crate::counts::note;
 use crate::error::{Error, Result};
-use crate::protocol::{Board, Edge, Location, RingName, Stamp, Until, Word};
+use crate::protocol::{Board, Edge, Location, Moment, RingName, Stamp, Until, Word};
 use crate::seat::{NAP, Seat, Watch};
 use crate::segment::header::Standing;
 use crate::segment::layout::{AreaLayout, BlockLayout, CALLS, LINE, LINES_A_SLOT};
@@ -57,6 +57,9 @@ const FAULT_REFUSED: u64 = 2 << 32;
 /// cannot go on.
 pub type IdleHook = Box<dyn FnMut() -> Option<Duration> + Send>;
 
+/// Looks that follow one which failed, with nothing between them.
+const FEW: u32 = 64;
+
 /// Spins between two calls of the idle hook.
 const HOOK_ROUND: u32 = 64;
 
@@ -78,6 +81,8 @@ pub(crate) struct SharedBoard {
     /// The own area, and the first own line slot: both within the block (B1).
     own: *mut u8,
     own_lines: *mut u8,
+    /// How far a rank's line slots lie behind each other.
+    slots_apart: usize,
     layout: BlockLayout,
     area: AreaLayout,
     rank: usize,
@@ -100,6 +105,8 @@ pub(crate) struct SharedBoard {
     core: Cell<u64>,
     /// When it looks for the other one's part of an exchange, where there is one other and each has a core.
     approach: Option<Approach>,
+    /// What the last look of an exchange saw.
+    seen: Cell<u64>,
     pub tally: Tally,
 }
 
@@ -116,11 +123,12 @@ impl SharedBoard {
         let own = unsafe { base.add(layout.ranks + rank * layout.stride) };
         // SAFETY: the same.
         let own_lines = unsafe { base.add(layout.line(rank, 0)) };
-        let approach = (layout.size == 2 && seat.patience.spins > 0).then(Approach::default);
+        let approach = (layout.size == 2 && seat.patience.spins > 0).then(|| Approach::new(rank == 0));
         Self {
             base,
             own,
             own_lines,
+            slots_apart: layout.line_apart(1),
             layout,
             area,
             rank,
@@ -135,6 +143,7 @@ impl SharedBoard {
             backed: Default::default(),
             core: Cell::new(0),
             approach,
+            seen: Cell::new(0),
             tally: Tally::default(),
         }
     }
@@ -202,7 +211,7 @@ impl SharedBoard {
     pub fn line_payload(&self, rank: usize, slot: usize) -> *const u8 {
         debug_assert!(rank < self.layout.size && slot < self.layout.line_slots);
         // SAFETY: B1: the layout keeps all line slots within the block.
-        unsafe { self.base.add(self.layout.line(rank, slot) + 8).cast_const() }
+        unsafe { self.base.add(self.layout.line(rank, 0) + slot * self.slots_apart + 8).cast_const() }
     }
 
     /// The payload words of a line slot.
@@ -218,7 +227,7 @@ impl SharedBoard {
     fn own_slot(&self, slot: usize) -> *mut u8 {
         debug_assert!(slot < self.layout.line_slots);
         // SAFETY: B1: the layout keeps all line slots within the block.
-        unsafe { self.own_lines.add(self.layout.line_apart(slot)) }
+        unsafe { self.own_lines.add(slot * self.slots_apart) }
     }
 
     /// [`line`](SharedBoard::line) of an own slot.
@@ -310,13 +319,32 @@ impl SharedBoard {
         self.area.calls + (call as usize % CALLS) * 8
     }
 
-    /// Before this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say: waits for a better moment, where it knows
-    /// one.
+    /// When this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say.
     #[inline(always)]
-    pub fn approach(&self, bytes: usize) {
-        if let Some(approach) = &self.approach {
-            approach.pause(bytes);
+    pub fn approach(&self, bytes: usize) -> Moment {
+        match &self.approach {
+            Some(approach) => approach.moment(bytes, self.seen.get()),
+            None => Moment::NOW,
         }
+    }
+
+    /// Looks a few times more, where this rank has a core for itself, before it settles down to wait.
+    #[cold]
+    #[inline(never)]
+    fn look_again(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<u64> {
+        if let Some(approach) = &self.approach {
+            approach.miss();
+        }
+        for _ in 0..self.seat.patience.spins.min(FEW) {
+            std::hint::spin_loop();
+            let value = word.observe(edge);
+            self.seen.set(value);
+            if until.holds(value) {
+                add(&self.tally.waits, 1);
+                return Ok(value);
+            }
+        }
+        self.wait_slowly(writer, word, until, edge)
     }
 
     /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that who leaves
@@ -636,6 +664,17 @@ impl Board for SharedBoard {
     #[inline]
     fn note_wait(&self, word: &FlagWord, edge: Edge) {
         note::awaited(word, edge);
+    }
+
+    #[inline(always)]
+    fn wait_from(&self, moment: Moment, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<u64> {
+        self.note_wait(word, edge);
+        // SAFETY: zero bytes further.
+        let same = unsafe { std::ptr::from_ref(word).byte_add(moment.zero()) };
+        // SAFETY: it is the same word.
+        let value = unsafe { &*same }.observe(edge);
+        self.seen.set(value);
+        if until.holds(value) { Ok(value) } else { self.look_again(writer, word, until, edge) }
     }
 
     #[cold]

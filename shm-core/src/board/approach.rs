@@ -2,19 +2,23 @@
 //!
 //! Two ranks that come to a call at the same time publish within some ten nanoseconds of each other. A look that arrives before the other
 //! rank's stamp fetches the line as it was: the stamp has to wait until its writer has the line again, the next look fetches
-//! it once more, and the exchange has taken two transfers. Ranks that are out of step stay so, since who has missed is late for the next call,
-//! where the other one misses. A look that begins a moment later brings them into step, and finds the stamp; where they are in step already, by
-//! what they do between calls, that moment is lost.
+//! it once more, and the exchange has taken two transfers.
 //!
-//! A core that waits for a look goes on as if it had succeeded, and has the next call half done when the stamp arrives. Cycles that pass there cost nothing, unless
-//! the look has missed: then a rank looks so much later for the next stamp, which the other one is late with. So messages of several lines, of cores that are
+//! A core that waits for a look goes on as if it had succeeded, and has the next call half done when the stamp arrives: it would look for the next one
+//! before the other rank can have stored it. So a look waits for what the last one saw: some cycles after that is known ([`Moment`]). Without a fence, all else of the next
+//! call is done meanwhile. Where ranks do something between calls the moment has passed, and costs nothing.
+//!
+//! Ranks that are in step stay so until something holds up one of them. Then who has missed is late for the next call, where the other one misses, and so
+//! in turns. Of these two the first rank waits for the other one: when it has missed an exchange and the last but one, it looks later at the next but one, by what it would come too early.
+//!
+//! Other ways to wait are a fence after some cycles, a pause of the core, and many cycles. Those that pass behind a fence cost nothing where the core has run ahead of the last look, unless
+//! that has missed: then a rank looks so much later for the next stamp, which the other one is late with. So messages of several lines, of cores that are
 //! far apart, may be worth a moment of many cycles.
 //!
 //! Which of these it is depends on how far apart the cores are, on the length of the message and on what the ranks do. So it is measured, anew all the time: at the same
 //! calls on both ranks, since both count their exchanges alike, as many go each way, and the clock is read where they begin and end. On
-//! a machine of two cores (AMD EPYC, Zen 4; a pause takes 25 ns) that were far apart, looks at once took 120 and 320 ns in turns where
-//! calls followed one another, and 130 ns all of them after a pause; near each other, barriers took 54 ns with looks at once or after a pause,
-//! 46 after a shorter moment. Sums of 512 bytes took 412 ns far apart without a moment of many cycles, and 299 with it.
+//! a machine of two cores (AMD EPYC, Zen 4; a pause takes 25 ns) near each other, barriers that followed one another took 39 ns behind the last look, 45 after a fence, 49 after a pause, and 52 with looks at once;
+//! sums of 8 bytes 44, 52, 57 and 60; of 512 bytes 95, 89, 105 and 105. Far apart, sums of 512 bytes took 299 ns with a moment of many cycles, and 412 without.
 //!
 //! It orders nothing: a look says the same whenever it is taken.
 
@@ -22,10 +26,17 @@ use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
 
 use crate::pace::ticks;
+use crate::protocol::Moment;
 use crate::segment::layout::LINE;
 
 /// Messages of more bytes take more than three lines with their stamp: of fewer there is nothing to gain by many cycles.
 const SHORT: usize = 3 * LINE - 8;
+
+/// Multiplications from the last look to the next one.
+const BEHIND: usize = 8;
+
+/// Those of a rank that would come too early: of three cycles each, as long as a miss takes on cores that are near each other.
+const EARLY: usize = 64;
 
 /// Exchanges from one trial to the next.
 const PERIOD: u32 = 1 << 13;
@@ -42,9 +53,10 @@ const PARTS: usize = 5;
 /// When a rank looks first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Way {
+    /// As soon as the last look is some cycles old.
     #[default]
-    AtOnce,
-    /// After some cycles.
+    Behind,
+    /// After some cycles and a fence.
     Soon,
     /// After a pause of the core.
     Later,
@@ -53,8 +65,8 @@ enum Way {
 }
 
 impl Way {
-    /// In the order of a trial: those at once come last, and so begin in step.
-    const TRIED: [Way; 4] = [Way::Last, Way::Later, Way::Soon, Way::AtOnce];
+    /// In the order of a trial.
+    const TRIED: [Way; 4] = [Way::Last, Way::Later, Way::Soon, Way::Behind];
 
     /// With which of them a trial begins, for short messages and for others.
     const BEGIN: [usize; 2] = [1, 0];
@@ -62,8 +74,8 @@ impl Way {
     /// What its time counts in a trial: a way that waits has to be worth it.
     fn weighed(self, time: u64) -> u64 {
         match self {
-            Way::AtOnce => time,
-            Way::Soon => time + time / 16,
+            Way::Behind => time,
+            Way::Soon => time + time / 32,
             Way::Later | Way::Last => time + time / 12,
         }
     }
@@ -82,16 +94,28 @@ enum Stage {
 }
 
 /// When this rank looks.
-#[derive(Default)]
 pub(super) struct Approach {
+    /// Whether it is the first of the two.
+    first: bool,
     /// For short messages, and for others.
     trials: [Trials; 2],
+    /// The number of the last exchange.
+    exchange: Cell<u32>,
+    /// The last one whose first look came too early, and one at which the first look would.
+    missed: Cell<u32>,
+    early: Cell<u32>,
 }
 
 impl Approach {
-    /// Before the first look for the other one's part of a message.
+    pub fn new(first: bool) -> Self {
+        Self { first, trials: Default::default(), exchange: Cell::new(2), missed: Cell::new(0), early: Cell::new(0) }
+    }
+
+    /// When to look first for the other one's part of a message, given what the last look has seen. Other ways to wait are gone here, at once.
     #[inline(always)]
-    pub fn pause(&self, bytes: usize) {
+    pub fn moment(&self, bytes: usize, seen: u64) -> Moment {
+        let exchange = self.exchange.get().wrapping_add(1);
+        self.exchange.set(exchange);
         let kind = usize::from(bytes > SHORT);
         let trials = &self.trials[kind];
         let left = trials.left.get();
@@ -101,11 +125,22 @@ impl Approach {
             trials.left.set(left - 1);
         }
         match trials.way.get() {
-            Way::AtOnce => {}
+            Way::Behind if exchange == self.early.get() => return after::<EARLY>(seen),
+            Way::Behind => return after::<BEHIND>(seen),
             Way::Soon => some_cycles(),
             Way::Later => spin_loop(),
             Way::Last => many_cycles(),
         }
+        Moment::NOW
+    }
+
+    /// The first look of this exchange came too early.
+    pub fn miss(&self) {
+        let exchange = self.exchange.get();
+        if self.first && exchange == self.missed.get().wrapping_add(2) {
+            self.early.set(exchange.wrapping_add(2));
+        }
+        self.missed.set(exchange);
     }
 }
 
@@ -143,7 +178,7 @@ impl Trials {
         };
         let (next, left) = match self.next.get() {
             Stage::Trial => {
-                self.best.set((Way::AtOnce, u64::MAX));
+                self.best.set((Way::Behind, u64::MAX));
                 begin(Way::BEGIN[kind])
             }
             Stage::Counted(at) => (Stage::End(at, 0), COUNTED),
@@ -177,7 +212,7 @@ impl Trials {
     /// Takes a way that waits when this trial and the one before have found it: one alone may be one in which this rank lost its core.
     fn decide(&self) {
         let (best, _) = self.best.get();
-        if self.found.replace(best) == best || best == Way::AtOnce {
+        if self.found.replace(best) == best || best == Way::Behind {
             self.usual.set(best);
         }
         self.way.set(self.usual.get());
@@ -196,6 +231,30 @@ fn some_cycles() {
         // SAFETY: every x86-64 has SSE2.
         unsafe { core::arch::x86_64::_mm_lfence() };
     }
+}
+
+/// So many multiplications (of three cycles on x86-64) after `seen` is known.
+#[inline(always)]
+fn after<const MULTIPLICATIONS: usize>(seen: u64) -> Moment {
+    #[cfg(target_arch = "x86_64")]
+    let zero = {
+        let zero: usize;
+        // SAFETY: it computes in a register.
+        unsafe {
+            core::arch::asm!(
+                ".rept {times}", "imul {zero}, {zero}", ".endr", "and {zero}, 0",
+                times = const MULTIPLICATIONS, zero = inout(reg) seen as usize => zero, options(pure, nomem, nostack)
+            );
+        }
+        zero
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let zero = {
+        let value = (0..MULTIPLICATIONS).fold(seen as usize, |value, _| black_box(value.wrapping_mul(value)));
+        value & black_box(0)
+    };
+    // SAFETY: the last step leaves no bit.
+    unsafe { Moment::when_known(zero) }
 }
 
 /// Takes 264 cycles, three for each multiplication, and lets no later load begin before they are over; on other machines than x86-64 some pauses.
@@ -226,7 +285,7 @@ fn cost_of_many_cycles() -> u64 {
 mod tests {
     use super::*;
 
-    /// The way after `trials` trials of messages of a kind in which a call takes so many ticks: at once, soon, later, last.
+    /// The way after `trials` trials of messages of a kind in which a call takes so many ticks: behind, soon, later, last.
     fn learnt(found: &Trials, kind: usize, trials: u32, times: [u64; 4]) -> Way {
         let mut now = found.begun.get();
         let mut over = 0;
@@ -247,12 +306,12 @@ mod tests {
         let found = Trials::default();
         for (times, way) in [
             ([572, 560, 338, 350], Way::Later),
-            ([286, 300, 338, 290], Way::AtOnce),
+            ([286, 300, 338, 290], Way::Behind),
             ([54, 46, 54, 90], Way::Soon),
-            ([300, 299, 298, 297], Way::AtOnce),
+            ([300, 299, 298, 297], Way::Behind),
             ([572, 400, 395, 290], Way::Last),
             ([572, 400, 395, 560], Way::Soon),
-            ([94, 99, 99, 60], Way::AtOnce),
+            ([94, 99, 99, 60], Way::Behind),
         ] {
             assert_eq!(learnt(&found, 1, 3, times), way, "{times:?}");
         }
@@ -266,24 +325,53 @@ mod tests {
     #[test]
     fn one_trial_says_nothing() {
         let found = Trials::default();
-        let learnt = |[at_once, soon, later]: [u64; 3]| learnt(&found, 0, 1, [at_once, soon, later, 1]);
-        assert_eq!(learnt([90_000, 300, 290]), Way::AtOnce, "it lost its core");
-        assert_eq!(learnt([290, 310, 310]), Way::AtOnce);
-        assert_eq!(learnt([600, 590, 300]), Way::AtOnce);
+        let learnt = |[behind, soon, later]: [u64; 3]| learnt(&found, 0, 1, [behind, soon, later, 1]);
+        assert_eq!(learnt([90_000, 300, 290]), Way::Behind, "it lost its core");
+        assert_eq!(learnt([290, 310, 310]), Way::Behind);
+        assert_eq!(learnt([600, 590, 300]), Way::Behind);
         assert_eq!(learnt([600, 590, 300]), Way::Later);
         assert_eq!(learnt([600, 300, 590]), Way::Later);
-        assert_eq!(learnt([300, 590, 600]), Way::AtOnce, "nothing is lost by it");
+        assert_eq!(learnt([300, 590, 600]), Way::Behind, "nothing is lost by it");
     }
 
     #[test]
     fn kinds_of_messages_learn_apart() {
-        let approach = Approach::default();
+        let approach = Approach::new(true);
         for _ in 0..PERIOD {
-            approach.pause(SHORT);
+            approach.moment(SHORT, 7);
         }
         assert_eq!(approach.trials[1].next.get(), Stage::Trial);
-        approach.pause(SHORT + 1);
+        approach.moment(SHORT + 1, 7);
         assert_ne!(approach.trials[1].next.get(), Stage::Trial);
+    }
+
+    #[test]
+    fn a_moment_is_zero() {
+        for seen in [0, 1, 2, 7, u64::MAX, 1 << 63, 0x5555_5555_5555_5555] {
+            assert_eq!((after::<0>(seen).zero(), after::<BEHIND>(seen).zero(), after::<EARLY>(seen).zero()), (0, 0, 0));
+        }
+    }
+
+    /// At which exchanges a rank looks later, when it misses these.
+    fn later(first: bool, missed: &[u32]) -> Vec<u32> {
+        let approach = Approach::new(first);
+        let looks_later = |&exchange: &u32| {
+            approach.moment(0, 7);
+            let early = approach.early.get() == approach.exchange.get();
+            if missed.contains(&exchange) {
+                approach.miss();
+            }
+            early
+        };
+        (0..10).filter(looks_later).collect()
+    }
+
+    #[test]
+    fn of_ranks_that_miss_in_turns_the_first_one_looks_later() {
+        assert_eq!(later(true, &[1, 3, 7, 8]), [5]);
+        assert_eq!(later(true, &[1, 3, 5]), [5, 7]);
+        assert_eq!(later(true, &[1, 4, 7, 8]), []);
+        assert_eq!(later(false, &[1, 3, 5]), []);
     }
 
     /// All that a trial costs are some calls of many.

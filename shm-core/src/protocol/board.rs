@@ -131,6 +131,35 @@ pub trait Word {
     fn observe(&self, edge: Edge) -> u64;
 }
 
+/// When a look may begin: zero, to be added to the place that is looked at, and known to the core no sooner than that.
+///
+/// It orders nothing: a look says the same whenever it is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment(usize);
+
+impl Moment {
+    /// At once.
+    pub const NOW: Moment = Moment(0);
+
+    /// When `zero` is known.
+    ///
+    /// # Safety
+    /// It is zero.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn when_known(zero: usize) -> Self {
+        debug_assert_eq!(zero, 0);
+        Self(zero)
+    }
+
+    /// Zero.
+    #[inline(always)]
+    #[must_use]
+    pub fn zero(self) -> usize {
+        self.0
+    }
+}
+
 /// The flag words of all ranks of a communicator, seen from one of them, and a way to wait.
 pub trait Board {
     /// The kind of word.
@@ -196,5 +225,14 @@ pub trait Board {
             return Ok(value);
         }
         self.wait_slowly(writer, word, until, edge)
+    }
+
+    /// [`wait`](Board::wait), with a first look no sooner than at `moment`: for a board whose cores begin looks before they come to them.
+    ///
+    /// # Errors
+    /// As [`wait_slowly`](Board::wait_slowly).
+    #[inline]
+    fn wait_from(&self, _moment: Moment, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64> {
+        self.wait(writer, word, until, edge)
     }
 }

@@ -3,7 +3,7 @@
 //! One line transfer deep: the least that two ranks can do, and for a few ranks the fastest, since the
 //! loads of the other lines overlap. p(p-1) line transfers in all.
 
-use super::board::{Board, RingName, Stamp};
+use super::board::{Board, Moment, RingName, Stamp};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -39,11 +39,12 @@ pub fn exchange<B: Board>(
     write: impl FnOnce(usize),
     read: impl FnMut(usize, usize),
 ) -> Result<()> {
-    exchange_then(board, ring, tag, write, |_| (), read, || ())
+    exchange_then(board, ring, tag, write, |_| Moment::NOW, read, || ())
 }
 
 /// [`exchange`], with `meanwhile(slot)` called between publishing and waiting, for what nobody waits for, and `complete()` when
 /// all have been read and all slots are still held. `slot` is the own slot that comes next, if it is free ([`Ring::prepare`]).
+/// `meanwhile` returns when others may be looked at.
 ///
 /// # Errors
 /// When a rank has failed or made another call.
@@ -53,7 +54,7 @@ pub fn exchange_then<B: Board>(
     ring: &mut Ring,
     tag: u32,
     write: impl FnOnce(usize),
-    meanwhile: impl FnOnce(Option<usize>),
+    meanwhile: impl FnOnce(Option<usize>) -> Moment,
     read: impl FnMut(usize, usize),
     complete: impl FnOnce(),
 ) -> Result<()> {
@@ -62,28 +63,30 @@ pub fn exchange_then<B: Board>(
     let stamp = Stamp::new(first, tag);
     write(slot);
     ring.publish_in(board, RingName::Line, slot, first, stamp, &Readers::All);
-    meanwhile(ring.prepare());
-    expect_all(board, ring, slot, stamp, read)?;
-    complete();
+    let moment = meanwhile(ring.prepare());
+    // True once all have been read; until then nothing is claimed.
     ring.prove(first - 1);
+    expect_all(board, ring, (slot, moment), stamp, read)?;
+    complete();
     ring.finish(board, first);
     Ok(())
 }
 
-/// Reads every other rank's slot, in rank order, each as soon as it has this stamp.
+/// Reads every other rank's slot, in rank order, each as soon as it has this stamp, and none before the moment.
 #[inline(always)]
 fn expect_all<B: Board>(
     board: &B,
     ring: &Ring,
-    slot: usize,
+    (slot, moment): (usize, Moment),
     stamp: Stamp,
     mut read: impl FnMut(usize, usize),
 ) -> Result<()> {
     let me = board.rank();
     for rank in 0..board.size() {
         if rank != me {
-            ring.expect_in(board, RingName::Line, rank, slot, stamp)?;
-            read(rank, slot);
+            ring.expect_in(board, RingName::Line, rank, (slot, moment), stamp)?;
+            // No sooner than the stamp: a core reads ahead.
+            read(rank, slot + moment.zero());
         }
     }
     Ok(())
@@ -117,7 +120,7 @@ pub fn exchange_pieces<B: Board>(
     for piece in 0..count {
         let position = first + piece as u64;
         let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));
-        expect_all(board, ring, slot, stamp, |rank, slot| pieces.read(piece, rank, slot))?;
+        expect_all(board, ring, (slot, Moment::NOW), stamp, |rank, slot| pieces.read(piece, rank, slot))?;
         pieces.complete(piece);
     }
     ring.prove(first - 1);

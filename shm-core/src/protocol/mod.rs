@@ -28,6 +28,6 @@ pub mod ring;
 pub mod shares;
 pub mod step;
 
-pub use board::{Board, Edge, RingName, Stamp, Until, Word};
+pub use board::{Board, Edge, Moment, RingName, Stamp, Until, Word};
 pub use location::{Location, Place};
 pub use ring::{Readers, Ring};

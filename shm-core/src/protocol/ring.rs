@@ -24,7 +24,7 @@
 
 use std::sync::Arc;
 
-use super::board::{Board, RingName, Stamp, Until};
+use super::board::{Board, Moment, RingName, Stamp, Until};
 use super::location::Location;
 use crate::error::Result;
 
@@ -275,23 +275,28 @@ impl Ring {
     #[inline]
     pub fn expect<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<usize> {
         let slot = self.slot(position);
-        self.expect_in(board, self.name, from, slot, Stamp::new(position, tag))?;
+        board.wait(
+            from,
+            board.stamp(self.name, from, slot),
+            Until::Stamped(Stamp::new(position, tag)),
+            self.name.publish_edge(),
+        )?;
         Ok(slot)
     }
 
-    /// [`expect`](Ring::expect), where slot and stamp are known already.
+    /// [`expect`](Ring::expect), where slot and stamp are known already, with a look no sooner than at a moment.
     #[inline(always)]
     pub(super) fn expect_in<B: Board>(
         &self,
         board: &B,
         name: RingName,
         from: usize,
-        slot: usize,
+        (slot, moment): (usize, Moment),
         stamp: Stamp,
     ) -> Result<()> {
         debug_assert_eq!(name, self.name);
         let word = board.stamp(name, from, slot);
-        board.wait(from, word, Until::Stamped(stamp), name.publish_edge())?;
+        board.wait_from(moment, from, word, Until::Stamped(stamp), name.publish_edge())?;
         Ok(())
     }
 

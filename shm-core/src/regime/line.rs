@@ -38,7 +38,7 @@ impl Engine {
         let meanwhile = |next| {
             board.note(tag);
             board.take_ahead(next, *takes, 0);
-            board.approach(0);
+            board.approach(0)
         };
         exchange_then(board, lines, tag, |_| (), meanwhile, |_, _| (), || ())
     }
@@ -211,7 +211,7 @@ impl Engine {
                 add(&board.tally.loaded, (board.size() + 1) * bytes);
                 add(&board.tally.stored, 2 * bytes);
                 board.take_ahead(next, *takes, bytes);
-                board.approach(bytes);
+                board.approach(bytes)
             },
             |from, slot| places[from].set(board.line_payload(from, slot)),
             || {

@@ -86,7 +86,7 @@ impl Engine {
                 copy_own(board, own);
                 board.take_ahead(next, *takes, bytes);
                 // As many bytes on both.
-                board.approach(all);
+                board.approach(all)
             },
             |rank, slot| {
                 let to = recv.wrapping_add(blocks.of(rank).start);
@@ -122,7 +122,7 @@ impl Engine {
                 copy_own(board, own);
                 let filled = 8 * words_of(bytes) * (size - 1);
                 board.take_ahead(next, *takes, filled);
-                board.approach(filled);
+                board.approach(filled)
             },
             |rank, slot| {
                 let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
@@ -163,7 +163,7 @@ impl Engine {
                 add(&board.tally.stored, sent + bytes);
                 let filled = 8 * words_of(longest) * (size - 1);
                 board.take_ahead(next, *takes, filled);
-                board.approach(filled);
+                board.approach(filled)
             },
             |rank, slot| {
                 let part = Medium::part(rank, me) * 8 * words_of(longest);
