@@ -57,8 +57,8 @@ const FAULT_REFUSED: u64 = 2 << 32;
 /// cannot go on.
 pub type IdleHook = Box<dyn FnMut() -> Option<Duration> + Send>;
 
-/// Looks that follow one which failed, with nothing between them.
-const FEW: u32 = 64;
+/// Looks of a rank that has a core for itself that follow one which failed: a pause between two of them, and nothing else.
+const FEW: u32 = 32;
 
 /// Spins between two calls of the idle hook.
 const HOOK_ROUND: u32 = 64;
@@ -105,7 +105,7 @@ pub(crate) struct SharedBoard {
     core: Cell<u64>,
     /// When it looks for the other one's part of an exchange, where there is one other and each has a core.
     approach: Option<Approach>,
-    /// What the last look of an exchange saw.
+    /// What the last look for the other one's part saw.
     seen: Cell<u64>,
     pub tally: Tally,
 }
@@ -123,7 +123,7 @@ impl SharedBoard {
         let own = unsafe { base.add(layout.ranks + rank * layout.stride) };
         // SAFETY: the same.
         let own_lines = unsafe { base.add(layout.line(rank, 0)) };
-        let approach = (layout.size == 2 && seat.patience.spins > 0).then(|| Approach::new(rank == 0));
+        let approach = (layout.size == 2 && seat.patience.spins > 0).then(|| Approach::new(rank));
         Self {
             base,
             own,
@@ -319,13 +319,10 @@ impl SharedBoard {
         self.area.calls + (call as usize % CALLS) * 8
     }
 
-    /// When this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say.
+    /// When this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say: if there is one other, and each has a core.
     #[inline(always)]
-    pub fn approach(&self, bytes: usize) -> Moment {
-        match &self.approach {
-            Some(approach) => approach.moment(bytes, self.seen.get()),
-            None => Moment::NOW,
-        }
+    pub fn approach(&self, bytes: usize) -> Option<Moment> {
+        self.approach.as_ref().map(|approach| approach.moment(bytes, self.seen.get()))
     }
 
     /// Looks a few times more, where this rank has a core for itself, before it settles down to wait.
@@ -344,7 +341,7 @@ impl SharedBoard {
                 return Ok(value);
             }
         }
-        self.wait_slowly(writer, word, until, edge)
+        self.wait_slowly(writer, word, until, edge).inspect(|&value| self.seen.set(value))
     }
 
     /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that who leaves

@@ -14,7 +14,7 @@ use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use shm_core::protocol::exchange::{LEAST_SLICE_SLOTS, Pieces, exchange_pieces, exchange_then};
 use shm_core::protocol::shares::{self, LEAST_DOWN_SLOTS, Parts, Shares, Takers, Work, least_up_slots};
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span};
-use shm_core::protocol::{Board, Edge, Location, Moment, Place, Readers, Ring, RingName, Stamp, Until, Word};
+use shm_core::protocol::{Board, Edge, Location, Place, Readers, Ring, RingName, Stamp, Until, Word};
 use shm_core::{Links, Result};
 
 #[path = "random_rings/flat.rs"]
@@ -279,7 +279,7 @@ impl Engine {
             |slot| board.fill(RingName::Line, slot, word_of(board.rank, position, 0)),
             |_| {
                 board.delay();
-                Moment::NOW
+                None
             },
             |from, slot| noted.borrow_mut().push((from, slot)),
             || {

@@ -9,7 +9,7 @@
 //! call is done meanwhile. Where ranks do something between calls the moment has passed, and costs nothing.
 //!
 //! Ranks that are in step stay so until something holds up one of them. Then who has missed is late for the next call, where the other one misses, and so
-//! in turns. Of these two the first rank waits for the other one: when it has missed an exchange and the last but one, it looks later at the next but one, by what it would come too early.
+//! in turns. Then rank 0 waits for the other one: when it has missed an exchange and the last but one, it looks later at the next but one, by as much as it would otherwise come too early.
 //!
 //! Other ways to wait are a fence after some cycles, a pause of the core, and many cycles. Those that pass behind a fence cost nothing where the core has run ahead of the last look, unless
 //! that has missed: then a rank looks so much later for the next stamp, which the other one is late with. So messages of several lines, of cores that are
@@ -18,7 +18,7 @@
 //! Which of these it is depends on how far apart the cores are, on the length of the message and on what the ranks do. So it is measured, anew all the time: at the same
 //! calls on both ranks, since both count their exchanges alike, as many go each way, and the clock is read where they begin and end. On
 //! a machine of two cores (AMD EPYC, Zen 4; a pause takes 25 ns) near each other, barriers that followed one another took 39 ns behind the last look, 45 after a fence, 49 after a pause, and 52 with looks at once;
-//! sums of 8 bytes 44, 52, 57 and 60; of 512 bytes 95, 89, 105 and 105. Far apart, sums of 512 bytes took 299 ns with a moment of many cycles, and 412 without.
+//! sums of 8 bytes 44, 52, 57 and 60; of 512 bytes 95, 89, 105 and 105. Far apart, sums of 512 bytes took 299 ns with a moment of many cycles, and 412 after at most a pause (before there was a look behind the last one).
 //!
 //! It orders nothing: a look says the same whenever it is taken.
 
@@ -35,8 +35,8 @@ const SHORT: usize = 3 * LINE - 8;
 /// Multiplications from the last look to the next one.
 const BEHIND: usize = 8;
 
-/// Those of a rank that would come too early: of three cycles each, as long as a miss takes on cores that are near each other.
-const EARLY: usize = 64;
+/// Those of a rank that would otherwise come too early: with three cycles each about as long as a miss takes on cores that are near each other.
+const HELD_BACK: usize = 64;
 
 /// Exchanges from one trial to the next.
 const PERIOD: u32 = 1 << 13;
@@ -95,27 +95,32 @@ enum Stage {
 
 /// When this rank looks.
 pub(super) struct Approach {
-    /// Whether it is the first of the two.
-    first: bool,
+    /// Whether it waits for the other one where both miss in turns.
+    waits: bool,
     /// For short messages, and for others.
     trials: [Trials; 2],
     /// The number of the last exchange.
     exchange: Cell<u32>,
-    /// The last one whose first look came too early, and one at which the first look would.
+    /// The last one whose first look came too early, and one at which it is held back.
     missed: Cell<u32>,
-    early: Cell<u32>,
+    held_back: Cell<u32>,
 }
 
 impl Approach {
-    pub fn new(first: bool) -> Self {
-        Self { first, trials: Default::default(), exchange: Cell::new(2), missed: Cell::new(0), early: Cell::new(0) }
+    pub fn new(rank: usize) -> Self {
+        Self {
+            waits: rank == 0,
+            trials: Default::default(),
+            exchange: Cell::new(2),
+            missed: Cell::new(0),
+            held_back: Cell::new(0),
+        }
     }
 
-    /// When to look first for the other one's part of a message, given what the last look has seen. Other ways to wait are gone here, at once.
+    /// When to look first for the other one's part of a message, given what the last look has seen. What other ways wait is over when this returns.
     #[inline(always)]
     pub fn moment(&self, bytes: usize, seen: u64) -> Moment {
-        let exchange = self.exchange.get().wrapping_add(1);
-        self.exchange.set(exchange);
+        self.exchange.set(self.exchange.get().wrapping_add(1));
         let kind = usize::from(bytes > SHORT);
         let trials = &self.trials[kind];
         let left = trials.left.get();
@@ -125,7 +130,7 @@ impl Approach {
             trials.left.set(left - 1);
         }
         match trials.way.get() {
-            Way::Behind if exchange == self.early.get() => return after::<EARLY>(seen),
+            Way::Behind if self.is_held_back() => return after::<HELD_BACK>(seen),
             Way::Behind => return after::<BEHIND>(seen),
             Way::Soon => some_cycles(),
             Way::Later => spin_loop(),
@@ -134,11 +139,16 @@ impl Approach {
         Moment::NOW
     }
 
+    #[inline(always)]
+    fn is_held_back(&self) -> bool {
+        self.exchange.get() == self.held_back.get()
+    }
+
     /// The first look of this exchange came too early.
     pub fn miss(&self) {
         let exchange = self.exchange.get();
-        if self.first && exchange == self.missed.get().wrapping_add(2) {
-            self.early.set(exchange.wrapping_add(2));
+        if self.waits && exchange == self.missed.get().wrapping_add(2) {
+            self.held_back.set(exchange.wrapping_add(2));
         }
         self.missed.set(exchange);
     }
@@ -233,7 +243,7 @@ fn some_cycles() {
     }
 }
 
-/// So many multiplications (of three cycles on x86-64) after `seen` is known.
+/// So many multiplications after `seen` is known: of three cycles on x86-64; elsewhere with a load and a store each, and not measured.
 #[inline(always)]
 fn after<const MULTIPLICATIONS: usize>(seen: u64) -> Moment {
     #[cfg(target_arch = "x86_64")]
@@ -336,7 +346,7 @@ mod tests {
 
     #[test]
     fn kinds_of_messages_learn_apart() {
-        let approach = Approach::new(true);
+        let approach = Approach::new(0);
         for _ in 0..PERIOD {
             approach.moment(SHORT, 7);
         }
@@ -348,30 +358,51 @@ mod tests {
     #[test]
     fn a_moment_is_zero() {
         for seen in [0, 1, 2, 7, u64::MAX, 1 << 63, 0x5555_5555_5555_5555] {
-            assert_eq!((after::<0>(seen).zero(), after::<BEHIND>(seen).zero(), after::<EARLY>(seen).zero()), (0, 0, 0));
+            assert_eq!(
+                (after::<0>(seen).zero(), after::<BEHIND>(seen).zero(), after::<HELD_BACK>(seen).zero()),
+                (0, 0, 0)
+            );
         }
     }
 
-    /// At which exchanges a rank looks later, when it misses these.
-    fn later(first: bool, missed: &[u32]) -> Vec<u32> {
-        let approach = Approach::new(first);
-        let looks_later = |&exchange: &u32| {
+    #[test]
+    fn each_multiplication_waits_for_the_one_before() {
+        let least = |moment: fn(u64) -> Moment| {
+            let times = (0..20).map(|_| {
+                let begun = ticks();
+                let mut seen = 3;
+                for _ in 0..1000 {
+                    seen += moment(seen).zero() as u64;
+                }
+                black_box(seen);
+                ticks().wrapping_sub(begun)
+            });
+            times.min().unwrap()
+        };
+        let [none, behind, held_back] = [after::<0>, after::<BEHIND>, after::<HELD_BACK>].map(least);
+        assert!(none < behind && 3 * behind < held_back, "{none} {behind} {held_back}");
+    }
+
+    /// At which exchanges a rank is held back when it misses these.
+    fn held_back(rank: usize, missed: &[u32]) -> Vec<u32> {
+        let approach = Approach::new(rank);
+        let is_held_back = |exchange: &u32| {
             approach.moment(0, 7);
-            let early = approach.early.get() == approach.exchange.get();
-            if missed.contains(&exchange) {
+            let is_held_back = approach.is_held_back();
+            if missed.contains(exchange) {
                 approach.miss();
             }
-            early
+            is_held_back
         };
-        (0..10).filter(looks_later).collect()
+        (0..10).filter(is_held_back).collect()
     }
 
     #[test]
-    fn of_ranks_that_miss_in_turns_the_first_one_looks_later() {
-        assert_eq!(later(true, &[1, 3, 7, 8]), [5]);
-        assert_eq!(later(true, &[1, 3, 5]), [5, 7]);
-        assert_eq!(later(true, &[1, 4, 7, 8]), []);
-        assert_eq!(later(false, &[1, 3, 5]), []);
+    fn of_ranks_that_miss_in_turns_rank_0_is_held_back() {
+        assert_eq!(held_back(0, &[1, 3, 7, 8]), [5]);
+        assert_eq!(held_back(0, &[1, 3, 5]), [5, 7]);
+        assert_eq!(held_back(0, &[1, 4, 7, 8]), []);
+        assert_eq!(held_back(1, &[1, 3, 5]), []);
     }
 
     /// All that a trial costs are some calls of many.

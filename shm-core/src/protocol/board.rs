@@ -131,7 +131,8 @@ pub trait Word {
     fn observe(&self, edge: Edge) -> u64;
 }
 
-/// When a look may begin: zero, to be added to the place that is looked at, and known to the core no sooner than that.
+/// When a look may begin. Cores execute loads ahead of time: a zero that takes them long to compute, and is added to the address, keeps a load from
+/// beginning sooner.
 ///
 /// It orders nothing: a look says the same whenever it is taken.
 #[derive(Clone, Copy, Debug)]
@@ -227,7 +228,7 @@ pub trait Board {
         self.wait_slowly(writer, word, until, edge)
     }
 
-    /// [`wait`](Board::wait), with a first look no sooner than at `moment`: for a board whose cores begin looks before they come to them.
+    /// [`wait`](Board::wait), with a first look no sooner than at `moment`, on a board whose cores execute loads ahead of time.
     ///
     /// # Errors
     /// As [`wait_slowly`](Board::wait_slowly).

@@ -39,12 +39,12 @@ pub fn exchange<B: Board>(
     write: impl FnOnce(usize),
     read: impl FnMut(usize, usize),
 ) -> Result<()> {
-    exchange_then(board, ring, tag, write, |_| Moment::NOW, read, || ())
+    exchange_then(board, ring, tag, write, |_| None, read, || ())
 }
 
 /// [`exchange`], with `meanwhile(slot)` called between publishing and waiting, for what nobody waits for, and `complete()` when
 /// all have been read and all slots are still held. `slot` is the own slot that comes next, if it is free ([`Ring::prepare`]).
-/// `meanwhile` returns when others may be looked at.
+/// What `meanwhile` returns says from when on others may be looked at, if it makes a difference.
 ///
 /// # Errors
 /// When a rank has failed or made another call.
@@ -54,7 +54,7 @@ pub fn exchange_then<B: Board>(
     ring: &mut Ring,
     tag: u32,
     write: impl FnOnce(usize),
-    meanwhile: impl FnOnce(Option<usize>) -> Moment,
+    meanwhile: impl FnOnce(Option<usize>) -> Option<Moment>,
     read: impl FnMut(usize, usize),
     complete: impl FnOnce(),
 ) -> Result<()> {
@@ -64,10 +64,9 @@ pub fn exchange_then<B: Board>(
     write(slot);
     ring.publish_in(board, RingName::Line, slot, first, stamp, &Readers::All);
     let moment = meanwhile(ring.prepare());
-    // True once all have been read; until then nothing is claimed.
-    ring.prove(first - 1);
     expect_all(board, ring, (slot, moment), stamp, read)?;
     complete();
+    ring.prove(first - 1);
     ring.finish(board, first);
     Ok(())
 }
@@ -77,7 +76,7 @@ pub fn exchange_then<B: Board>(
 fn expect_all<B: Board>(
     board: &B,
     ring: &Ring,
-    (slot, moment): (usize, Moment),
+    (slot, moment): (usize, Option<Moment>),
     stamp: Stamp,
     mut read: impl FnMut(usize, usize),
 ) -> Result<()> {
@@ -85,8 +84,8 @@ fn expect_all<B: Board>(
     for rank in 0..board.size() {
         if rank != me {
             ring.expect_in(board, RingName::Line, rank, (slot, moment), stamp)?;
-            // No sooner than the stamp: a core reads ahead.
-            read(rank, slot + moment.zero());
+            // A core loads ahead of time: what is read waits as well.
+            read(rank, slot + moment.map_or(0, Moment::zero));
         }
     }
     Ok(())
@@ -120,7 +119,7 @@ pub fn exchange_pieces<B: Board>(
     for piece in 0..count {
         let position = first + piece as u64;
         let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));
-        expect_all(board, ring, (slot, Moment::NOW), stamp, |rank, slot| pieces.read(piece, rank, slot))?;
+        expect_all(board, ring, (slot, None), stamp, |rank, slot| pieces.read(piece, rank, slot))?;
         pieces.complete(piece);
     }
     ring.prove(first - 1);

@@ -275,28 +275,27 @@ impl Ring {
     #[inline]
     pub fn expect<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<usize> {
         let slot = self.slot(position);
-        board.wait(
-            from,
-            board.stamp(self.name, from, slot),
-            Until::Stamped(Stamp::new(position, tag)),
-            self.name.publish_edge(),
-        )?;
+        self.expect_in(board, self.name, from, (slot, None), Stamp::new(position, tag))?;
         Ok(slot)
     }
 
-    /// [`expect`](Ring::expect), where slot and stamp are known already, with a look no sooner than at a moment.
+    /// [`expect`](Ring::expect), where slot and stamp are known already, with a first look no sooner than at a moment, if one is given.
     #[inline(always)]
     pub(super) fn expect_in<B: Board>(
         &self,
         board: &B,
         name: RingName,
         from: usize,
-        (slot, moment): (usize, Moment),
+        (slot, moment): (usize, Option<Moment>),
         stamp: Stamp,
     ) -> Result<()> {
         debug_assert_eq!(name, self.name);
         let word = board.stamp(name, from, slot);
-        board.wait_from(moment, from, word, Until::Stamped(stamp), name.publish_edge())?;
+        let (until, edge) = (Until::Stamped(stamp), name.publish_edge());
+        match moment {
+            Some(moment) => board.wait_from(moment, from, word, until, edge)?,
+            None => board.wait(from, word, until, edge)?,
+        };
         Ok(())
     }
 

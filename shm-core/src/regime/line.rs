@@ -338,7 +338,43 @@ impl Pieces for Group<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::Communicator;
+    use crate::operator::User;
+
+    /// While rank 0 combines what lies in the other's slot, that one makes calls that its hook throws it out of, more than there are slots.
+    #[test]
+    fn who_is_thrown_out_of_calls_fills_no_slot_that_is_read() {
+        const CALLS: u32 = 40;
+        let thrown = AtomicU32::new(0);
+        Communicator::threads(2, |comm| {
+            let rank = comm.rank();
+            assert!(comm.enter().unwrap().board.line_slots() < CALLS as usize);
+            let sum = User::commutative(|left: &mut [u64], right: &[u64]| {
+                let begun = Instant::now();
+                while rank == 0 && thrown.load(Ordering::SeqCst) < CALLS && begun.elapsed() < Duration::from_secs(20) {
+                    std::thread::yield_now();
+                }
+                left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+            });
+            let mut sums = [0; 6];
+            comm.all_reduce_into(&[rank as u64 + 7; 6], &mut sums, sum).unwrap();
+            if rank == 1 {
+                comm.set_idle(Some(Box::new(|| resume_unwind(Box::new(()))))).unwrap();
+                for call in 0..u64::from(CALLS) {
+                    let gather = || comm.all_gather_into(&[1000 + call], &mut [0; 2]);
+                    assert!(catch_unwind(AssertUnwindSafe(gather)).is_err(), "call {call}");
+                    thrown.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+            assert_eq!(sums, [15; 6], "rank {rank}");
+        })
+        .unwrap();
+    }
 
     #[test]
     fn pieces_cover_a_message_in_whole_elements() {

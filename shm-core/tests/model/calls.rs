@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use shm_core::protocol::exchange::{Pieces, Slices, exchange_pieces, exchange_slices, exchange_then};
 use shm_core::protocol::flat::{Contributions, collect, hand_out};
 use shm_core::protocol::step::{self, InCells, Passage, gather_release};
-use shm_core::protocol::{Board, Location, Moment, Ring, RingName};
+use shm_core::protocol::{Board, Location, Ring, RingName};
 use shm_core::{Links, Result};
 
 use super::mutant::Mutant;
@@ -31,7 +31,7 @@ impl Rank {
             |slot| board.fill(RingName::Line, slot, word_of(board.rank(), position)),
             |next| {
                 take(board, RingName::Line, taken(board, after, next));
-                Moment::NOW
+                None
             },
             |from, slot| noted.borrow_mut().push((from, slot)),
             || {
