@@ -380,7 +380,8 @@ mod tests {
             times.min().unwrap()
         };
         let [none, behind, held_back] = [after::<0>, after::<BEHIND>, after::<HELD_BACK>].map(least);
-        assert!(none < behind && 3 * behind < held_back, "{none} {behind} {held_back}");
+        // What else a turn takes is the same in all three.
+        assert!(none < behind && behind - none < (held_back - behind) / 3, "{none} {behind} {held_back}");
     }
 
     /// At which exchanges a rank is held back when it misses these.
