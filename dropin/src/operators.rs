@@ -163,7 +163,7 @@ pub enum Shape {
 }
 
 type Fold = unsafe fn(*mut u8, &[*const u8], usize);
-type FoldTo = unsafe fn(&[*mut u8], &[*const u8], usize);
+type FoldTo = unsafe fn(&[*mut u8], &[*const u8], Option<usize>, usize);
 
 /// An operator on elements of a shape.
 #[derive(Clone, Copy)]
@@ -188,14 +188,23 @@ impl Kernel {
             unsafe { O::default().fold(dst.cast(), operands, n) }
         }
         /// # Safety
-        /// As [`Operator::fold_to`] on elements of `T`.
-        unsafe fn fold_to<T: Element, O: Operator<T> + Default>(dsts: &[*mut u8], operands: &[*const u8], n: usize) {
+        /// As [`Operator::fold_to`] on elements of `T`, or [`Operator::fold_from`] where an operand is far.
+        unsafe fn fold_to<T: Element, O: Operator<T> + Default>(
+            dsts: &[*mut u8],
+            operands: &[*const u8],
+            far: Option<usize>,
+            n: usize,
+        ) {
             // SAFETY: pointers to bytes and to elements are laid out alike.
             let dsts = unsafe { transmute::<&[*mut u8], &[*mut T]>(dsts) };
             // SAFETY: the same.
             let operands = unsafe { transmute::<&[*const u8], &[*const T]>(operands) };
-            // SAFETY: by contract.
-            unsafe { O::default().fold_to(dsts, operands, n) }
+            match far {
+                // SAFETY: by contract.
+                None => unsafe { O::default().fold_to(dsts, operands, n) },
+                // SAFETY: by contract.
+                Some(far) => unsafe { O::default().fold_from(dsts, operands, far, n) },
+            }
         }
         debug_assert_eq!((size_of::<T>(), align_of::<T>()), shape.layout());
         Self { shape, code, fold: fold::<T, O>, fold_to: fold_to::<T, O> }
@@ -288,12 +297,26 @@ unsafe impl<T: Element> Operator<T> for Kernel {
     }
 
     unsafe fn fold_to(&self, dsts: &[*mut T], operands: &[*const T], n: usize) {
+        // SAFETY: by contract.
+        unsafe { self.fold_all(dsts, operands, None, n) }
+    }
+
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+        // SAFETY: by contract.
+        unsafe { self.fold_all(dsts, operands, Some(far), n) }
+    }
+}
+
+impl Kernel {
+    /// # Safety
+    /// As [`Operator::fold_from`] on elements of a `T` that has the layout of the kernel's type.
+    unsafe fn fold_all<T>(&self, dsts: &[*mut T], operands: &[*const T], far: Option<usize>, n: usize) {
         // SAFETY: pointers to bytes and to elements are laid out alike.
         let dsts = unsafe { transmute::<&[*mut T], &[*mut u8]>(dsts) };
         // SAFETY: the same.
         let operands = unsafe { transmute::<&[*const T], &[*const u8]>(operands) };
         // SAFETY: by contract, and I1.
-        unsafe { (self.fold_to)(dsts, operands, n) }
+        unsafe { (self.fold_to)(dsts, operands, far, n) }
     }
 }
 

@@ -11,18 +11,12 @@
 //! the way that is the better one so far; now and then the other is tried, for longer than the ring has slots: what a
 //! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Nothing hangs
 //! on a figure but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
-//!
-//! What a reader finds out for itself is in [`asking`].
 
 use std::sync::atomic::{Ordering, fence};
 
 use crate::board::SharedBoard;
 use crate::protocol::RingName;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
-
-mod asking;
-
-pub(crate) use asking::Asking;
 
 /// How a cell is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::ask::{self, FRESH};
 use crate::counts::note;
 use crate::pace::Way;
 use crate::segment::layout::{FIRST_LINE, LINE};
@@ -160,51 +161,68 @@ pub(crate) unsafe fn copy_in_again(from: *const u8, cell: *mut u8, bytes: usize)
     unsafe { copy_rising::<NOTHING>(from, cell, bytes) };
 }
 
-/// Copies `bytes` bytes out of another rank's cell into a private buffer.
+/// How what another rank has stored is copied to a private buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Line after line.
+    Plain,
+    /// Its lines are asked for ahead.
+    Asking,
+    /// The same, of a cell that this rank writes next: they are asked for to be stored to.
+    Keeping,
+    /// Past the caches.
+    Streamed,
+}
+
+impl Manner {
+    /// How parts of a message of `bytes` bytes are copied, as a rule.
+    pub fn of(way: Way, bytes: usize) -> Self {
+        match way {
+            Way::Cached if bytes <= FRESH => Manner::Asking,
+            Way::Cached => Manner::Plain,
+            Way::Streamed => Manner::Streamed,
+        }
+    }
+
+    /// How what was stored a moment ago is copied, however long it is.
+    pub fn of_fresh(way: Way) -> Self {
+        Manner::of(way, 0)
+    }
+}
+
+/// Copies `bytes` bytes that another rank has stored into a private buffer.
 ///
-/// Line after line; streaming to the private buffer gained nothing. Nor is anything asked for ahead: the lines of the buffer are this core's, as a
-/// rule, and what is asked for stands in the way of what has to come. A broadcast of 256 KiB from a core on another complex (AMD EPYC, Zen 4) took
-/// 19.6 us where the buffer's lines were asked for, 16.4 where they were not, and 7.7 and 7.5 from a core beside.
+/// Line after line. The buffer's lines are not asked for: they are this core's, as a rule, and what is asked for to be stored to stands in the way of what
+/// has to come. A broadcast of 256 KiB from a core on another complex (AMD EPYC, Zen 4) took 19.6 us where the buffer's lines were asked for, 16.4 where
+/// they were not, and 7.7 and 7.5 from a core beside.
 ///
 /// # Safety
-/// `cell` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
+/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
 /// nobody else touches meanwhile, and the two do not overlap.
 #[inline]
-pub(crate) unsafe fn copy_out(cell: *const u8, to: *mut u8, bytes: usize) {
-    note::loaded(cell, bytes);
+pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner: Manner) {
+    note::loaded(from, bytes);
     note::stored(to, bytes);
-    // SAFETY: by contract.
-    unsafe { copy_rising::<NOTHING>(cell, to, bytes) };
+    match manner {
+        // SAFETY: by contract.
+        Manner::Plain => unsafe { copy_rising::<NOTHING>(from, to, bytes) },
+        // SAFETY: by contract.
+        Manner::Asking => unsafe { copy_rising::<LOADED>(from, to, bytes) },
+        // SAFETY: by contract.
+        Manner::Keeping => unsafe { copy_rising::<KEPT>(from, to, bytes) },
+        // SAFETY: by contract.
+        Manner::Streamed => unsafe { stream(from, to, bytes) },
+    }
+    if manner == Manner::Streamed {
+        end_parts(Way::Streamed);
+    }
 }
 
-/// [`copy_out`] to a buffer whose lines are asked for ahead.
-///
-/// # Safety
-/// As there.
-#[inline]
-pub(crate) unsafe fn copy_out_asking(cell: *const u8, to: *mut u8, bytes: usize) {
-    note::loaded(cell, bytes);
-    note::stored(to, bytes);
-    // SAFETY: by contract.
-    unsafe { copy_rising::<STORED>(cell, to, bytes) };
-}
-
-/// [`copy_out`] of a cell that this rank writes next: its lines are asked for to be written too, a while ahead.
-///
-/// # Safety
-/// As there.
-#[inline]
-pub(crate) unsafe fn copy_out_and_keep(cell: *const u8, to: *mut u8, bytes: usize) {
-    note::loaded(cell, bytes);
-    note::stored(to, bytes);
-    // SAFETY: by contract.
-    unsafe { copy_rising::<LOADED>(cell, to, bytes) };
-}
-
-/// What a copy asks for a while ahead, to be stored to: nothing, the lines that it stores to, or those that it loads.
+/// What a copy asks for ahead: nothing, the lines that it stores to, those that it loads, or those that it loads, to be stored to later.
 const NOTHING: u8 = 0;
 const STORED: u8 = 1;
 const LOADED: u8 = 2;
+const KEPT: u8 = 3;
 
 /// Copies line after line, upwards, a register a line where the machine has such, and asks ahead for the lines that `ASKS` says.
 ///
@@ -225,38 +243,16 @@ unsafe fn copy_rising<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
 }
 
-/// The most bytes of a cell that are asked for at once.
-const ASKED: usize = 4096;
-
-/// Asks for the first lines of a cell of `bytes` bytes that another core has written, to read them and to write them later. It changes
-/// nothing but where they are.
-#[inline]
-pub(crate) fn ask_for(cell: *const u8, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
-        for at in (0..bytes.min(ASKED)).step_by(LINE) {
-            // SAFETY: the feature was just detected.
-            unsafe { ask_for_line(cell.wrapping_add(at)) };
-        }
+/// How far ahead lines are asked for. Nothing is asked for past the end: that would be another's cell. What is to be loaded may wait in the second-level
+/// cache: between two cores that share the next one (AMD EPYC, Zen 4) broadcasts of 64 KiB to 4 MiB took 4 to 7 percent less with 4 KiB than with nothing, and
+/// less was gained with 1 or 16.
+#[cfg(target_arch = "x86_64")]
+const fn ahead(asks: u8) -> usize {
+    match asks {
+        LOADED => 4096,
+        _ => 1024,
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (cell, bytes, ASKED);
 }
-
-/// Asks for one line, to be stored to.
-///
-/// # Safety
-/// On a machine with registers of a line: every one of them has the instruction.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn ask_for_line(line: *const u8) {
-    // SAFETY: a hint, which touches nothing; by contract the machine has it.
-    unsafe { core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
-}
-
-/// How far ahead of a store its line is asked for. Nothing is asked for past the end: that would be another's cell.
-#[cfg(target_arch = "x86_64")]
-const AHEAD: usize = 1024;
 
 /// Bytes that are loaded before the first of them is stored: loads that wait for another core's lines are then not held up behind stores.
 #[cfg(target_arch = "x86_64")]
@@ -287,15 +283,20 @@ unsafe fn copy_rising_avx512<const ASKS: u8>(from: *const u8, to: *mut u8, bytes
         store(at + 3 * LINE, fourth);
     };
     let (whole, grouped) = (bytes / LINE * LINE, bytes / GROUP * GROUP);
-    let near = if ASKS == NOTHING { 0 } else { grouped.saturating_sub(AHEAD) };
-    let asked = if ASKS == LOADED { from } else { to.cast_const() };
-    if ASKS == LOADED {
-        ask_for(from, whole.min(AHEAD));
+    let ahead = const { ahead(ASKS) };
+    let near = if ASKS == NOTHING { 0 } else { grouped.saturating_sub(ahead) };
+    if matches!(ASKS, LOADED | KEPT) {
+        ask::for_first(from, whole.min(ahead));
     }
     for at in (0..near).step_by(GROUP) {
-        for line in (0..GROUP).step_by(LINE) {
-            // SAFETY: by contract the machine has registers of a line.
-            unsafe { ask_for_line(asked.wrapping_add(at + AHEAD + line)) };
+        for line in (at + ahead..at + ahead + GROUP).step_by(LINE) {
+            match ASKS {
+                LOADED => ask::to_read(from.wrapping_add(line)),
+                // SAFETY: by contract the machine has registers of a line.
+                KEPT => unsafe { ask::to_store(from.wrapping_add(line)) },
+                // SAFETY: the same.
+                _ => unsafe { ask::to_store(to.wrapping_add(line)) },
+            }
         }
         group(at);
     }
@@ -411,6 +412,21 @@ mod tests {
                     assert_eq!(to.0[begin..begin + bytes], from[skip..skip + bytes]);
                     assert!(to.0[..begin].iter().chain(&to.0[begin + bytes..]).all(|&byte| byte == 255));
                 }
+            }
+        }
+    }
+
+    /// In every manner, of lengths around those from which lines are asked for ahead.
+    #[test]
+    fn copies_out_of_cells_are_whole_and_keep_to_their_place() {
+        let from: Vec<u8> = (0..6000).map(|i| (i * 7 % 251) as u8).collect();
+        for manner in [Manner::Plain, Manner::Asking, Manner::Keeping, Manner::Streamed] {
+            for bytes in [0, 1, 63, 64, 255, 256, 1024, 1025, 1280, 1343, 4095, 4096, 4351, 4352, 4353, 4415, 5990] {
+                let mut to = vec![255; 6000];
+                // SAFETY: `3 + bytes` is below 6000.
+                unsafe { copy_out(from[3..].as_ptr(), to[3..].as_mut_ptr(), bytes, manner) };
+                assert_eq!(to[3..3 + bytes], from[3..3 + bytes], "{manner:?}, {bytes}");
+                assert!(to[..3].iter().chain(&to[3 + bytes..]).all(|&byte| byte == 255), "{manner:?}, {bytes}");
             }
         }
     }

@@ -357,4 +357,9 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for InOrder<'_, O> {
         // SAFETY: by contract.
         unsafe { self.0.fold_to(dsts, operands, n) }
     }
+
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+        // SAFETY: by contract.
+        unsafe { self.0.fold_from(dsts, operands, far, n) }
+    }
 }

@@ -37,9 +37,10 @@ use std::sync::{Arc, OnceLock};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 
+use crate::ask;
 use crate::error::Result;
 use crate::pace::Way;
-use crate::payload::{ask_for, copy_in, copy_out};
+use crate::payload::{Manner, copy_in, copy_out};
 use crate::segment::layout::EXTENT;
 use crate::segment::map;
 use crate::segment::mapping::Mapping;
@@ -341,12 +342,12 @@ impl Lent {
             let place = entry.place(end.start);
             if into {
                 // Those who read it in the last call still have its lines.
-                ask_for(place, end.len());
+                ask::for_first(place, end.len());
                 // SAFETY: by contract; both have that part of the call's bytes.
                 unsafe { copy_in(own, place, end.len(), Way::Cached) };
             } else {
                 // SAFETY: the same.
-                unsafe { copy_out(place, own, end.len()) };
+                unsafe { copy_out(place, own, end.len(), Manner::Plain) };
             }
         }
     }

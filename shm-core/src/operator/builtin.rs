@@ -8,7 +8,7 @@ use num_complex::Complex;
 
 use super::Operator;
 use super::halves;
-use super::kernel::{Scalar, fold, fold_to};
+use super::kernel::{Scalar, fold, fold_from, fold_to};
 use crate::element::Pair;
 
 macro_rules! operators {
@@ -67,13 +67,13 @@ macro_rules! scalar {
                 $body
             }
         }
-        operator!($operator, $type, fold::<$type, Self>, fold_to::<$type, Self>);
+        operator!($operator, $type, fold::<$type, Self>, fold_to::<$type, Self>, fold_from::<$type, Self>);
     };
 }
 
 /// Joins a fold to an operator.
 macro_rules! operator {
-    ($operator:ty, $type:ty, $fold:expr $(, $fold_to:expr)?) => {
+    ($operator:ty, $type:ty, $fold:expr $(, $fold_to:expr, $fold_from:expr)?) => {
         // SAFETY: the kernels write every element.
         unsafe impl Operator<$type> for $operator {
             #[inline]
@@ -97,6 +97,12 @@ macro_rules! operator {
                 unsafe fn fold_to(&self, dsts: &[*mut $type], operands: &[*const $type], n: usize) {
                     // SAFETY: by contract.
                     unsafe { $fold_to(dsts, operands, n) }
+                }
+
+                #[inline]
+                unsafe fn fold_from(&self, dsts: &[*mut $type], operands: &[*const $type], far: usize, n: usize) {
+                    // SAFETY: by contract.
+                    unsafe { $fold_from(dsts, operands, far, n) }
                 }
             )?
         }

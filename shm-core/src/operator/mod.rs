@@ -50,6 +50,17 @@ pub unsafe trait Operator<T: Element> {
             unsafe { std::ptr::copy_nonoverlapping(*first, other, n) };
         }
     }
+
+    /// [`fold_to`](Operator::fold_to), where operand `far` was stored by another core, as a rule, and lies in its caches: a hint, by which its
+    /// lines may be asked for ahead.
+    ///
+    /// # Safety
+    /// As for `fold_to`.
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+        let _ = far;
+        // SAFETY: by contract.
+        unsafe { self.fold_to(dsts, operands, n) }
+    }
 }
 
 /// An operator with its element type forgotten, for protocol code that moves bytes.
@@ -64,7 +75,7 @@ pub(crate) struct Fold<'a> {
     pub code: u8,
     operator: *const (),
     call: unsafe fn(*const (), *mut u8, &[*const u8], usize),
-    call_to: unsafe fn(*const (), &[*mut u8], &[*const u8], usize),
+    call_to: unsafe fn(*const (), &[*mut u8], &[*const u8], Option<usize>, usize),
     lives: std::marker::PhantomData<&'a ()>,
 }
 
@@ -88,11 +99,12 @@ impl<'a> Fold<'a> {
             unsafe { operator.fold(dst.cast(), operands, n) }
         }
         /// # Safety
-        /// The same, for `Operator::<T>::fold_to`.
+        /// The same, for `Operator::<T>::fold_to`, or `fold_from` where an operand is far.
         unsafe fn call_to<T: Element, O: Operator<T>>(
             operator: *const (),
             dsts: &[*mut u8],
             operands: &[*const u8],
+            far: Option<usize>,
             bytes: usize,
         ) {
             let n = bytes.checked_div(size_of::<T>()).unwrap_or(0);
@@ -102,8 +114,12 @@ impl<'a> Fold<'a> {
             let operands = unsafe { std::slice::from_raw_parts(operands.as_ptr().cast::<*const T>(), operands.len()) };
             // SAFETY: the same.
             let dsts = unsafe { std::slice::from_raw_parts(dsts.as_ptr().cast::<*mut T>(), dsts.len()) };
-            // SAFETY: by contract as `fold_to` wants it.
-            unsafe { operator.fold_to(dsts, operands, n) }
+            match far {
+                // SAFETY: by contract as `fold_to` wants it.
+                None => unsafe { operator.fold_to(dsts, operands, n) },
+                // SAFETY: the same.
+                Some(far) => unsafe { operator.fold_from(dsts, operands, far, n) },
+            }
         }
         const { assert!(align_of::<T>() <= LINE, "an element of a reduction is aligned to a cache line at most") };
         Self {
@@ -137,15 +153,15 @@ impl<'a> Fold<'a> {
         unsafe { (self.call)(self.operator, dst, operands, bytes) }
     }
 
-    /// [`apply`](Fold::apply) with the result stored in each of `dsts`.
+    /// [`apply`](Fold::apply) with the result stored in each of `dsts`, where an operand may lie in another core's caches.
     ///
     /// # Safety
-    /// As [`Operator::fold_to`], with `bytes / element` elements of the type this was made for.
+    /// As [`Operator::fold_from`], with `bytes / element` elements of the type this was made for.
     #[inline]
-    pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], bytes: usize) {
+    pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], far: Option<usize>, bytes: usize) {
         operands.iter().for_each(|&operand| note::loaded(operand, bytes));
         dsts.iter().for_each(|&dst| note::stored(dst, bytes));
         // SAFETY: `operator` lives for 'a and is the `O` that `call_to` was made for; the rest by contract.
-        unsafe { (self.call_to)(self.operator, dsts, operands, bytes) }
+        unsafe { (self.call_to)(self.operator, dsts, operands, far, bytes) }
     }
 }

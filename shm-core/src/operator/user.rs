@@ -100,4 +100,9 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for &O {
         // SAFETY: by contract.
         unsafe { (**self).fold_to(dsts, operands, n) }
     }
+
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+        // SAFETY: by contract.
+        unsafe { (**self).fold_from(dsts, operands, far, n) }
+    }
 }

@@ -9,7 +9,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Pace, Way};
-use crate::payload::{copy_in, copy_out, copy_part_in, end_parts, load_line, store_line};
+use crate::payload::{Manner, copy_in, copy_out, copy_part_in, end_parts, load_line, store_line};
 use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange_pieces};
 use crate::segment::layout::{SLOT_PAYLOAD, round_up};
@@ -122,7 +122,7 @@ impl Medium {
         }
     }
 
-    /// Copies `len` bytes out of a part of a rank's slot; out of a cell in `way`.
+    /// Copies `len` bytes out of a part of a rank's slot; out of a cell in that manner.
     ///
     /// # Safety
     /// The slot is published, and holds so many bytes there; as many may be written at `to`.
@@ -133,7 +133,7 @@ impl Medium {
         (rank, slot, part): (usize, usize, usize),
         to: *mut u8,
         len: usize,
-        way: Way,
+        manner: Manner,
     ) {
         match self {
             Medium::Lines(bytes) => {
@@ -143,12 +143,8 @@ impl Medium {
             }
             Medium::Cells(..) => {
                 let from = self.place(board, rank, slot, part);
-                match way {
-                    // SAFETY: by contract; a cell is no caller's buffer.
-                    Way::Cached => unsafe { copy_out(from, to, len) },
-                    // SAFETY: the same.
-                    Way::Streamed => unsafe { copy_in(from, to, len, way) },
-                }
+                // SAFETY: by contract; a cell is no caller's buffer.
+                unsafe { copy_out(from, to, len, manner) };
             }
         }
         add(&board.tally.loaded, len);

@@ -72,7 +72,7 @@ impl Engine {
                 places => places,
             },
         };
-        let Self { board, up, down, down_pace, asking, trees, .. } = self;
+        let Self { board, up, down, down_pace, trees, .. } = self;
         let links = trees.find(board, choice, Step::Release, bytes, root);
         let links = trees.at(links);
         let span = places.map_or_else(|| Span::take(down, slices.count()), Places::payload);
@@ -84,9 +84,7 @@ impl Engine {
         let lending = Lending::begin(board, (up, 0), (down, 0));
         let way = self.thresholds.way_of_results(board.size() * bytes);
         let ring = (span.first(), down_pace, way);
-        let asking = (board.size() == 2).then_some(asking);
-        let passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
-        let mut passing = passing.asking(asking);
+        let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
         let released = step::release_all(board, down, links, span, tag, &mut passing);
         places.inspect(|places| places.forgo(board, up));
         lending.end(released)

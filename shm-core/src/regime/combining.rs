@@ -124,13 +124,14 @@ impl Gathers for Combining<'_> {
                 source.input(child, self.board.up_cell(child, slot, self.cell).cast_const(), at)
             }),
         );
-        inputs.insert(self.order.own, Input::Here(self.reduction.send.wrapping_add(at)));
+        inputs.insert(self.order.own, Input::Own(self.reduction.send.wrapping_add(at)));
         results.clear();
         results.push(match own {
             Some(own) => self.board.up_cell(self.board.rank(), own, self.cell),
             None => self.reduction.recv.wrapping_add(at),
         });
-        let (board, fold, position) = (self.board, self.reduction.fold, self.ring.0 + slice);
+        let Reduction { fold, bytes, .. } = self.reduction;
+        let (board, position) = (self.board, self.ring.0 + slice);
         let in_cells = !self.sources.is_empty() && !self.sources.iter().any(|source| source.is_lent());
         let (operands, pace, parent, way) = (&mut *self.operands, &mut *self.pace, self.parent, self.way);
         let mut folded = Ok(());
@@ -147,7 +148,7 @@ impl Gathers for Combining<'_> {
         // SAFETY: the protocol calls this while the children's slots are published (so `len` bytes of their payload are written and
         // will not change) and the own slot is claimed; `at + len` bytes of the caller's buffers are there; slices are whole
         // elements and cells are aligned to lines. The result is no operand, unless the caller works in place; a cell never is.
-        let mut fold = |way| folded = unsafe { operands.fold(board, &fold, len, way) };
+        let mut fold = |way| folded = unsafe { operands.fold(board, &fold, (len, bytes), way) };
         let combine = || match (own, parent) {
             (Some(_), Some(parent)) => pace.writing(board, position, parent, len, fold),
             _ => fold(way),

@@ -8,12 +8,13 @@ use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
 use super::exchange::crossing_positions;
 use super::lend::{Lending, Source};
-use super::operands::{Input, Manner};
+use super::operands::Input;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::counts::note;
 use crate::error::Result;
 use crate::pace::{Way, reading};
+use crate::payload::Manner;
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::{Board, Location, Place, Readers, RingName};
 use crate::select::{BlockChoice, Collective};
@@ -220,7 +221,9 @@ impl Delivery for Copying<'_> {
             }
             // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the block's place in the
             // caller's buffer, which is no other rank's.
-            return unsafe { source.input(rank, std::ptr::null(), at).copy(self.way.into(), board, to, bytes) };
+            return unsafe {
+                source.input(rank, std::ptr::null(), at).copy(Manner::of(self.way, bytes), board, to, bytes)
+            };
         }
         let (at, len) = cut.range(bytes, slice);
         if len == 0 {
@@ -235,11 +238,11 @@ impl Delivery for Copying<'_> {
                 Way::Streamed => Manner::Streamed,
             };
             // SAFETY: as below, of the own slot where they are crossed.
-            return unsafe { Input::Here(cell).copy(manner, board, to, len) };
+            return unsafe { Input::Near(cell).copy(manner, board, to, len) };
         }
         // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its place in the caller's
         // buffer has room for it.
-        let load = || unsafe { medium.load(board, (rank, slot, part), to, len, self.way) };
+        let load = || unsafe { medium.load(board, (rank, slot, part), to, len, Manner::of(self.way, bytes)) };
         match medium {
             Medium::Cells(..) => reading(board, RingName::Up, first + slice, len, load),
             Medium::Lines(_) => load(),
@@ -258,7 +261,7 @@ impl Delivery for Copying<'_> {
             let (at, len) = cut.range(bytes, slice);
             let input = source.input(rank, std::ptr::null(), board.rank() * bytes + at);
             // SAFETY: as above; what this rank sends of these bytes it has published.
-            unsafe { input.copy(Manner::Plain, board, self.recv.wrapping_add(start + at), len) }?;
+            unsafe { input.copy(Manner::of(Way::Cached, bytes), board, self.recv.wrapping_add(start + at), len) }?;
         }
         Ok(())
     }

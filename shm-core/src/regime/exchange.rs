@@ -14,11 +14,12 @@ use super::division::Division;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
+use crate::ask;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::pace::{Pace, Way, reading};
-use crate::payload::{ask_for, copy_in, copy_in_again};
+use crate::payload::{copy_in, copy_in_again};
 use crate::protocol::exchange::{Slices, exchange_slices};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::segment::layout::LINE;
@@ -173,15 +174,15 @@ impl Slices for Exchanging<'_> {
         }
         let (at, len) = self.cut.range(slice);
         let two = self.board.size() == 2;
-        let Self { board, operands, reduction: Reduction { send, recv, fold, .. }, .. } = self;
+        let Self { board, operands, reduction: Reduction { send, recv, fold, bytes }, .. } = self;
         let Operands { inputs, results, .. } = &mut **operands;
         inputs.clear();
         inputs.extend(self.sources.iter().enumerate().map(|(from, source)| match from == board.rank() {
-            true => Input::Here(send.wrapping_add(at)),
+            true => Input::Own(send.wrapping_add(at)),
             false => {
                 let cell = board.up_cell(if crossed { board.rank() } else { from }, slot, self.cell).cast_const();
                 if two && !source.is_lent() {
-                    ask_for(cell, len);
+                    ask::for_first(cell, len);
                 }
                 source.input(from, cell, at)
             }
@@ -191,7 +192,7 @@ impl Slices for Exchanging<'_> {
         let mut folded = Ok(());
         // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result goes
         // to the caller's buffer, which is an operand only in place, and then was not lent.
-        let mut combine = || folded = unsafe { operands.fold(board, fold, len, Way::Cached) };
+        let mut combine = || folded = unsafe { operands.fold(board, fold, (len, *bytes), Way::Cached) };
         let in_cells = board.size() > 2 && !self.sources.iter().any(|source| source.is_lent());
         match in_cells {
             true => reading(board, RingName::Up, self.first + slice, len, combine),
@@ -218,7 +219,7 @@ impl Slices for Exchanging<'_> {
         let Operands { inputs, results, .. } = &mut **operands;
         inputs.clear();
         inputs.extend(self.sources.iter().enumerate().map(|(from, source)| match from == rank {
-            true => Input::Here(send.wrapping_add(at)),
+            true => Input::Own(send.wrapping_add(at)),
             false => source.input(from, std::ptr::null(), at),
         }));
         results.clear();
@@ -226,7 +227,7 @@ impl Slices for Exchanging<'_> {
         results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
         // SAFETY: everybody has lent its contribution until all have said that theirs is stored, and wants the result where it
         // said, in memory that it does not touch meanwhile; nobody else stores to this share. None of the results is an operand.
-        unsafe { operands.fold(board, fold, end - at, Way::Cached) }
+        unsafe { operands.fold(board, fold, (end - at, *bytes), Way::Cached) }
     }
 }
 

@@ -209,7 +209,7 @@ impl Delivery for Combining<'_> {
         inputs.clear();
         inputs.extend((0..self.slots).filter(|&rank| self.is_operand(rank)).map(|rank| {
             if rank == me {
-                return Input::Here(own.wrapping_add(at));
+                return Input::Own(own.wrapping_add(at));
             }
             let part = if what == Operand::Rows { Medium::part(rank, me) } else { 0 };
             let cell = medium.place(board, rank, slot, part);
@@ -224,7 +224,7 @@ impl Delivery for Combining<'_> {
         // SAFETY: the slots of all operands are published, or their buffers lent: `len` bytes of their payload are written and will not change;
         // in lines they are aligned as far as the elements need it, in cells to lines. The result goes to the caller's buffer, which
         // is an operand only in place, where it was not lent and takes the operand's very bytes.
-        let mut combine = || folded = unsafe { operands.fold(board, &fold, len, Way::Cached) };
+        let mut combine = || folded = unsafe { operands.fold(board, &fold, (len, bytes), Way::Cached) };
         match in_cells && len > 0 {
             true => reading(board, RingName::Up, first + slice, len, combine),
             false => combine(),
@@ -251,7 +251,7 @@ impl Gathers for Prefixes<'_> {
     fn fold(&mut self, slice: u64, own: Option<usize>) -> Result<()> {
         let (at, len) = self.slices.range(slice);
         let (board, rank, position) = (self.board, self.board.rank(), self.ring.0 + slice);
-        let Reduction { send, recv, fold, .. } = self.reduction;
+        let Reduction { send, recv, fold, bytes } = self.reduction;
         let (send, recv) = (send.wrapping_add(at), recv.wrapping_add(at));
         let cell = |of: usize, slot: usize| board.up_cell(of, slot, self.cell);
         let before = rank.checked_sub(1).map(|before| cell(before, (position % self.ring.1) as usize));
@@ -271,7 +271,7 @@ impl Gathers for Prefixes<'_> {
         };
         let Operands { inputs, results, .. } = &mut *self.operands;
         inputs.clear();
-        inputs.extend([Input::Here(before), Input::Here(send)]);
+        inputs.extend([Input::Near(before), Input::Own(send)]);
         results.clear();
         // The own result, which may take the place of the own vector, and, last, the cell.
         results.extend((!self.exclusive).then_some(recv));
@@ -282,7 +282,7 @@ impl Gathers for Prefixes<'_> {
         // SAFETY: the slot of the rank before is published (so `len` bytes of the prefix are written and will not change), the own one claimed;
         // so many bytes of the caller's buffers are there; slices are whole elements, and cells aligned to lines. The own result is no
         // operand, unless the caller works in place; a cell never is.
-        let mut fold = |way| folded = unsafe { operands.fold(board, &fold, len, way) };
+        let mut fold = |way| folded = unsafe { operands.fold(board, &fold, (len, bytes), way) };
         let pace = &mut *self.pace;
         let combine = || match next {
             _ if !wanted => {}

@@ -2,12 +2,11 @@
 
 use super::division::Division;
 use super::lend::Source;
-use super::operands::Manner;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Pace, reading};
-use crate::payload::copy_in;
+use crate::pace::{Pace, Way, reading};
+use crate::payload::{Manner, copy_in};
 use crate::protocol::shares::Parts;
 use crate::protocol::{Board, Location, RingName};
 
@@ -63,10 +62,11 @@ impl Parts for Handing<'_> {
         let (at, len) = self.division.range(leader, round);
         let from = self.leaders[leader];
         let input = self.sources[leader].input(from, self.board.down_cell(from, slot, self.cell), at);
+        let manner = Manner::of(Way::Cached, self.division.bytes());
         let (to, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
-        let mut copy = || copied = unsafe { input.copy(Manner::Plain, self.board, to, len) };
+        let mut copy = || copied = unsafe { input.copy(manner, self.board, to, len) };
         match self.sources[leader].is_lent() {
             true => copy(),
             false => reading(self.board, RingName::Down, self.first + round, len, copy),

@@ -14,7 +14,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::Way;
-use crate::payload::copy_in;
+use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Part, Places};
 use crate::protocol::{Board, Location, Place, Ring};
 use crate::segment::layout::LINE;
@@ -149,7 +149,9 @@ impl Halves for Copying<'_> {
         if !self.location.whole {
             // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has room for them. The giver
             // stores none but the half that it has claimed.
-            return unsafe { other.input(1 - board.rank(), std::ptr::null(), at).copy(way.into(), board, own, len) };
+            return unsafe {
+                other.input(1 - board.rank(), std::ptr::null(), at).copy(Manner::of_fresh(way), board, own, len)
+            };
         }
         let Source::Near(base) = other else {
             // A taker answers with a place of the heap alone.
@@ -199,8 +201,9 @@ impl Halves for Folding<'_> {
 
     fn work(&mut self, part: Part) -> Result<()> {
         let board = self.board;
-        let (at, len) = range(part, self.middle, self.reduction.bytes);
-        let own = Input::Here(self.reduction.send.wrapping_add(at));
+        let bytes = self.reduction.bytes;
+        let (at, len) = range(part, self.middle, bytes);
+        let own = Input::Own(self.reduction.send.wrapping_add(at));
         let other = self.other.input(1 - board.rank(), std::ptr::null(), at);
         let Operands { inputs, results, .. } = &mut *self.operands;
         inputs.clear();
@@ -209,6 +212,6 @@ impl Halves for Folding<'_> {
         results.push(self.result.wrapping_add(at));
         // SAFETY: both contributions are there, and do not change before this rank says so but by the fold itself, in place; the result's part
         // is this rank's alone to store. Parts are whole elements.
-        unsafe { self.operands.fold(board, &self.reduction.fold, len, self.way) }
+        unsafe { self.operands.fold(board, &self.reduction.fold, (len, bytes), self.way) }
     }
 }

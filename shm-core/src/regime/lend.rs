@@ -91,8 +91,8 @@ impl Source {
     /// The bytes from `at` on, in `cell` if the payload is there.
     pub fn input(self, rank: usize, cell: *const u8, at: usize) -> Input {
         match self {
-            Source::Cell => Input::Here(cell),
-            Source::Near(base) => Input::Here(base.wrapping_add(at)),
+            Source::Cell => Input::Near(cell),
+            Source::Near(base) => Input::Near(base.wrapping_add(at)),
             Source::Far(base) => Input::There { rank, address: base + at as u64 },
         }
     }

@@ -43,7 +43,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
-use crate::pace::{Asking, Pace};
+use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Place, Readers, Ring, RingName};
 use crate::segment::layout::SLOT;
@@ -83,8 +83,6 @@ pub(crate) struct Engine {
     /// What is known of the ways into the own cells.
     up_pace: Pace,
     down_pace: Pace,
-    /// Of two ranks, whether to ask ahead for the lines of a buffer.
-    asking: Asking,
     /// Where a partial result is made that goes on in a line.
     scratch: Box<Scratch>,
     /// Where each rank's piece of an exchange lies.
@@ -128,7 +126,6 @@ impl Engine {
             down_cell: 0,
             up_pace: Pace::new(RingName::Up, thresholds.stream),
             down_pace: Pace::new(RingName::Down, thresholds.stream),
-            asking: Asking::default(),
             scratch: Box::new(Scratch([0; SLOT])),
             places: vec![std::ptr::null(); size].into_boxed_slice(),
             line_operands: Vec::with_capacity(size),

@@ -4,13 +4,13 @@
 //! longer way.
 
 use super::lend::{Lending, Source};
-use super::operands::{Input, Manner, Operands};
+use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Pace, Way, reading, reading_of};
-use crate::payload::{copy_in, take_lines};
+use crate::payload::{Manner, copy_in, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location, RingName};
@@ -59,7 +59,7 @@ impl Engine {
             let mut copied = Ok(());
             // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `bytes` bytes, and is no cell and no other rank's buffer.
-            let mut copy = || copied = unsafe { input.copy(Manner::Plain, board, buffer, bytes) };
+            let mut copy = || copied = unsafe { input.copy(Manner::Asking, board, buffer, bytes) };
             match source.is_lent() {
                 true => copy(),
                 false => reading(board, RingName::Down, position, bytes, copy),
@@ -131,7 +131,7 @@ impl Contributions for Collected<'_> {
 
     fn read(&mut self, rank: usize, slot: usize, location: Location) -> Result<()> {
         if rank == self.root + 1 {
-            self.operands.inputs.push(Input::Here(self.reduction.send));
+            self.operands.inputs.push(Input::Own(self.reduction.send));
         }
         let source = Source::find(self.board, rank, location, self.reduction.bytes, self.reduction.fold.align)?;
         self.lent |= source.is_lent();
@@ -142,14 +142,14 @@ impl Contributions for Collected<'_> {
     fn complete(&mut self) -> Result<()> {
         let Self { board, operands, reduction: Reduction { send, recv, bytes, fold }, .. } = self;
         if operands.inputs.len() == self.root {
-            operands.inputs.push(Input::Here(*send));
+            operands.inputs.push(Input::Own(*send));
         }
         operands.results.clear();
         operands.results.push(*recv);
         let mut folded = Ok(());
         // SAFETY: the others' slots are published (so `bytes` bytes of their payload are written and will not change); as many of the
         // caller's buffers are there. The result is no operand, unless the caller works in place.
-        let mut combine = || folded = unsafe { operands.fold(board, fold, *bytes, Way::Cached) };
+        let mut combine = || folded = unsafe { operands.fold(board, fold, (*bytes, *bytes), Way::Cached) };
         match self.lent || board.size() == 1 {
             true => combine(),
             false => reading_of(board, RingName::Up, self.position, (*bytes, board.size() - 1), combine),

@@ -1,43 +1,24 @@
 //! What a call loads, wherever it lies, and folds of it.
 
 use super::fold::{Piece, fold_past_caches};
+use crate::ask::FRESH;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::operator::Fold;
 use crate::pace::Way;
-use crate::payload::{copy_in, copy_out, copy_out_and_keep, copy_out_asking};
+use crate::payload::{Manner, copy_out};
 use crate::segment::layout::{LINE, round_up};
 
 /// Bytes of payload that a call is about to load.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input {
-    /// In memory that this rank has mapped.
-    Here(*const u8),
+    /// In the own buffer.
+    Own(*const u8),
+    /// In memory that another rank stores to, and that this one has mapped.
+    Near(*const u8),
     /// In another rank's private memory.
     There { rank: usize, address: u64 },
-}
-
-/// How what a rank has mapped is copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// Nothing is asked for.
-    Plain,
-    /// The lines that are stored to are asked for ahead.
-    Asking,
-    /// It lies in a cell that this rank writes next: its lines are asked for ahead.
-    Keeping,
-    /// Past the caches.
-    Streamed,
-}
-
-impl From<Way> for Manner {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::Cached => Manner::Plain,
-            Way::Streamed => Manner::Streamed,
-        }
-    }
 }
 
 impl Input {
@@ -46,17 +27,11 @@ impl Input {
     /// # Safety
     /// They are there, initialised, and nobody writes them meanwhile; as many may be written at `to`, which does not overlap.
     pub unsafe fn copy(self, manner: Manner, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
-        match (self, manner) {
+        match self {
             // SAFETY: by contract.
-            (Input::Here(from), Manner::Plain) => unsafe { copy_out(from, to, len) },
+            Input::Own(from) | Input::Near(from) => unsafe { copy_out(from, to, len, manner) },
             // SAFETY: by contract.
-            (Input::Here(from), Manner::Asking) => unsafe { copy_out_asking(from, to, len) },
-            // SAFETY: by contract.
-            (Input::Here(from), Manner::Keeping) => unsafe { copy_out_and_keep(from, to, len) },
-            // SAFETY: by contract.
-            (Input::Here(from), Manner::Streamed) => unsafe { copy_in(from, to, len, Way::Streamed) },
-            // SAFETY: by contract.
-            (Input::There { rank, address }, _) => unsafe { board.read_private(rank, address, to, len) }?,
+            Input::There { rank, address } => unsafe { board.read_private(rank, address, to, len) }?,
         }
         add(&board.tally.loaded, len);
         add(&board.tally.stored, len);
@@ -82,21 +57,33 @@ pub(super) struct Operands {
 struct Aligned([u8; LINE]);
 
 impl Operands {
-    /// Folds `len` bytes of all inputs, in their order, to all results, of which the last one goes that way; the others go through the caches.
+    /// Folds `len` bytes of all inputs (of a message of `bytes` bytes), in their order, to all results, of which the last one goes that way; the others go through the caches.
     ///
     /// # Safety
     /// As [`Fold::apply_to`] for the inputs that are here; those that are not are initialised, and nobody writes them meanwhile.
-    pub unsafe fn fold(&mut self, board: &SharedBoard, fold: &Fold<'_>, len: usize, way: Way) -> Result<()> {
+    pub unsafe fn fold(
+        &mut self,
+        board: &SharedBoard,
+        fold: &Fold<'_>,
+        (len, bytes): (usize, usize),
+        way: Way,
+    ) -> Result<()> {
         let Self { inputs, results, here, landing, piece: scratch } = self;
-        let far = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
+        let there = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
+        let far = match inputs[..] {
+            _ if bytes > FRESH => None,
+            [Input::Near(_), Input::Own(_)] => Some(0),
+            [Input::Own(_), Input::Near(_)] => Some(1),
+            _ => None,
+        };
         let element = fold.element.max(1);
-        let piece = match far {
+        let piece = match there {
             0 => len,
-            far => (LANDING / far / element).max(1) * element,
+            there => (LANDING / there / element).max(1) * element,
         };
         let row = round_up(piece.min(len), LINE);
-        if landing.len() * LINE < far * row {
-            landing.resize(far * row / LINE, Aligned([0; LINE]));
+        if landing.len() * LINE < there * row {
+            landing.resize(there * row / LINE, Aligned([0; LINE]));
         }
         add(&board.tally.loaded, inputs.len() * len);
         add(&board.tally.stored, results.len() * len);
@@ -107,7 +94,7 @@ impl Operands {
             let mut place = landing.as_mut_ptr().cast::<u8>();
             for &input in inputs.iter() {
                 here.push(match input {
-                    Input::Here(from) => from.wrapping_add(at),
+                    Input::Own(from) | Input::Near(from) => from.wrapping_add(at),
                     Input::There { rank, address } => {
                         // SAFETY: by contract `len` bytes are there; the row has room for the part.
                         unsafe { board.read_private(rank, address + at as u64, place, part) }?;
@@ -119,12 +106,12 @@ impl Operands {
             }
             match (&mut results[..], way) {
                 // SAFETY: by contract; rows are aligned to lines.
-                ([result], Way::Cached) => unsafe { fold.apply(result.wrapping_add(at), here, part) },
+                ([result], Way::Cached) if far.is_none() => unsafe { fold.apply(result.wrapping_add(at), here, part) },
                 (results, way) => {
                     results.iter_mut().for_each(|result| *result = result.wrapping_add(at));
                     match way {
                         // SAFETY: the same.
-                        Way::Cached => unsafe { fold.apply_to(results, here, part) },
+                        Way::Cached => unsafe { fold.apply_to(results, here, far, part) },
                         // SAFETY: the same.
                         Way::Streamed => unsafe { fold_past_caches(fold, here, results, part, scratch) },
                     }

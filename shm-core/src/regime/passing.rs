@@ -2,13 +2,12 @@
 
 use super::cells::Slices;
 use super::lend::Source;
-use super::operands::Manner;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::links::Links;
-use crate::pace::{Asking, Pace, Way, reading};
-use crate::payload::copy_in;
+use crate::pace::{Pace, Way, reading};
+use crate::payload::{Manner, copy_in};
 use crate::protocol::step::{Passage, Releases};
 use crate::protocol::{Board, Location, RingName};
 
@@ -30,8 +29,6 @@ pub(super) struct Passing<'a> {
     /// Nobody is below this rank, so that it may take all there is at once.
     leaf: bool,
     location: Location,
-    /// Whether to ask ahead for lines of the buffer, where that is tried.
-    asking: Option<&'a mut Asking>,
     /// Where the parent has the message, and whether all of it.
     source: Source,
     whole: bool,
@@ -65,7 +62,6 @@ impl<'a> Passing<'a> {
             slices,
             leaf,
             location,
-            asking: None,
             source: Source::Cell,
             whole: false,
             taken: 0,
@@ -74,12 +70,7 @@ impl<'a> Passing<'a> {
     }
 }
 
-impl<'a> Passing<'a> {
-    /// The same, with what this rank has found out about asking.
-    pub fn asking(self, asking: Option<&'a mut Asking>) -> Self {
-        Self { asking, ..self }
-    }
-}
+impl<'a> Passing<'a> {}
 
 impl Releases for Passing<'_> {
     fn location(&self) -> Location {
@@ -112,19 +103,12 @@ impl Releases for Passing<'_> {
             let input = self.source.input(from, board.down_cell(from, passage.slot, self.cell), at);
             let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
             let way = self.way;
-            let mut copy = |asks| {
-                let manner = if asks { Manner::Asking } else { way.into() };
-                // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
-                // for `len` bytes, and is no cell and no other rank's buffer.
-                copied = unsafe { input.copy(manner, board, buffer, len) };
-            };
-            let asking = self.asking.as_mut().filter(|_| way == Way::Cached);
-            match (self.source.is_lent(), asking) {
-                (true, _) => copy(false),
-                (false, None) => reading(board, RingName::Down, self.first + slice, len, || copy(false)),
-                (false, Some(asking)) => reading(board, RingName::Down, self.first + slice, len, || {
-                    asking.copying(self.slices.bytes(), len, copy);
-                }),
+            // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
+            // for `len` bytes, and is no cell and no other rank's buffer.
+            let mut copy = || copied = unsafe { input.copy(Manner::of_fresh(way), board, buffer, len) };
+            match self.source.is_lent() {
+                true => copy(),
+                false => reading(board, RingName::Down, self.first + slice, len, copy),
             }
             copied?;
             self.taken = at + len;

@@ -16,7 +16,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::pace::{Pace, Way, reading, reading_of};
-use crate::payload::{copy_in, copy_in_again};
+use crate::payload::{Manner, copy_in, copy_in_again};
 use crate::protocol::shares::{self, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
@@ -258,7 +258,7 @@ impl Slicing<'_> {
         let Operands { inputs, results, .. } = &mut *self.operands;
         inputs.clear();
         inputs.extend((0..board.size()).map(|from| match from == rank {
-            true => Input::Here(self.reduction.send.wrapping_add(at)),
+            true => Input::Own(self.reduction.send.wrapping_add(at)),
             false => self.sources[from].input(from, board.up_cell(from, up, self.cell).cast_const(), at),
         }));
         results.clear();
@@ -278,7 +278,7 @@ impl Slicing<'_> {
         // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result
         // goes to the caller's buffer, to those that others want it in, who wait for it, and to a cell that this rank holds. Of these
         // a rank's receive buffer can be an operand, namely its own in place, and the cell that it goes back to.
-        let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, len, way) };
+        let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, (len, reduction.bytes), way) };
         let combine = || match to {
             Some(_) if past_caches => down_pace.writing(board, down_position, *taker, len, fold),
             _ => fold(way),
@@ -365,9 +365,10 @@ impl Work for Slicing<'_> {
         };
         let input = source.input(from, cell, at);
         let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
+        let manner = Manner::of(self.way, self.reduction.bytes);
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
-        let mut copy = || copied = unsafe { input.copy(self.way.into(), self.board, to, len) };
+        let mut copy = || copied = unsafe { input.copy(manner, self.board, to, len) };
         match source.is_lent() {
             true => copy(),
             false => reading(self.board, RingName::Down, self.first.1 + round, len, copy),

@@ -1,0 +1,44 @@
+//! Lines that are asked for ahead: hints, which change nothing but where lines are.
+//!
+//! What is asked for to be read goes to the second-level cache. There more lines may be on their way than to the first level, whose queue holds some
+//! two dozen on an AMD EPYC (Zen 4): a loop over another core's lines is bound by that queue, and the loads find what was asked for next door.
+
+use crate::segment::layout::LINE;
+
+/// Bytes up to which a message that another rank has just stored is in the caches next to its core, so that asking ahead gains. Longer ones come from
+/// the last-level cache, which sees by itself what is wanted next: sums of 768 KiB took 1 to 5 percent more time where lines were asked for (AMD EPYC,
+/// Zen 4).
+pub(crate) const FRESH: usize = 384 * 1024;
+
+/// Asks for the line at `at`, to be read.
+#[inline(always)]
+pub(crate) fn to_read(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint, which touches nothing, wherever it points; every x86-64 has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Asks for the line at `at`, to be stored to.
+///
+/// # Safety
+/// On a machine with registers of a line: every one of them has the instruction.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) unsafe fn to_store(at: *const u8) {
+    // SAFETY: a hint, which touches nothing; by contract the machine has it.
+    unsafe { core::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) };
+}
+
+/// The most bytes that are asked for at once.
+const AT_ONCE: usize = 4096;
+
+/// Asks for the first lines of `bytes` bytes at `at`, to be read.
+#[inline]
+pub(crate) fn for_first(at: *const u8, bytes: usize) {
+    (0..bytes.min(AT_ONCE)).step_by(LINE).for_each(|line| to_read(at.wrapping_add(line)));
+}
