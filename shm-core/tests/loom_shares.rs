@@ -53,7 +53,7 @@ model! {
 
 /// Two ranks, of which one leads: what it folds comes back in the other's cell. Four rounds to that other, through slots for three.
 ///
-/// U2 is proven by D1: who has taken what came back knows that it was folded.
+/// U2 is proven by D1: who has taken what came back knows that it was folded, and looks at no word for it.
 fn one_leader_gives_back(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         rank.reduce_shares(&[0], 4, 1);
@@ -62,7 +62,6 @@ fn one_leader_gives_back(mutant: Mutant) {
 
 model! {
     given_back_by_one, Bound::Preemptions(2), one_leader_gives_back, [U1, D1, D2];
-    rejects_up_done_left_out: Mutant::DoneMissing(Up) => [Deadlock];
     rejects_down_done_left_out: Mutant::DoneMissing(Down) => [Deadlock];
 }
 
@@ -75,6 +74,20 @@ fn two_leaders_give_back(mutant: Mutant) {
 
 model! {
     given_back_by_two, Bound::Preemptions(2), two_leaders_give_back, [U1, D1, D2];
+}
+
+/// Two ranks, both lead, three calls of one round through two down cells and five up cells: D2 is proven by U1, since who contributes has taken the
+/// results of all calls before, and U2 by D1.
+fn two_leaders_again_and_again(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2) - 1).down(LEAST_DOWN_SLOTS).run(|rank| {
+        for _ in 0..3 {
+            rank.allreduce_shares(&[0, 1], 1);
+        }
+    });
+}
+
+model! {
+    calls_of_one_round, Bound::Preemptions(2), two_leaders_again_and_again, [U1, D1];
 }
 
 /// The same slots before, between and after: a reduction through cells, and exchanges whose cells change hands.

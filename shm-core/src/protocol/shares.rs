@@ -17,7 +17,8 @@
 //! Of two ranks each is the only one that takes the other's results. There a leader stores its result where the contribution lay that
 //! it has folded, in the taker's own cell ([`Place::Back`](super::Place::Back)), and the stamp of its down slot says so: the lines of a cell
 //! go to the leader and come back, and neither rank stores to a line that the other holds. So that a rank has taken what came back
-//! before it fills the slot again, the up ring needs slots for one round more.
+//! before it fills the slot again, the up ring needs slots for one round more. Where both take results a call takes whole turns of that
+//! ring: calls of one length come to the same slots, whose lines stay near.
 //!
 //! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring; result r of
 //! any leader at `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down
@@ -156,13 +157,17 @@ pub fn run<B: Board>(
         Takers::Root(root) => root == me,
         Takers::Owners => false,
     };
-    let first_up = up.take(rounds * count as u64);
+    let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(count) && work.gives_back();
+    let positions = rounds * count as u64;
+    let first_up = match takers {
+        Takers::All if gives_back => up.take(positions.next_multiple_of(up.slots() as u64)),
+        _ => up.take(positions),
+    };
     let first_down = down.take(rounds);
-    let (last_up, last_down) = (first_up + rounds * count as u64 - 1, first_down + rounds - 1);
+    let (last_up, last_down) = (first_up + positions - 1, first_down + rounds - 1);
     let contribution = work.contribution();
     let served = takes && work.is_served();
     let mut lends_result = false;
-    let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(count) && work.gives_back();
     if served && rounds > 1 {
         // It reads no slot of the down ring; of the last round it waits for the stamps.
         down.finish(board, last_down - 1);
@@ -188,6 +193,8 @@ pub fn run<B: Board>(
                 if !work.has(rank) {
                     let (_, location) = up.expect_at(board, rank, position, tag)?;
                     work.note(rank, location);
+                    // It has taken the results of all earlier calls.
+                    down.know(rank, first_down - 1);
                 }
             }
             let readers = match takers {
@@ -223,9 +230,13 @@ pub fn run<B: Board>(
             let position = first_down + round;
             if !served || round == rounds - 1 {
                 for leader in (0..count).map(|i| (start + i) % count).filter(|&leader| leaders[leader] != me) {
-                    let (slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
-                    let own = first_up + round * count as u64 + leader as u64;
-                    let slot = if location.place == Place::Back { up.slot(own) } else { slot };
+                    let (mut slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
+                    if location.place == Place::Back {
+                        let own = first_up + round * count as u64 + leader as u64;
+                        // Who has stored a result there has folded what lay there.
+                        up.know(leaders[leader], own);
+                        slot = up.slot(own);
+                    }
                     if !served {
                         work.take(round, leader, slot, location)?;
                     }
