@@ -7,6 +7,7 @@
 use super::blocks::{BlockCut, Medium, Outgoing, Sending};
 use super::cells::Slices;
 use super::delivery::copy_own;
+use super::exchange::crossing_positions;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
@@ -100,8 +101,13 @@ impl Engine {
         };
         let location = if readers.is_some() { Location::whole_at(place, bytes) } else { Location::CELL };
         let (first, reader) = (ring.next_position(), (board.rank() + 1) % size);
+        // Each slice has something for both.
+        let even = matches!(call.send, Sending::Rows(_, blocks) if size == 2 && blocks.len(0) == blocks.len(1));
+        let crosses = even && !choice.lines && call.longest > 0;
         let mut work = Combining {
-            out: Outgoing { board, medium, cut, send: call.send, pace: up_pace, reader, first, crosses: false },
+            out: Outgoing { board, medium, cut, send: call.send, pace: up_pace, reader, first, crosses },
+            positions: if crosses { crossing_positions(cut.count(), ring.slots()) } else { 0 },
+            crossed: false,
             location,
             call: &call,
             copied: own,
@@ -143,6 +149,10 @@ impl Engine {
 /// The payload of a call in which each rank folds what it reads.
 struct Combining<'a> {
     out: Outgoing<'a>,
+    /// The least number of positions.
+    positions: u64,
+    /// Whether what was read last lies in the own cell.
+    crossed: bool,
     location: Location,
     call: &'a Folding<'a>,
     /// The own contribution, where that is the result.
@@ -179,6 +189,14 @@ impl Delivery for Combining<'_> {
         self.out.cut.range(self.call.bytes, slice).1 > 0
     }
 
+    fn positions(&self) -> u64 {
+        self.positions
+    }
+
+    fn crosses(&self) -> bool {
+        self.out.crosses
+    }
+
     #[inline]
     fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
         self.out.write(slice, slot, crossed);
@@ -192,6 +210,7 @@ impl Delivery for Combining<'_> {
 
     #[inline]
     fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
+        self.crossed = from.crossed;
         self.sources[rank] =
             Source::find(self.out.board, rank, from.location, self.call.place.1, self.call.fold.align)?;
         Ok(())
@@ -212,7 +231,7 @@ impl Delivery for Combining<'_> {
                 return Input::Own(own.wrapping_add(at));
             }
             let part = if what == Operand::Rows { Medium::part(rank, me) } else { 0 };
-            let cell = medium.place(board, rank, slot, part);
+            let cell = medium.place(board, if self.crossed { me } else { rank }, slot, part);
             self.sources[rank].input(rank, cell, place.0 + at)
         }));
         let in_cells = matches!(medium, Medium::Cells(..)) && what != Operand::Rows;
