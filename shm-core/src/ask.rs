@@ -34,11 +34,22 @@ pub(crate) unsafe fn to_store(at: *const u8) {
     unsafe { core::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) };
 }
 
-/// The most bytes that are asked for at once.
-const AT_ONCE: usize = 4096;
-
-/// Asks for the first lines of `bytes` bytes at `at`, to be read.
+/// Asks for all lines of `bytes` bytes at `at`, to be read.
 #[inline]
-pub(crate) fn for_first(at: *const u8, bytes: usize) {
-    (0..bytes.min(AT_ONCE)).step_by(LINE).for_each(|line| to_read(at.wrapping_add(line)));
+pub(crate) fn all_to_read(at: *const u8, bytes: usize) {
+    (0..bytes).step_by(LINE).for_each(|line| to_read(at.wrapping_add(line)));
+}
+
+/// Asks for all lines of `bytes` bytes at `at`, to be stored to, where the machine is known to have the instruction.
+#[inline]
+pub(crate) fn all_to_store(at: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        for line in (0..bytes).step_by(LINE) {
+            // SAFETY: the feature was just detected.
+            unsafe { to_store(at.wrapping_add(line)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (at, bytes);
 }

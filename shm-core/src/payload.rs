@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ask::{self, FRESH};
+#[cfg(target_arch = "x86_64")]
+use crate::ask;
+use crate::ask::FRESH;
 use crate::counts::note;
 use crate::pace::Way;
 use crate::segment::layout::{FIRST_LINE, LINE};
@@ -285,8 +287,10 @@ unsafe fn copy_rising_avx512<const ASKS: u8>(from: *const u8, to: *mut u8, bytes
     let (whole, grouped) = (bytes / LINE * LINE, bytes / GROUP * GROUP);
     let ahead = const { ahead(ASKS) };
     let near = if ASKS == NOTHING { 0 } else { grouped.saturating_sub(ahead) };
-    if matches!(ASKS, LOADED | KEPT) {
-        ask::for_first(from, whole.min(ahead));
+    match ASKS {
+        LOADED => ask::all_to_read(from, whole.min(ahead)),
+        KEPT => ask::all_to_store(from, whole.min(ahead)),
+        _ => {}
     }
     for at in (0..near).step_by(GROUP) {
         for line in (at + ahead..at + ahead + GROUP).step_by(LINE) {

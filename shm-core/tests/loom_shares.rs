@@ -111,7 +111,7 @@ model! {
 fn a_result_between_exchanges(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         assert_eq!(rank.exchange_crossing(1, 3), 0);
-        rank.allreduce_shares(&[0], 1);
+        rank.reduce_shares(&[0], 1, 1);
         rank.collect(Up, 1);
         rank.collect(Up, 1);
         assert_eq!(rank.exchange_crossing(1, 3), 0);

@@ -342,7 +342,7 @@ impl Lent {
             let place = entry.place(end.start);
             if into {
                 // Those who read it in the last call still have its lines.
-                ask::for_first(place, end.len());
+                ask::all_to_store(place, end.len());
                 // SAFETY: by contract; both have that part of the call's bytes.
                 unsafe { copy_in(own, place, end.len(), Way::Cached) };
             } else {

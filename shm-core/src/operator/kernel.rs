@@ -145,7 +145,7 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
         None => (*first, 0),
     };
     if far.is_some() {
-        ask::for_first(asked.cast(), n * size_of::<T>());
+        ask::all_to_read(asked.cast(), AHEAD.min(n * size_of::<T>()));
     }
     let mut at = 0;
     while at + N <= n {

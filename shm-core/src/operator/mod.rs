@@ -51,8 +51,8 @@ pub unsafe trait Operator<T: Element> {
         }
     }
 
-    /// [`fold_to`](Operator::fold_to), where operand `far` was stored by another core, as a rule, and lies in its caches: a hint, by which its
-    /// lines may be asked for ahead.
+    /// [`fold_to`](Operator::fold_to), with the same results, where operand `far` was stored by another core, as a rule, and lies in its caches: a
+    /// hint, by which its lines may be asked for ahead. Of a number that no operand has nothing follows.
     ///
     /// # Safety
     /// As for `fold_to`.

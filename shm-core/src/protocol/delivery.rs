@@ -104,7 +104,8 @@ pub trait Delivery {
 }
 
 /// Publishes the own slices for `readers` and reads those of `sources`, as every rank of the communicator does by its own part: the readers
-/// of a rank are those that have it among their sources. Takes `slices` positions, which must be 1 at least and the same on all ranks.
+/// of a rank are those that have it among their sources. Takes `slices` positions, which must be 1 at least and the same on all ranks, or as many
+/// as the work says, if those are more.
 ///
 /// A rank publishes slice `s` before it reads slice `s - 1`. Its slot may be filled again when the readers of its last use are past it:
 /// the ranks that have this one among their sources, and no others. Where a rank has published slice `s` it has read all of slice `s - 2`:
@@ -125,6 +126,8 @@ pub fn deliver<B: Board>(
 ) -> Result<()> {
     let first = ring.take(work.positions().max(slices));
     let last = first + slices - 1;
+    // What is passed over has nothing to read.
+    let end = ring.next_position() - 1;
     let (me, size) = (board.rank(), board.size());
     let location = work.location();
     let reads = !sources.is_empty(me, size);
@@ -143,7 +146,7 @@ pub fn deliver<B: Board>(
         if turn == 0 {
             work.meanwhile();
             if !reads {
-                ring.finish(board, last);
+                ring.finish(board, end);
             }
         }
         if let (Some(slice), true) = (turn.checked_sub(1), reads) {
@@ -161,7 +164,9 @@ pub fn deliver<B: Board>(
             }
             work.complete(slice, ring.slot(position))?;
             // Who lent waits for the last word alone.
-            if slice + 1 == slices || !sources.ranks(me, size).all(|rank| work.has(rank)) {
+            if slice + 1 == slices {
+                ring.finish(board, end);
+            } else if !sources.ranks(me, size).all(|rank| work.has(rank)) {
                 ring.finish(board, position);
             }
         }

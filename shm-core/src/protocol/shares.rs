@@ -20,8 +20,8 @@
 //! before it fills the slot again, the up ring needs slots for one round more. Where both take results a call takes whole turns of that
 //! ring: calls of one length come to the same slots, whose lines stay near.
 //!
-//! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring; result r of
-//! any leader at `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down
+//! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring (of R*L positions the call takes as many
+//! as whole turns have, where it takes those); result r of any leader at `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down
 //! ring two slots: with less, two leaders could each wait for what the other does next.
 
 use super::board::Board;
@@ -176,7 +176,7 @@ pub fn run<B: Board>(
     for turn in 0..rounds + ROUNDS_AHEAD + 1 {
         if turn < rounds && !(contribution.whole && turn > 0) {
             let base = first_up + turn * count as u64;
-            for leader in (0..count).map(|i| (start + i) % count).filter(|&leader| leaders[leader] != me) {
+            for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {
                 let position = base + leader as u64;
                 let slot = up.claim(board, position)?;
                 if !contribution.is_lent() {
@@ -229,7 +229,7 @@ pub fn run<B: Board>(
         if let (Some(round), true) = (within(turn, ROUNDS_AHEAD + 1, rounds), takes) {
             let position = first_down + round;
             if !served || round == rounds - 1 {
-                for leader in (0..count).map(|i| (start + i) % count).filter(|&leader| leaders[leader] != me) {
+                for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {
                     let (mut slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
                     if location.place == Place::Back {
                         let own = first_up + round * count as u64 + leader as u64;
@@ -245,7 +245,8 @@ pub fn run<B: Board>(
             }
         }
     }
-    up.finish(board, last_up);
+    // What was passed over has nothing to read.
+    up.finish(board, up.next_position() - 1);
     down.finish(board, last_down);
     if contribution.is_lent() {
         if takes {
@@ -312,7 +313,7 @@ pub fn spread<B: Board>(
             let until = if location.whole { last } else { position };
             down.publish_at(board, position, until, tag, &Readers::All, location);
         }
-        for leader in (0..leaders.len()).map(|i| (start + i) % leaders.len()).filter(|&leader| leaders[leader] != me) {
+        for leader in (start..leaders.len()).chain(0..start).filter(|&leader| leaders[leader] != me) {
             if !parts.has(leader) {
                 let (_, location) = down.expect_at(board, leaders[leader], position, tag)?;
                 parts.note(leader, location);

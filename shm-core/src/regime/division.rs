@@ -7,22 +7,32 @@ use crate::segment::layout::LINE;
 pub struct Division {
     bytes: usize,
     unit: usize,
+    /// Units of the vector, the last of which may be cut off.
+    units: usize,
     leaders: usize,
+    rounds: usize,
     slice: usize,
 }
 
 impl Division {
     /// Divides `bytes` bytes of `element`-byte elements among `leaders` leaders, in slices of at most `cell` bytes.
+    ///
+    /// Every call comes here, so it divides by what it must: by lines, as a rule, and by the number of leaders.
     pub fn new(bytes: usize, element: usize, leaders: usize, cell: usize) -> Self {
-        let element = element.max(1);
-        // The least number of whole elements that is whole lines too, if a cell has room for it.
-        let lines = element / gcd(element, LINE) * LINE;
-        let unit = if lines <= cell { lines } else { element };
-        let mut division = Self { bytes, unit, leaders, slice: cell / unit * unit };
+        let (unit, units, most) = match unit_of(element.max(1), cell) {
+            LINE => (LINE, bytes.div_ceil(LINE), cell / LINE),
+            unit => (unit, bytes.div_ceil(unit), cell / unit),
+        };
+        let longest = units.div_ceil(leaders);
         // Equal slices: no short one at the end that costs a round of its own.
-        let rounds = division.rounds() as usize;
-        division.slice = (division.longest().div_ceil(rounds)).div_ceil(unit).max(1) * unit;
-        division
+        let (rounds, slice) = match longest <= most {
+            true => (1, longest),
+            false => {
+                let rounds = longest.div_ceil(most);
+                (rounds, longest.div_ceil(rounds))
+            }
+        };
+        Self { bytes, unit, units, leaders, rounds, slice: slice.max(1) * unit }
     }
 
     /// Bytes of the vector.
@@ -32,17 +42,16 @@ impl Division {
 
     /// The first byte of a share; that of share `leaders` is the end.
     pub fn start(&self, share: usize) -> usize {
-        let units = self.bytes.div_ceil(self.unit);
-        (units * share / self.leaders * self.unit).min(self.bytes)
-    }
-
-    fn longest(&self) -> usize {
-        self.bytes.div_ceil(self.unit).div_ceil(self.leaders) * self.unit
+        match share {
+            0 => 0,
+            end if end == self.leaders => self.bytes,
+            _ => (self.units * share / self.leaders * self.unit).min(self.bytes),
+        }
     }
 
     /// Slices of the longest share: rounds of the protocol.
     pub fn rounds(&self) -> u64 {
-        self.longest().div_ceil(self.slice).max(1) as u64
+        self.rounds as u64
     }
 
     /// Offset and length of a slice; empty where a share has no such slice.
@@ -51,6 +60,12 @@ impl Division {
         let at = (self.start(share) + round as usize * self.slice).min(end);
         (at, self.slice.min(end - at))
     }
+}
+
+/// Bytes of the least number of whole elements that is whole lines too, if a cell has room for it.
+fn unit_of(element: usize, cell: usize) -> usize {
+    let lines = if LINE.is_multiple_of(element) { LINE } else { element / gcd(element, LINE) * LINE };
+    if lines <= cell { lines } else { element }
 }
 
 fn gcd(a: usize, b: usize) -> usize {

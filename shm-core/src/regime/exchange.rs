@@ -14,7 +14,6 @@ use super::division::Division;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
-use crate::ask;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
@@ -173,7 +172,6 @@ impl Slices for Exchanging<'_> {
             return Err(error);
         }
         let (at, len) = self.cut.range(slice);
-        let two = self.board.size() == 2;
         let Self { board, operands, reduction: Reduction { send, recv, fold, bytes }, .. } = self;
         let Operands { inputs, results, .. } = &mut **operands;
         inputs.clear();
@@ -181,9 +179,6 @@ impl Slices for Exchanging<'_> {
             true => Input::Own(send.wrapping_add(at)),
             false => {
                 let cell = board.up_cell(if crossed { board.rank() } else { from }, slot, self.cell).cast_const();
-                if two && !source.is_lent() {
-                    ask::for_first(cell, len);
-                }
                 source.input(from, cell, at)
             }
         }));

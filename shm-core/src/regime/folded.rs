@@ -1,6 +1,7 @@
 //! Reduce-scatters and scans: what is read of several ranks is folded, in rank order, to where its reader wants it.
 //!
-//! For a reduce-scatter each rank publishes rows, of which each other rank folds its part. For a scan it publishes its vector, which all higher
+//! For a reduce-scatter each rank publishes rows, of which each other rank folds its part; of two ranks with equal blocks each writes its next row over what it
+//! has folded ([`cross`](crate::protocol::Ring::cross)). For a scan it publishes its vector, which all higher
 //! ranks fold: over few ranks, or one slice. Longer scans go along a chain: each rank folds its vector onto the prefix of the rank
 //! before, to its result and to the cell from which the next one takes it.
 
@@ -240,7 +241,8 @@ impl Delivery for Combining<'_> {
         self.operands.results.clear();
         self.operands.results.push(recv.wrapping_add(at));
         let (operands, mut folded) = (&mut *self.operands, Ok(()));
-        // SAFETY: the slots of all operands are published, or their buffers lent: `len` bytes of their payload are written and will not change;
+        // SAFETY: the slots of all operands are published, or their buffers lent: `len` bytes of their payload (in this rank's own cell where they are
+        // crossed) are written and will not change;
         // in lines they are aligned as far as the elements need it, in cells to lines. The result goes to the caller's buffer, which
         // is an operand only in place, where it was not lent and takes the operand's very bytes.
         let mut combine = || folded = unsafe { operands.fold(board, &fold, (len, bytes), Way::Cached) };

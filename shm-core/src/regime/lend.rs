@@ -107,7 +107,7 @@ pub(super) struct Lending<'a> {
 }
 
 impl<'a> Lending<'a> {
-    /// A call that takes so many positions of the up and the down ring.
+    /// A call that publishes and reads at so many positions of the up and the down ring, those that come next.
     pub fn begin(board: &'a SharedBoard, (up, ups): (&Ring, u64), (down, downs): (&Ring, u64)) -> Self {
         Self { board, last_up: up.next_position() + ups - 1, last_down: down.next_position() + downs - 1 }
     }
@@ -326,6 +326,58 @@ mod tests {
         assert_eq!(ended[0], (refused.clone(), refused.clone()));
         assert_eq!(ended[1].1, refused);
         assert!(TURNS.load(Ordering::Relaxed) >= MANY);
+    }
+
+    /// A rank that leaves a call in which it has lent its buffer does not wait for one that has ended the call, whatever that goes on with: nor after
+    /// calls that passed positions over, at which nobody has anything to read.
+    #[test]
+    fn who_leaves_does_not_wait_for_the_next_call() {
+        use std::panic::{AssertUnwindSafe, catch_unwind};
+        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::time::{Duration, Instant};
+        const LONGEST: Duration = Duration::from_secs(20);
+        for before in ["nothing", "an allreduce", "a reduce-scatter", "an alltoall"] {
+            let [ended, left] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+            threads(2, "allreduce:shares,share_cell=4K", |comm| {
+                let (send, mut recv) = (own(comm.rank(), 4096), vec![0; 4096]);
+                match before {
+                    "an allreduce" => comm.all_reduce_into(&send, &mut recv, Sum).unwrap(),
+                    "a reduce-scatter" => comm.reduce_scatter_block_into(&send, &mut recv[..2048], Sum).unwrap(),
+                    "an alltoall" => comm.all_to_all_into(&send, &mut recv).unwrap(),
+                    _ => (),
+                }
+                let mut lent = comm.alloc::<u64>(4096).unwrap();
+                let comes = move |what: &AtomicBool| {
+                    let begun = Instant::now();
+                    while !what.load(Ordering::SeqCst) && begun.elapsed() < LONGEST {
+                        std::thread::yield_now();
+                    }
+                    what.load(Ordering::SeqCst)
+                };
+                if comm.rank() == 0 {
+                    let ended = Arc::clone(&ended);
+                    // The other one has ended the call, and makes no other.
+                    let hook = move || {
+                        assert!(comes(&ended), "the other rank does not end its call, after {before}");
+                        panic!("a hook that fails")
+                    };
+                    comm.set_idle(Some(Box::new(hook))).unwrap();
+                    assert!(
+                        catch_unwind(AssertUnwindSafe(|| comm.process_at_rank(0).broadcast_into(&mut lent))).is_err()
+                    );
+                    left.store(true, Ordering::SeqCst);
+                } else {
+                    // The root waits by then.
+                    std::thread::sleep(Duration::from_millis(50));
+                    comm.process_at_rank(0).broadcast_into(&mut lent).unwrap();
+                    ended.store(true, Ordering::SeqCst);
+                    let in_time = comes(&left);
+                    // Lets the root go, if nothing else did.
+                    comm.barrier().unwrap_err();
+                    assert!(in_time, "the root does not leave, after {before}");
+                }
+            });
+        }
     }
 
     /// A rank that panics in an operator has lent its buffers: it stays until nobody is in them.

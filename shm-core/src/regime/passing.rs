@@ -70,8 +70,6 @@ impl<'a> Passing<'a> {
     }
 }
 
-impl<'a> Passing<'a> {}
-
 impl Releases for Passing<'_> {
     fn location(&self) -> Location {
         self.location
