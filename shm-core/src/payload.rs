@@ -203,20 +203,19 @@ impl Manner {
 /// nobody else touches meanwhile, and the two do not overlap.
 #[inline]
 pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner: Manner) {
+    if manner == Manner::Streamed {
+        // SAFETY: by contract.
+        return unsafe { copy_in(from, to, bytes, Way::Streamed) };
+    }
     note::loaded(from, bytes);
     note::stored(to, bytes);
     match manner {
-        // SAFETY: by contract.
-        Manner::Plain => unsafe { copy_rising::<NOTHING>(from, to, bytes) },
         // SAFETY: by contract.
         Manner::Asking => unsafe { copy_rising::<LOADED>(from, to, bytes) },
         // SAFETY: by contract.
         Manner::Keeping => unsafe { copy_rising::<KEPT>(from, to, bytes) },
         // SAFETY: by contract.
-        Manner::Streamed => unsafe { stream(from, to, bytes) },
-    }
-    if manner == Manner::Streamed {
-        end_parts(Way::Streamed);
+        Manner::Plain | Manner::Streamed => unsafe { copy_rising::<NOTHING>(from, to, bytes) },
     }
 }
 

@@ -232,6 +232,27 @@ model! {
     given_back_among_loans, Bound::Preemptions(1), some_comes_back, [U1, D1, D2];
 }
 
+/// The same for a root, so that no call takes whole turns, among exchanges through one slot: in the last one rank 0 fills the cell again in which the first
+/// result came back, which rank 1 took out there before it lent.
+fn some_comes_back_to_a_root(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).buffers(1).run(|rank| {
+        let taker = u64::from(rank.number() == 1);
+        let mut share = |lends| rank.lend_shares(&[0], 1, Takers::Root(1), lends);
+        assert_eq!(share(NOTHING), taker);
+        assert_eq!(share(Lends { send: &[1], ..NOTHING }), 0);
+        assert_eq!(share(Lends { receive: &[1], ..NOTHING }), 0);
+        rank.lend_exchange(1, Lends { send: &[1], ..NOTHING });
+        assert_eq!(rank.lend_shares(&[0], 1, Takers::Root(1), Lends { send: &[1], ..NOTHING }), 0);
+        let slot = rank.up.slot(rank.up.next_position());
+        rank.lend_exchange(1, NOTHING);
+        assert_eq!((slot, rank.up.is_crossed(slot)), (1, true));
+    });
+}
+
+model! {
+    given_back_to_a_root_among_loans, Bound::Preemptions(1), some_comes_back_to_a_root, [U1, U2, D1];
+}
+
 /// Two ranks, both lead two rounds: rank 0 gets back what rank 1 folds, rank 1 lends; then rank 1 gets back what rank 0 folds, and rank 0 is served.
 fn one_of_two_gets_back(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).buffers(4).run(|rank| {

@@ -141,12 +141,12 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     let ahead = AHEAD / size_of::<T>();
     // Nothing is asked for past the end: that may be another's to store to.
     let (asked, until) = match far.and_then(|far| operands.get(far)) {
-        Some(&operand) => (operand, (n + 1).saturating_sub(ahead + N)),
+        Some(&operand) => {
+            ask::all_to_read(operand.cast(), AHEAD.min(n * size_of::<T>()));
+            (operand, (n + 1).saturating_sub(ahead + N))
+        }
         None => (*first, 0),
     };
-    if far.is_some() {
-        ask::all_to_read(asked.cast(), AHEAD.min(n * size_of::<T>()));
-    }
     let mut at = 0;
     while at + N <= n {
         if at < until {
