@@ -266,3 +266,20 @@ fn one_of_two_gets_back(mutant: Mutant) {
 model! {
     given_back_beside_a_loan, Bound::Preemptions(1), one_of_two_gets_back, [U1, D1];
 }
+
+/// Two ranks, both lead one round: who neither lends nor is served goes the short way, the other one the long way. In turn rank 1 lends, rank 0 is served,
+/// and rank 1 lends its result; in the end both go the short way.
+fn one_of_two_goes_the_long_way(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).buffers(2).run(|rank| {
+        let first = u64::from(rank.number() == 0);
+        let mut share = |lends| rank.lend_shares(&[0, 1], 1, Takers::All, lends);
+        assert_eq!(share(Lends { send: &[1], ..NOTHING }), first);
+        assert_eq!(share(Lends { receive: &[0], ..NOTHING }), 1 - first);
+        assert_eq!(share(Lends { result: &[1], ..NOTHING }), 1 - first);
+        assert_eq!(share(NOTHING), 1);
+    });
+}
+
+model! {
+    given_back_the_short_way, Bound::Preemptions(1), one_of_two_goes_the_long_way, [U1, D1, D2];
+}

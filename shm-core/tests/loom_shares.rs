@@ -90,6 +90,39 @@ model! {
     calls_of_one_round, Bound::Preemptions(2), two_leaders_again_and_again, [U1, D1];
 }
 
+/// Two ranks, both lead, and each gets back what the other folds, in one round, which takes a turn of the up ring: three calls through the same up slots and
+/// two down slots, and, before the last one, a word to either root through the slots that contributions came to. U2 is proven by D1, and D2 by U1.
+fn turns_of_one_round(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.allreduce_shares(&[0, 1], 1);
+        rank.allreduce_shares(&[0, 1], 1);
+        rank.collect(Up, 0);
+        rank.collect(Up, 1);
+        rank.allreduce_shares(&[0, 1], 1);
+    });
+}
+
+model! {
+    given_back_in_one_round, Bound::Preemptions(2), turns_of_one_round, [U1, D1];
+}
+
+/// Results of two such calls, and between and behind them words of rank 0 through the same two down slots: it must not tell one where rank 1 has not seen that its
+/// result came back.
+fn turns_and_words(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.allreduce_shares(&[0, 1], 1);
+        rank.hand_out(Down, 0);
+        rank.hand_out(Down, 0);
+        rank.allreduce_shares(&[0, 1], 1);
+        rank.hand_out(Down, 0);
+        rank.hand_out(Down, 0);
+    });
+}
+
+model! {
+    given_back_among_words, Bound::Preemptions(2), turns_and_words, [U1, D1, D2];
+}
+
 /// The same slots before, between and after: a reduction through cells, and exchanges whose cells change hands.
 fn cells_of_all_kinds(mutant: Mutant) {
     World::new(mutant, 2).up(3).down(LEAST_DOWN_SLOTS).run(|rank| {

@@ -15,6 +15,7 @@
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
 //! | [`joint`] | of two ranks one lends all it gives, and both do the work |
 //! | [`shares`] | the data-partitioned reduction with several leaders |
+//! | `pair` | the same at its shortest: one round of two ranks |
 //!
 //! `PROTOCOL.md` beside this crate names every synchronisation edge, its proof and its model.
 
@@ -24,6 +25,7 @@ pub mod exchange;
 pub mod flat;
 pub mod joint;
 pub mod location;
+mod pair;
 pub mod ring;
 pub mod shares;
 pub mod step;

@@ -26,6 +26,7 @@
 
 use super::board::Board;
 use super::location::{Location, Place};
+use super::pair;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
 
@@ -150,14 +151,17 @@ pub fn run<B: Board>(
     let me = board.rank();
     let own = leaders.iter().position(|&rank| rank == me);
     let count = leaders.len();
-    // Everybody begins with another leader, so that no leader is everybody's target at once.
-    let start = me * count / board.size() + 1;
     let takes = match takers {
         Takers::All => true,
         Takers::Root(root) => root == me,
         Takers::Owners => false,
     };
     let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(count) && work.gives_back();
+    if gives_back && *leaders == [0, 1] && rounds == 1 && takers == Takers::All && pair::suits(work) {
+        return pair::run(board, up, down, tag, work);
+    }
+    // Everybody begins with another leader, so that no leader is everybody's target at once.
+    let start = me * count / board.size() + 1;
     let positions = rounds * count as u64;
     let first_up = match takers {
         Takers::All if gives_back => up.take(positions.next_multiple_of(up.slots() as u64)),

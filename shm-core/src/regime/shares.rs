@@ -12,6 +12,7 @@ use super::handing::Handing;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
+use crate::ask::FRESH;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
@@ -351,8 +352,25 @@ impl Work for Slicing<'_> {
     }
 
     fn fold_back(&mut self, round: u64, leader: usize, up: usize) -> Result<()> {
-        let cell = self.board.up_cell(1 - self.board.rank(), up, self.cell);
-        self.fold_into(round, leader, up, Some(cell), false)
+        let (board, rank) = (self.board, self.board.rank());
+        let cell = board.up_cell(1 - rank, up, self.cell);
+        let Reduction { send, recv, bytes, fold } = self.reduction;
+        if !self.keeps || self.way == Way::Streamed || self.trouble.is_some() {
+            return self.fold_into(round, leader, up, Some(cell), false);
+        }
+        let (at, len) = self.division.range(leader, round);
+        let (own, theirs) = (send.wrapping_add(at), cell.cast_const());
+        let operands = if rank == 0 { [own, theirs] } else { [theirs, own] };
+        let far = (bytes <= FRESH).then_some(1 - rank);
+        reading(board, RingName::Up, self.up_position(round, leader), len, || {
+            // SAFETY: the other's slot is published, so that `len` bytes of its payload are written and will not change but by this
+            // rank, to which the cell belongs until the result in it is published; as many of the caller's buffers are there. Of the results
+            // one may be an operand at the same place: the own buffer, in place, and the cell.
+            unsafe { fold.apply_to(&[recv.wrapping_add(at), cell], &operands, far, len) };
+        });
+        add(&board.tally.loaded, 2 * len);
+        add(&board.tally.stored, 2 * len);
+        Ok(())
     }
 
     fn take(&mut self, round: u64, leader: usize, slot: usize, location: Location) -> Result<()> {
