@@ -9,7 +9,8 @@
 //! So each writer decides for itself. At one position in eight, writer and reader time what they do with the slice; the
 //! reader leaves its figure in the line of its `done` words, where the writer looks at its next such position. Cells are filled in
 //! the way that is the better one so far; now and then the other is tried, for longer than the ring has slots: what a
-//! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Nothing hangs
+//! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Where a writer takes the lines of
+//! cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost that as well: each fills then what was paid for before. Nothing hangs
 //! on a figure but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
 
 use std::sync::atomic::{Ordering, fence};
@@ -76,6 +77,11 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
+/// The class of slices of so many bytes, [`LEAST`] at least.
+fn class_of(bytes: usize) -> usize {
+    ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1)
+}
+
 /// A figure and the position that it was taken at, in one word.
 fn pack(position: u64, cost: u64) -> u64 {
     position << 24 | cost
@@ -111,11 +117,13 @@ pub(crate) fn reading_of(
     board.leave_figure(ring, pack(position, cost(ticks().wrapping_sub(begun), bytes * slots)));
 }
 
-/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown.
+/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown; and, of ordinary stores, to take the lines of cells that will
+/// be filled, where that is done.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     write: u64,
     read: u64,
+    take: u64,
 }
 
 impl Cost {
@@ -129,7 +137,7 @@ impl Cost {
     }
 
     fn total(&self) -> Option<u64> {
-        (self.write != 0 && self.read != 0).then_some(self.write + self.read)
+        (self.write != 0 && self.read != 0).then_some(self.write + self.read + self.take)
     }
 }
 
@@ -198,6 +206,11 @@ impl Class {
         self.tried >= ENOUGH && self.ways[self.better as usize].total().is_some_and(|known| tried > 2 * known)
     }
 
+    /// Whether the two ways are being compared.
+    fn compares(&self) -> bool {
+        self.turn > PERIOD - TRIAL
+    }
+
     /// Takes what it cost to fill a slice.
     fn learn_write(&mut self, way: Way, figure: u64) {
         Cost::learn(&mut self.ways[way as usize].write, figure);
@@ -219,7 +232,7 @@ impl Class {
     /// Has a trial begin at once if the better way has become a worse one than it was.
     fn look_again(&mut self) {
         let total = self.ways[self.better as usize].total();
-        if self.decided != 0 && self.turn <= PERIOD - TRIAL && total.is_some_and(|total| total > 2 * self.decided) {
+        if self.decided != 0 && !self.compares() && total.is_some_and(|total| total > 2 * self.decided) {
             self.turn = PERIOD - TRIAL;
         }
     }
@@ -278,7 +291,7 @@ impl Pace {
         if self.stream == STREAM_ALWAYS {
             return write(Way::Streamed);
         }
-        let class = ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1);
+        let class = class_of(bytes);
         let way = self.classes[class].next();
         if !is_sample(position) {
             return write(way);
@@ -292,6 +305,24 @@ impl Pace {
         self.classes[class].learn_write(way, figure);
         self.waiting[self.next] = Some(Waiting { position, class, way, reader });
         self.next = (self.next + 1) % WAITING;
+    }
+
+    /// Does `take`, by which a writer takes the lines of cells that ordinary stores of `bytes` bytes will fill, and has published `position`. It is part of what
+    /// those cost: between cores that share no cache stores to lines that others hold stand in line for longer than it takes to stream as much.
+    #[inline]
+    pub fn taking(&mut self, position: u64, bytes: usize, take: impl FnOnce()) {
+        if bytes < LEAST || matches!(self.stream, STREAM_NEVER | STREAM_ALWAYS) || !is_sample(position) {
+            return take();
+        }
+        let class = &mut self.classes[class_of(bytes)];
+        // At other times nobody should wait for them.
+        if !class.compares() {
+            return take();
+        }
+        let begun = ticks();
+        take();
+        fence(Ordering::SeqCst);
+        Cost::learn(&mut class.ways[Way::Cached as usize].take, cost(ticks().wrapping_sub(begun), bytes));
     }
 
     /// Looks for the figures that the readers of the last samples have left.
@@ -379,6 +410,26 @@ mod tests {
             }
         }
         assert!((8..TRIAL * 3).contains(&tried), "{tried}");
+    }
+
+    /// Stores that are quick because the lines were taken before are judged by what it took to take them.
+    #[test]
+    fn what_is_taken_ahead_counts() {
+        for (take, better) in [(0, Way::Cached), (100, Way::Cached), (900, Way::Streamed)] {
+            let mut class = Class::default();
+            for slice in 0..40_000 {
+                let way = class.next();
+                if is_sample(slice) {
+                    let figure = [100, 300][way as usize];
+                    class.learn_write(way, figure);
+                    class.learn_read(way, figure);
+                    if way == Way::Cached && class.compares() {
+                        Cost::learn(&mut class.ways[0].take, take);
+                    }
+                }
+            }
+            assert_eq!(class.better, better, "{take}");
+        }
     }
 
     #[test]

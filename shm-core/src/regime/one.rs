@@ -68,8 +68,10 @@ impl Engine {
         };
         lending.end(hand_out(board, down, root, tag, write, || (), read))?;
         if let (true, Some(slot)) = (takes && board.rank() == root, down.prepared()) {
-            // SAFETY: nobody reads the slot, or writes there; its cell holds `bytes` bytes, and begins on a line.
-            unsafe { take_lines(board.down_cell(root, slot, cell), bytes) };
+            down_pace.taking(position, bytes, || {
+                // SAFETY: nobody reads the slot, or writes there; its cell holds `bytes` bytes, and begins on a line.
+                unsafe { take_lines(board.down_cell(root, slot, cell), bytes) };
+            });
         }
         Ok(())
     }
@@ -91,8 +93,10 @@ impl Engine {
         let mut work = Collected { board, cell, position, root, reduction, operands, pace, lent: false, takes };
         lending.end(collect(board, up, root, tag, &mut work))?;
         if let (true, Some(slot)) = (work.takes, up.prepared()) {
-            // SAFETY: nobody reads the slot, or writes there; its cell holds as many bytes as were just stored, and begins on a line.
-            unsafe { take_lines(board.up_cell(board.rank(), slot, cell), reduction.bytes) };
+            work.pace.taking(position, reduction.bytes, || {
+                // SAFETY: nobody reads the slot, or writes there; its cell holds as many bytes as were just stored, and begins on a line.
+                unsafe { take_lines(board.up_cell(board.rank(), slot, cell), reduction.bytes) };
+            });
         }
         Ok(())
     }
