@@ -38,7 +38,7 @@ impl Way {
 /// Slices shorter than this are not streamed.
 const LEAST: usize = 1024;
 
-/// Classes of slices, by the power of two: from [`LEAST`] on; the last takes all longer ones.
+/// Classes of slices, by the power of two: from [`LEAST`] on; the last takes all longer ones. As many again are for cells whose lines are taken ahead.
 const CLASSES: usize = 6;
 
 /// Samples of a writer that may wait for a figure of their reader.
@@ -77,9 +77,9 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
-/// The class of slices of so many bytes, [`LEAST`] at least.
-fn class_of(bytes: usize) -> usize {
-    ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1)
+/// The class of slices of so many bytes, [`LEAST`] at least, in cells whose lines are taken ahead, or are not.
+fn class_of(bytes: usize, takes: bool) -> usize {
+    ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1) + if takes { CLASSES } else { 0 }
 }
 
 /// A figure and the position that it was taken at, in one word.
@@ -202,7 +202,8 @@ impl Class {
 
     /// Whether the other way has shown to be far worse.
     fn is_lost(&self) -> bool {
-        let tried = self.ways[self.better.other() as usize].write;
+        let other = &self.ways[self.better.other() as usize];
+        let tried = other.write + other.take;
         self.tried >= ENOUGH && self.ways[self.better as usize].total().is_some_and(|known| tried > 2 * known)
     }
 
@@ -251,7 +252,7 @@ struct Waiting {
 pub(crate) struct Pace {
     ring: RingName,
     stream: u32,
-    classes: [Class; CLASSES],
+    classes: [Class; 2 * CLASSES],
     waiting: [Option<Waiting>; WAITING],
     next: usize,
 }
@@ -262,7 +263,7 @@ impl Pace {
         let mut pace = Self {
             ring,
             stream: STREAM_NEVER,
-            classes: [Class::default(); CLASSES],
+            classes: [Class::default(); 2 * CLASSES],
             waiting: [None; WAITING],
             next: 0,
         };
@@ -285,13 +286,27 @@ impl Pace {
         bytes: usize,
         write: impl FnOnce(Way),
     ) {
+        self.writing_to(board, position, reader, (bytes, false), write);
+    }
+
+    /// [`writing`](Pace::writing) where the lines of cells may have been taken ahead ([`taking`](Pace::taking)), which stands beside the bytes: such calls are judged by
+    /// themselves.
+    #[inline]
+    pub fn writing_to(
+        &mut self,
+        board: &SharedBoard,
+        position: u64,
+        reader: usize,
+        (bytes, takes): (usize, bool),
+        write: impl FnOnce(Way),
+    ) {
         if bytes < LEAST || self.stream == STREAM_NEVER {
             return write(Way::Cached);
         }
         if self.stream == STREAM_ALWAYS {
             return write(Way::Streamed);
         }
-        let class = class_of(bytes);
+        let class = class_of(bytes, takes);
         let way = self.classes[class].next();
         if !is_sample(position) {
             return write(way);
@@ -314,11 +329,13 @@ impl Pace {
         if bytes < LEAST || matches!(self.stream, STREAM_NEVER | STREAM_ALWAYS) || !is_sample(position) {
             return take();
         }
-        let class = &mut self.classes[class_of(bytes)];
+        let class = &mut self.classes[class_of(bytes, true)];
         // At other times nobody should wait for them.
         if !class.compares() {
             return take();
         }
+        // What was published is not part of it.
+        fence(Ordering::SeqCst);
         let begun = ticks();
         take();
         fence(Ordering::SeqCst);

@@ -91,14 +91,12 @@ model! {
 }
 
 /// Two ranks, both lead, and each gets back what the other folds, in one round, which takes a turn of the up ring: three calls through the same up slots and
-/// two down slots, and, before the last one, a word to either root through the slots that contributions came to. U2 is proven by D1, and D2 by U1.
+/// two down slots. U2 is proven by D1, and D2 by U1.
 fn turns_of_one_round(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
-        rank.allreduce_shares(&[0, 1], 1);
-        rank.allreduce_shares(&[0, 1], 1);
-        rank.collect(Up, 0);
-        rank.collect(Up, 1);
-        rank.allreduce_shares(&[0, 1], 1);
+        for _ in 0..3 {
+            rank.allreduce_shares(&[0, 1], 1);
+        }
     });
 }
 
@@ -106,21 +104,39 @@ model! {
     given_back_in_one_round, Bound::Preemptions(2), turns_of_one_round, [U1, D1];
 }
 
+/// A turn of words to either root between two such calls: all three go through the same slots.
+fn turns_around_words(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.allreduce_shares(&[0, 1], 1);
+        for word in 0..rank.up.slots() {
+            rank.collect(Up, word % 2);
+        }
+        rank.allreduce_shares(&[0, 1], 1);
+    });
+}
+
+model! {
+    given_back_around_words, Bound::Preemptions(1), turns_around_words, [U1, D1];
+}
+
 /// Results of two such calls, and between and behind them words of rank 0 through the same two down slots: it must not tell one where rank 1 has not seen that its
 /// result came back.
 fn turns_and_words(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
-        rank.allreduce_shares(&[0, 1], 1);
-        rank.hand_out(Down, 0);
-        rank.hand_out(Down, 0);
-        rank.allreduce_shares(&[0, 1], 1);
-        rank.hand_out(Down, 0);
-        rank.hand_out(Down, 0);
+        for _ in 0..2 {
+            rank.allreduce_shares(&[0, 1], 1);
+            if rank.board.mutant() == Mutant::ProvesTooMuch {
+                rank.down.prove(rank.down.next_position() - 1);
+            }
+            rank.hand_out(Down, 0);
+            rank.hand_out(Down, 0);
+        }
     });
 }
 
 model! {
     given_back_among_words, Bound::Preemptions(2), turns_and_words, [U1, D1, D2];
+    rejects_a_proof_of_the_call_itself: Mutant::ProvesTooMuch => [Race, WrongValue, Deadlock];
 }
 
 /// The same slots before, between and after: a reduction through cells, and exchanges whose cells change hands.

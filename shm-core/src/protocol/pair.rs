@@ -10,7 +10,8 @@ use super::ring::{Readers, Ring};
 use super::shares::{Takers, Work};
 use crate::error::Result;
 
-/// Whether a call of this rank may go this way: its contribution lies in a cell, and so does its result for others.
+/// Whether a call of this rank may go this way: its contribution lies in a cell, and so does its result for others; it takes that of the other one itself, and does
+/// not look at it where it lies.
 pub(super) fn suits(work: &impl Work) -> bool {
     work.contribution() == Location::CELL && work.result() == Location::CELL && !work.is_served()
 }

@@ -45,7 +45,7 @@ impl Engine {
         let mut takes = *takes;
         let write = |slot| {
             let (to, reader) = (board.down_cell(root, slot, cell), (root + 1) % board.size());
-            down_pace.writing(board, position, reader, bytes, |way| {
+            down_pace.writing_to(board, position, reader, (bytes, takes), |way| {
                 takes &= way == Way::Cached;
                 // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
                 unsafe { copy_in(buffer, to, bytes, way) };
@@ -122,7 +122,7 @@ impl Contributions for Collected<'_> {
     fn write(&mut self, slot: usize) {
         let (send, len) = (self.reduction.send, self.reduction.bytes);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
-        self.pace.writing(self.board, self.position, self.root, len, |way| {
+        self.pace.writing_to(self.board, self.position, self.root, (len, self.takes), |way| {
             self.takes &= way == Way::Cached;
             // SAFETY: `len` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
             unsafe { copy_in(send, cell, len, way) };

@@ -364,8 +364,8 @@ impl Work for Slicing<'_> {
         let far = (bytes <= FRESH).then_some(1 - rank);
         reading(board, RingName::Up, self.up_position(round, leader), len, || {
             // SAFETY: the other's slot is published, so that `len` bytes of its payload are written and will not change but by this
-            // rank, to which the cell belongs until the result in it is published; as many of the caller's buffers are there. Of the results
-            // one may be an operand at the same place: the own buffer, in place, and the cell.
+            // rank, to which the cell belongs until the result in it is published; as many of the caller's buffers are there. Each of the results
+            // may be one of the operands, at the same place; the two do not overlap.
             unsafe { fold.apply_to(&[recv.wrapping_add(at), cell], &operands, far, len) };
         });
         add(&board.tally.loaded, 2 * len);
