@@ -76,28 +76,28 @@ model! {
     given_back_by_two, Bound::Preemptions(2), two_leaders_give_back, [U1, D1, D2];
 }
 
-/// Two ranks, both lead, three calls of one round through two down cells and five up cells: D2 is proven by U1, since who contributes has taken the
-/// results of all calls before, and U2 by D1.
-fn two_leaders_again_and_again(mutant: Mutant) {
-    World::new(mutant, 2).up(up_slots_to_give_back(2) - 1).down(LEAST_DOWN_SLOTS).run(|rank| {
+/// Two ranks, both lead, three calls of one round through two down cells and so many up cells: D2 is proven by U1, since who contributes has taken the results of
+/// all calls before, and U2 by D1.
+fn three_calls(mutant: Mutant, up: usize) {
+    World::new(mutant, 2).up(up).down(LEAST_DOWN_SLOTS).run(|rank| {
         for _ in 0..3 {
             rank.allreduce_shares(&[0, 1], 1);
         }
     });
+}
+
+/// With one up cell too few for results to come back there.
+fn two_leaders_again_and_again(mutant: Mutant) {
+    three_calls(mutant, up_slots_to_give_back(2) - 1);
 }
 
 model! {
     calls_of_one_round, Bound::Preemptions(2), two_leaders_again_and_again, [U1, D1];
 }
 
-/// Two ranks, both lead, and each gets back what the other folds, in one round, which takes a turn of the up ring: three calls through the same up slots and
-/// two down slots. U2 is proven by D1, and D2 by U1.
+/// With as many as that takes: each call takes a turn of the up ring, so that all come to the same cells.
 fn turns_of_one_round(mutant: Mutant) {
-    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
-        for _ in 0..3 {
-            rank.allreduce_shares(&[0, 1], 1);
-        }
-    });
+    three_calls(mutant, up_slots_to_give_back(2));
 }
 
 model! {

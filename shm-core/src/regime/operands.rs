@@ -71,9 +71,8 @@ impl Operands {
         let Self { inputs, results, here, landing, piece: scratch } = self;
         let there = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
         let far = match inputs[..] {
-            _ if bytes > FRESH => None,
-            [Input::Near(_), Input::Own(_)] => Some(0),
-            [Input::Own(_), Input::Near(_)] => Some(1),
+            [Input::Near(_), Input::Own(_)] => if_fresh(0, bytes),
+            [Input::Own(_), Input::Near(_)] => if_fresh(1, bytes),
             _ => None,
         };
         let element = fold.element.max(1);
@@ -124,4 +123,29 @@ impl Operands {
             }
         }
     }
+}
+
+/// [`Operands::fold`] of two operands that are here, of which `near` lies in memory that the other rank stores to, through the caches: nothing is looked up, and nothing
+/// kept.
+///
+/// # Safety
+/// As [`Fold::apply_to`].
+#[inline]
+pub(super) unsafe fn fold_two(
+    board: &SharedBoard,
+    fold: &Fold<'_>,
+    results: [*mut u8; 2],
+    operands: [*const u8; 2],
+    near: usize,
+    (len, bytes): (usize, usize),
+) {
+    add(&board.tally.loaded, operands.len() * len);
+    add(&board.tally.stored, results.len() * len);
+    // SAFETY: by contract.
+    unsafe { fold.apply_to(&results, &operands, if_fresh(near, bytes), len) };
+}
+
+/// This operand, if a message of `bytes` bytes is one whose lines are asked for ahead.
+fn if_fresh(operand: usize, bytes: usize) -> Option<usize> {
+    (bytes <= FRESH).then_some(operand)
 }

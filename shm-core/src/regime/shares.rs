@@ -10,9 +10,8 @@
 use super::division::{Division, leader_of};
 use super::handing::Handing;
 use super::lend::{Lending, Source};
-use super::operands::{Input, Operands};
+use super::operands::{Input, Operands, fold_two};
 use super::{Engine, Reduction};
-use crate::ask::FRESH;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
@@ -361,15 +360,13 @@ impl Work for Slicing<'_> {
         let (at, len) = self.division.range(leader, round);
         let (own, theirs) = (send.wrapping_add(at), cell.cast_const());
         let operands = if rank == 0 { [own, theirs] } else { [theirs, own] };
-        let far = (bytes <= FRESH).then_some(1 - rank);
+        let results = [recv.wrapping_add(at), cell];
         reading(board, RingName::Up, self.up_position(round, leader), len, || {
             // SAFETY: the other's slot is published, so that `len` bytes of its payload are written and will not change but by this
             // rank, to which the cell belongs until the result in it is published; as many of the caller's buffers are there. Each of the results
             // may be one of the operands, at the same place; the two do not overlap.
-            unsafe { fold.apply_to(&[recv.wrapping_add(at), cell], &operands, far, len) };
+            unsafe { fold_two(board, &fold, results, operands, 1 - rank, (len, bytes)) };
         });
-        add(&board.tally.loaded, 2 * len);
-        add(&board.tally.stored, 2 * len);
         Ok(())
     }
 
