@@ -22,7 +22,7 @@ pub struct Candidate {
 /// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
 const CELLS: [(u32, u32); 5] = [(64, 8 << 10), (32, 32 << 10), (16, 64 << 10), (8, 64 << 10), (2, 256 << 10)];
 /// Slices of shares.
-const SLICES: [u32; 3] = [16 << 10, 64 << 10, 128 << 10];
+const SLICES: [u32; 4] = [16 << 10, 64 << 10, 128 << 10, 256 << 10];
 /// Lines for longer messages have never won.
 const LONGEST_LINES: usize = 4 << 10;
 /// Nor have exchanges of more bytes, those of all ranks together.

@@ -128,6 +128,9 @@ unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
     }
 }
 
+/// What two ranks do has loops of its own, whose numbers of operands and results the compiler knows: of two operands to one result, and to two. Where each block goes through
+/// lists of both, fewer loads are under way at once.
+///
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
@@ -137,16 +140,40 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     far: Option<usize>,
     n: usize,
 ) {
-    let (first, others) = operands.split_first().expect("there is at least one operand");
     let ahead = AHEAD / size_of::<T>();
     // Nothing is asked for past the end: that may be another's to store to.
-    let (asked, until) = match far.and_then(|far| operands.get(far)) {
+    let asked = match far.and_then(|far| operands.get(far)) {
         Some(&operand) => {
             ask::all_to_read(operand.cast(), AHEAD.min(n * size_of::<T>()));
             (operand, (n + 1).saturating_sub(ahead + N))
         }
-        None => (*first, 0),
+        None => (std::ptr::null(), 0),
     };
+    let folded = match (dsts, operands) {
+        // SAFETY: by contract.
+        (&[dst], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst], &[left, right], asked, n) },
+        // SAFETY: by contract.
+        (&[dst, other], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst, other], &[left, right], asked, n) },
+        // SAFETY: by contract.
+        _ => unsafe { fold_whole::<T, S, N>(dsts, operands, asked, n) },
+    };
+    // SAFETY: by contract.
+    unsafe { fold_rest::<T, S>(dsts, operands, folded, n) }
+}
+
+/// Folds all whole blocks, and returns the elements of these; asks for the lines of `asked` ahead, up to the block that begins there.
+///
+/// # Safety
+/// As [`fold`].
+#[inline(always)]
+unsafe fn fold_whole<T: Copy, S: Scalar<T>, const N: usize>(
+    dsts: &[*mut T],
+    operands: &[*const T],
+    (asked, until): (*const T, usize),
+    n: usize,
+) -> usize {
+    let (first, others) = operands.split_first().expect("there is at least one operand");
+    let ahead = AHEAD / size_of::<T>();
     let mut at = 0;
     while at + N <= n {
         if at < until {
@@ -169,8 +196,7 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
         }
         at += N;
     }
-    // SAFETY: by contract.
-    unsafe { fold_rest::<T, S>(dsts, operands, at, n) }
+    at
 }
 
 /// Folds the elements from `at` on, one by one.

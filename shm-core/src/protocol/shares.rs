@@ -10,6 +10,9 @@
 //! anywhere, and the phases overlap: a rank contributes to round r+1 before it folds round r, and folds round r
 //! before it takes round r-1.
 //!
+//! Two ranks whose results come back (below) do all of one kind first, where there are slots for it: all contributions, all folds, all takes. Going to and fro between the three costs
+//! them more than it hides (allreduces of 2 MiB: 82 us so, 85 in turns; AMD EPYC, Zen 4).
+//!
 //! A rank whose contribution others can reach lends it whole: it publishes it once, for all rounds. With it goes where the rank
 //! wants the result, if leaders can reach that: they store it there, and one stamp a leader, that of the last round, says that all
 //! of it is there. A leader may lend the buffer that holds its own result to those who have to take theirs.
@@ -119,6 +122,9 @@ pub trait Work {
 /// Rounds by which a rank's contributions run ahead of its folding; the up ring holds one more.
 pub const ROUNDS_AHEAD: u64 = 1;
 
+/// Rounds by which it takes results behind its folding.
+const ROUNDS_BEHIND: u64 = 1;
+
 /// The least number of up slots for `leaders` leaders.
 #[must_use]
 pub const fn least_up_slots(leaders: usize) -> usize {
@@ -128,7 +134,7 @@ pub const fn least_up_slots(leaders: usize) -> usize {
 /// The least number of up slots for `leaders` leaders that store results where contributions lay.
 #[must_use]
 pub const fn up_slots_to_give_back(leaders: usize) -> usize {
-    leaders * (ROUNDS_AHEAD as usize + 2)
+    leaders * (ROUNDS_AHEAD + ROUNDS_BEHIND + 1) as usize
 }
 
 /// The least number of down slots.
@@ -171,13 +177,16 @@ pub fn run<B: Board>(
     let (last_up, last_down) = (first_up + positions - 1, first_down + rounds - 1);
     let contribution = work.contribution();
     let served = takes && work.is_served();
+    // Where no slot comes twice.
+    let phases = gives_back && rounds <= (up.slots() / count).min(down.slots()) as u64;
+    let (ahead, behind) = if phases { (rounds, rounds) } else { (ROUNDS_AHEAD, ROUNDS_BEHIND) };
     let mut lends_result = false;
     if served && rounds > 1 {
         // It reads no slot of the down ring; of the last round it waits for the stamps.
         down.finish(board, last_down - 1);
     }
 
-    for turn in 0..rounds + ROUNDS_AHEAD + 1 {
+    for turn in 0..rounds + ahead + behind {
         if turn < rounds && !(contribution.whole && turn > 0) {
             let base = first_up + turn * count as u64;
             for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {
@@ -190,7 +199,7 @@ pub fn run<B: Board>(
                 up.publish_at(board, position, until, tag, &Readers::One(leaders[leader]), contribution);
             }
         }
-        if let (Some(round), Some(own)) = (within(turn, ROUNDS_AHEAD, rounds), own) {
+        if let (Some(round), Some(own)) = (within(turn, ahead, rounds), own) {
             let base = first_up + round * count as u64;
             let position = base + own as u64;
             for rank in (0..board.size()).filter(|&rank| rank != me) {
@@ -230,7 +239,7 @@ pub fn run<B: Board>(
                 up.finish(board, base + count as u64 - 1);
             }
         }
-        if let (Some(round), true) = (within(turn, ROUNDS_AHEAD + 1, rounds), takes) {
+        if let (Some(round), true) = (within(turn, ahead + behind, rounds), takes) {
             let position = first_down + round;
             if !served || round == rounds - 1 {
                 for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {

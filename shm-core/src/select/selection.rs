@@ -224,14 +224,16 @@ impl Selection {
         let (least_up, least_down) = (least_up_slots(leaders), LEAST_DOWN_SLOTS);
         let most = (self.up_area / least_up).min(self.down_area / least_down);
         // Of two ranks results come back in the cells of contributions, if there are enough of them.
+        let kept_slots = up_slots_to_give_back(leaders).next_power_of_two();
         let kept = if self.size == 2 { self.up_area / up_slots_to_give_back(leaders) } else { most };
         let cell = (band.share_cell as usize).min(kept).min(most) / LINE * LINE;
         let cell = cell.max(round_up(element, LINE));
         if cell > most {
             return Err(too_large(element, most));
         }
-        let up_slots = (self.up_area.min(SHARES_AREA) / cell / leaders * leaders)
-            .clamp(least_up, most_up_slots(self.size).max(least_up));
+        let area = if self.size == 2 { SHARES_AREA.max(kept_slots * cell) } else { SHARES_AREA };
+        let up_slots =
+            (self.up_area.min(area) / cell / leaders * leaders).clamp(least_up, most_up_slots(self.size).max(least_up));
         let asked = (band.share_downs as usize).clamp(least_down, MOST_DOWN_SLOTS);
         let down_slots = (self.down_area.min(SHARES_AREA) / cell).clamp(least_down, asked);
         let regime = Regime::Shares;
@@ -257,7 +259,8 @@ const LONE_AREA: usize = 1 << 20;
 const MOST_AREA: usize = 2 << 20;
 
 /// Bytes of up and of down cells that shares use: their slices are long, and more of them would not stay in a shared cache (256 KiB on the same ranks,
-/// through 1 and 2 MiB: 15 and 24 us).
+/// through 1 and 2 MiB: 15 and 24 us). Where results come back in the cells of contributions each call begins with the same cells, and they may be as large as they
+/// are wanted.
 const SHARES_AREA: usize = 1 << 20;
 
 /// The most bytes of blocks that go in a slot of lines: as much as a broadcast would put there.
