@@ -6,7 +6,7 @@
 use std::mem::transmute;
 
 use hier::operator::{
-    BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Operator, Product, Sum,
+    BitAnd, BitOr, BitXor, Far, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Operator, Product, Sum,
 };
 use hier::{Element, Pair};
 use num_complex::Complex;
@@ -163,7 +163,7 @@ pub enum Shape {
 }
 
 type Fold = unsafe fn(*mut u8, &[*const u8], usize);
-type FoldTo = unsafe fn(&[*mut u8], &[*const u8], Option<usize>, usize);
+type FoldTo = unsafe fn(&[*mut u8], &[*const u8], Option<Far>, usize);
 
 /// An operator on elements of a shape.
 #[derive(Clone, Copy)]
@@ -192,7 +192,7 @@ impl Kernel {
         unsafe fn fold_to<T: Element, O: Operator<T> + Default>(
             dsts: &[*mut u8],
             operands: &[*const u8],
-            far: Option<usize>,
+            far: Option<Far>,
             n: usize,
         ) {
             // SAFETY: pointers to bytes and to elements are laid out alike.
@@ -301,7 +301,7 @@ unsafe impl<T: Element> Operator<T> for Kernel {
         unsafe { self.fold_all(dsts, operands, None, n) }
     }
 
-    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
         // SAFETY: by contract.
         unsafe { self.fold_all(dsts, operands, Some(far), n) }
     }
@@ -310,7 +310,7 @@ unsafe impl<T: Element> Operator<T> for Kernel {
 impl Kernel {
     /// # Safety
     /// As [`Operator::fold_from`] on elements of a `T` that has the layout of the kernel's type.
-    unsafe fn fold_all<T>(&self, dsts: &[*mut T], operands: &[*const T], far: Option<usize>, n: usize) {
+    unsafe fn fold_all<T>(&self, dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
         // SAFETY: pointers to bytes and to elements are laid out alike.
         let dsts = unsafe { transmute::<&[*mut T], &[*mut u8]>(dsts) };
         // SAFETY: the same.

@@ -171,6 +171,8 @@ pub(crate) enum Manner {
     Plain,
     /// Its lines are asked for ahead.
     Asking,
+    /// The same, further ahead, of what another rank has stored before it went on to something else.
+    Settled,
     /// The same, of a cell that this rank writes next: they are asked for to be stored to.
     Keeping,
     /// Past the caches.
@@ -214,6 +216,8 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner
         // SAFETY: by contract.
         Manner::Asking => unsafe { copy_rising::<LOADED>(from, to, bytes) },
         // SAFETY: by contract.
+        Manner::Settled => unsafe { copy_rising::<SETTLED>(from, to, bytes) },
+        // SAFETY: by contract.
         Manner::Keeping => unsafe { copy_rising::<KEPT>(from, to, bytes) },
         // SAFETY: by contract.
         Manner::Plain | Manner::Streamed => unsafe { copy_rising::<NOTHING>(from, to, bytes) },
@@ -225,6 +229,8 @@ const NOTHING: u8 = 0;
 const STORED: u8 = 1;
 const LOADED: u8 = 2;
 const KEPT: u8 = 3;
+/// The lines that it loads, which their writer has left.
+const SETTLED: u8 = 4;
 
 /// Copies line after line, upwards, a register a line where the machine has such, and asks ahead for the lines that `ASKS` says.
 ///
@@ -252,6 +258,7 @@ unsafe fn copy_rising<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize
 const fn ahead(asks: u8) -> usize {
     match asks {
         LOADED => 4096,
+        SETTLED => ask::BEHIND_A_WRITER,
         _ => 1024,
     }
 }
@@ -288,14 +295,14 @@ unsafe fn copy_rising_avx512<const ASKS: u8>(from: *const u8, to: *mut u8, bytes
     let ahead = const { ahead(ASKS) };
     let near = if ASKS == NOTHING { 0 } else { grouped.saturating_sub(ahead) };
     match ASKS {
-        LOADED => ask::all_to_read(from, whole.min(ahead)),
+        LOADED | SETTLED => ask::all_to_read(from, whole.min(ahead)),
         KEPT => ask::all_to_store(from, whole.min(ahead)),
         _ => {}
     }
     for at in (0..near).step_by(GROUP) {
         for line in (at + ahead..at + ahead + GROUP).step_by(LINE) {
             match ASKS {
-                LOADED => ask::to_read(from.wrapping_add(line)),
+                LOADED | SETTLED => ask::to_read(from.wrapping_add(line)),
                 // SAFETY: by contract the machine has registers of a line.
                 KEPT => unsafe { ask::to_store(from.wrapping_add(line)) },
                 // SAFETY: the same.

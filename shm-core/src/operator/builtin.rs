@@ -6,9 +6,9 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use super::Operator;
 use super::halves;
 use super::kernel::{Scalar, fold, fold_from, fold_to};
+use super::{Far, Operator};
 use crate::element::Pair;
 
 macro_rules! operators {
@@ -100,7 +100,7 @@ macro_rules! operator {
                 }
 
                 #[inline]
-                unsafe fn fold_from(&self, dsts: &[*mut $type], operands: &[*const $type], far: usize, n: usize) {
+                unsafe fn fold_from(&self, dsts: &[*mut $type], operands: &[*const $type], far: Far, n: usize) {
                     // SAFETY: by contract.
                     unsafe { $fold_from(dsts, operands, far, n) }
                 }

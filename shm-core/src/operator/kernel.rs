@@ -4,15 +4,12 @@
 //! be one of the operands; it is stored to several places if it is wanted in several. The block is a local array that the compiler keeps in vector registers; the same body is
 //! compiled for the base instruction set and for AVX2 and AVX-512, and chosen once by what the machine has.
 
+use super::Far;
 use crate::ask;
 use crate::segment::layout::LINE;
 
 /// Bytes of a block: four 512-bit or eight 256-bit registers.
 const BLOCK: usize = 256;
-
-/// How far ahead of a block that lies in another core's caches its lines are asked for. Where two cores share a last-level cache (AMD EPYC, Zen 4)
-/// 2 to 4 KiB serve alike; where they share none, sums of 64 KiB took 5 to 7 percent less with 3 than with 2.
-const AHEAD: usize = 3072;
 
 /// An associative operation on two elements.
 pub(super) trait Scalar<T> {
@@ -53,7 +50,7 @@ pub(super) unsafe fn fold_to<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &
 /// # Safety
 /// As [`Operator::fold_from`](super::Operator::fold_from).
 #[inline]
-pub(super) unsafe fn fold_from<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+pub(super) unsafe fn fold_from<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
     // SAFETY: by contract.
     unsafe { fold_several::<T, S>(dsts, operands, Some(far), n) }
 }
@@ -63,7 +60,7 @@ pub(super) unsafe fn fold_from<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands:
 /// # Safety
 /// As [`fold`].
 #[inline(never)]
-unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<usize>, n: usize) {
+unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
     // A few elements are folded before a wider loop would have been entered.
     if n * size_of::<T>() < BLOCK {
         // SAFETY: by contract.
@@ -92,7 +89,7 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*cons
 /// As [`fold`], on a machine with these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<usize>, n: usize) {
+unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
     // SAFETY: by contract.
     unsafe { fold_here::<T, S>(dsts, operands, far, n) }
 }
@@ -101,7 +98,7 @@ unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const
 /// As [`fold`], on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<usize>, n: usize) {
+unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
     // SAFETY: by contract.
     unsafe { fold_here::<T, S>(dsts, operands, far, n) }
 }
@@ -111,7 +108,7 @@ unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
-unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<usize>, n: usize) {
+unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
     match size_of::<T>() {
         // SAFETY: by contract.
         1 => unsafe { fold_blocks::<T, S, BLOCK>(dsts, operands, far, n) },
@@ -137,15 +134,15 @@ unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
 unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     dsts: &[*mut T],
     operands: &[*const T],
-    far: Option<usize>,
+    far: Option<Far>,
     n: usize,
 ) {
-    let ahead = AHEAD / size_of::<T>();
     // Nothing is asked for past the end: that may be another's to store to.
-    let asked = match far.and_then(|far| operands.get(far)) {
-        Some(&operand) => {
-            ask::all_to_read(operand.cast(), AHEAD.min(n * size_of::<T>()));
-            (operand, (n + 1).saturating_sub(ahead + N))
+    let asked = match far.and_then(|far| Some((*operands.get(far.operand)?, far.ahead))) {
+        Some((operand, bytes)) => {
+            ask::all_to_read(operand.cast(), bytes.min(n * size_of::<T>()));
+            let ahead = bytes / size_of::<T>();
+            (operand.wrapping_add(ahead), (n + 1).saturating_sub(ahead + N))
         }
         None => (std::ptr::null(), 0),
     };
@@ -161,7 +158,7 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     unsafe { fold_rest::<T, S>(dsts, operands, folded, n) }
 }
 
-/// Folds all whole blocks, and returns the elements of these; asks for the lines of `asked` ahead, up to the block that begins there.
+/// Folds all whole blocks, and returns the elements of these; beside each block asks for the lines of one in `asked`, up to the block that begins at `until`.
 ///
 /// # Safety
 /// As [`fold`].
@@ -173,11 +170,10 @@ unsafe fn fold_whole<T: Copy, S: Scalar<T>, const N: usize>(
     n: usize,
 ) -> usize {
     let (first, others) = operands.split_first().expect("there is at least one operand");
-    let ahead = AHEAD / size_of::<T>();
     let mut at = 0;
     while at + N <= n {
         if at < until {
-            let from = asked.wrapping_add(at + ahead).cast::<u8>();
+            let from = asked.wrapping_add(at).cast::<u8>();
             (0..N * size_of::<T>()).step_by(LINE).for_each(|line| ask::to_read(from.wrapping_add(line)));
         }
         // SAFETY: `at + N <= n` elements of the operand.
@@ -249,7 +245,7 @@ mod tests {
     /// Whichever operand is far, and none: the same, at lengths around those from which its lines are asked for.
     #[test]
     fn which_operand_is_far_makes_no_difference() {
-        let ahead = AHEAD / 8;
+        let (bytes, ahead) = (3072, 3072 / 8);
         for n in [0, 1, 31, 32, 33, 511, ahead, ahead + 31, ahead + 32, ahead + 33, ahead + 64, 2 * ahead + 5] {
             let [a, b]: [Vec<u64>; 2] = [1, 1 << 20].map(|by| (0..n as u64).map(|i| i * by).collect());
             for far in 0..3 {
@@ -257,7 +253,10 @@ mod tests {
                 let (mut own, mut other) = (b.clone(), vec![7; n + 1]);
                 let operands = [a.as_ptr(), own.as_ptr()];
                 // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
-                unsafe { fold_from::<u64, Sum>(&[own.as_mut_ptr(), other.as_mut_ptr()], &operands, far, n) };
+                unsafe {
+                    let far = Far { operand: far, ahead: bytes };
+                    fold_from::<u64, Sum>(&[own.as_mut_ptr(), other.as_mut_ptr()], &operands, far, n);
+                };
                 let sum = |i: usize| i as u64 * ((1 << 20) + 1);
                 assert!((0..n).all(|i| own[i] == sum(i) && other[i] == sum(i)) && other[n] == 7, "{n}, {far}");
             }

@@ -16,6 +16,15 @@ use crate::element::{Element, type_number};
 use crate::segment::layout::LINE;
 use crate::select::Vector;
 
+/// An operand of a fold that was stored by another core, as a rule, and lies in its caches: a hint, by which its lines may be asked for ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Far {
+    /// Which one it is. Of a number that no operand has nothing follows.
+    pub operand: usize,
+    /// How many bytes ahead of what is being folded its lines are asked for.
+    pub ahead: usize,
+}
+
 /// An operator on vectors of `T`.
 ///
 /// Predefined ones are values of [`Sum`], [`Max`] and so on; [`User`] makes one of a closure.
@@ -51,12 +60,11 @@ pub unsafe trait Operator<T: Element> {
         }
     }
 
-    /// [`fold_to`](Operator::fold_to), with the same results, where operand `far` was stored by another core, as a rule, and lies in its caches: a
-    /// hint, by which its lines may be asked for ahead. Of a number that no operand has nothing follows.
+    /// [`fold_to`](Operator::fold_to), with the same results, where an operand is far.
     ///
     /// # Safety
     /// As for `fold_to`.
-    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
         let _ = far;
         // SAFETY: by contract.
         unsafe { self.fold_to(dsts, operands, n) }
@@ -75,7 +83,7 @@ pub(crate) struct Fold<'a> {
     pub code: u8,
     operator: *const (),
     call: unsafe fn(*const (), *mut u8, &[*const u8], usize),
-    call_to: unsafe fn(*const (), &[*mut u8], &[*const u8], Option<usize>, usize),
+    call_to: unsafe fn(*const (), &[*mut u8], &[*const u8], Option<Far>, usize),
     lives: std::marker::PhantomData<&'a ()>,
 }
 
@@ -104,7 +112,7 @@ impl<'a> Fold<'a> {
             operator: *const (),
             dsts: &[*mut u8],
             operands: &[*const u8],
-            far: Option<usize>,
+            far: Option<Far>,
             bytes: usize,
         ) {
             let n = bytes.checked_div(size_of::<T>()).unwrap_or(0);
@@ -158,7 +166,7 @@ impl<'a> Fold<'a> {
     /// # Safety
     /// As [`Operator::fold_from`], with `bytes / element` elements of the type this was made for.
     #[inline]
-    pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], far: Option<usize>, bytes: usize) {
+    pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], far: Option<Far>, bytes: usize) {
         operands.iter().for_each(|&operand| note::loaded(operand, bytes));
         dsts.iter().for_each(|&dst| note::stored(dst, bytes));
         // SAFETY: `operator` lives for 'a and is the `O` that `call_to` was made for; the rest by contract.

@@ -1,6 +1,6 @@
 //! User-defined operators: a closure over slices.
 
-use super::Operator;
+use super::{Far, Operator};
 use crate::element::Element;
 
 /// An operator made of a closure `f(left, right)` that stores `left op right` in `left`, element by element.
@@ -101,7 +101,7 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for &O {
         unsafe { (**self).fold_to(dsts, operands, n) }
     }
 
-    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: usize, n: usize) {
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
         // SAFETY: by contract.
         unsafe { (**self).fold_from(dsts, operands, far, n) }
     }

@@ -1,11 +1,11 @@
 //! What a call loads, wherever it lies, and folds of it.
 
 use super::fold::{Piece, fold_past_caches};
-use crate::ask::FRESH;
+use crate::ask::{BEHIND_A_WRITER, BESIDE_A_WRITER, FAR_AHEAD_FROM, FRESH};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::operator::Fold;
+use crate::operator::{Far, Fold};
 use crate::pace::Way;
 use crate::payload::{Manner, copy_out};
 use crate::segment::layout::{LINE, round_up};
@@ -71,8 +71,8 @@ impl Operands {
         let Self { inputs, results, here, landing, piece: scratch } = self;
         let there = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
         let far = match inputs[..] {
-            [Input::Near(_), Input::Own(_)] => if_fresh(0, bytes),
-            [Input::Own(_), Input::Near(_)] => if_fresh(1, bytes),
+            [Input::Near(_), Input::Own(_)] => if_fresh(0, BESIDE_A_WRITER, bytes),
+            [Input::Own(_), Input::Near(_)] => if_fresh(1, BESIDE_A_WRITER, bytes),
             _ => None,
         };
         let element = fold.element.max(1);
@@ -125,7 +125,7 @@ impl Operands {
     }
 }
 
-/// [`Operands::fold`] of two operands that are here, of which `near` lies in memory that the other rank stores to, through the caches: nothing is looked up, and nothing
+/// [`Operands::fold`] of two operands that are here, of which `near` lies in memory that the other rank has stored to before it went on, through the caches: nothing is looked up, and nothing
 /// kept.
 ///
 /// # Safety
@@ -141,11 +141,12 @@ pub(super) unsafe fn fold_two(
 ) {
     add(&board.tally.loaded, operands.len() * len);
     add(&board.tally.stored, results.len() * len);
+    let ahead = if len >= FAR_AHEAD_FROM { BEHIND_A_WRITER } else { BESIDE_A_WRITER };
     // SAFETY: by contract.
-    unsafe { fold.apply_to(&results, &operands, if_fresh(near, bytes), len) };
+    unsafe { fold.apply_to(&results, &operands, if_fresh(near, ahead, bytes), len) };
 }
 
-/// This operand, if a message of `bytes` bytes is one whose lines are asked for ahead.
-fn if_fresh(operand: usize, bytes: usize) -> Option<usize> {
-    (bytes <= FRESH).then_some(operand)
+/// This operand, so far ahead, if a message of `bytes` bytes is one whose lines are asked for ahead.
+fn if_fresh(operand: usize, ahead: usize, bytes: usize) -> Option<Far> {
+    (bytes <= FRESH).then_some(Far { operand, ahead })
 }

@@ -12,6 +12,7 @@ use super::handing::Handing;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands, fold_two};
 use super::{Engine, Reduction};
+use crate::ask::FAR_AHEAD_FROM;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
@@ -380,7 +381,11 @@ impl Work for Slicing<'_> {
         };
         let input = source.input(from, cell, at);
         let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
-        let manner = Manner::of(self.way, self.reduction.bytes);
+        let manner = match Manner::of(self.way, self.reduction.bytes) {
+            // Of two ranks each stores all its results before it takes any.
+            Manner::Asking if self.board.size() == 2 && len >= FAR_AHEAD_FROM => Manner::Settled,
+            manner => manner,
+        };
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.
         let mut copy = || copied = unsafe { input.copy(manner, self.board, to, len) };
