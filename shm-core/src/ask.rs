@@ -11,7 +11,7 @@ use crate::segment::layout::LINE;
 /// Zen 4).
 pub(crate) const FRESH: usize = 384 * 1024;
 
-/// How many bytes ahead the lines of an operand are asked for that another core goes on storing to. Where two cores share a last-level cache (AMD EPYC, Zen 4)
+/// How many bytes ahead the lines of an operand are asked for of which another core may be storing more meanwhile. Where two cores share a last-level cache (AMD EPYC, Zen 4)
 /// 2 to 4 KiB serve alike; where they share none, sums of 64 KiB took 5 to 7 percent less with 3 than with 2, and reductions of 256 KiB 13.0 us with 3, 14.0 with 6.
 pub(crate) const BESIDE_A_WRITER: usize = 3072;
 

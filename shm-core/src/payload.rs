@@ -171,7 +171,7 @@ pub(crate) enum Manner {
     Plain,
     /// Its lines are asked for ahead.
     Asking,
-    /// The same, further ahead, of what another rank has stored before it went on to something else.
+    /// The same, further ahead, of what another rank has stored and left, as a rule, for something else.
     Settled,
     /// The same, of a cell that this rank writes next: they are asked for to be stored to.
     Keeping,
@@ -430,11 +430,13 @@ mod tests {
     /// In every manner, of lengths around those from which lines are asked for ahead.
     #[test]
     fn copies_out_of_cells_are_whole_and_keep_to_their_place() {
-        let from: Vec<u8> = (0..6000).map(|i| (i * 7 % 251) as u8).collect();
-        for manner in [Manner::Plain, Manner::Asking, Manner::Keeping, Manner::Streamed] {
-            for bytes in [0, 1, 63, 64, 255, 256, 1024, 1025, 1280, 1343, 4095, 4096, 4351, 4352, 4353, 4415, 5990] {
-                let mut to = vec![255; 6000];
-                // SAFETY: `3 + bytes` is below 6000.
+        let from: Vec<u8> = (0..9000).map(|i| (i * 7 % 251) as u8).collect();
+        for manner in [Manner::Plain, Manner::Asking, Manner::Settled, Manner::Keeping, Manner::Streamed] {
+            let short = [0, 1, 63, 64, 255, 256, 1024, 1025, 1280, 1343];
+            let long = [4095, 4096, 4351, 4352, 4353, 4415, 5990, 6143, 6144, 6399, 6400, 6401, 6463, 8990];
+            for bytes in short.into_iter().chain(long) {
+                let mut to = vec![255; 9000];
+                // SAFETY: `3 + bytes` is below 9000.
                 unsafe { copy_out(from[3..].as_ptr(), to[3..].as_mut_ptr(), bytes, manner) };
                 assert_eq!(to[3..3 + bytes], from[3..3 + bytes], "{manner:?}, {bytes}");
                 assert!(to[..3].iter().chain(&to[3 + bytes..]).all(|&byte| byte == 255), "{manner:?}, {bytes}");

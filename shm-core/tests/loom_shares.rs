@@ -76,30 +76,39 @@ model! {
     given_back_by_two, Bound::Preemptions(2), two_leaders_give_back, [U1, D1, D2];
 }
 
-/// The same in two rounds, and then in one: with a down cell for each round either rank contributes to both before it folds any, and folds both before it takes
-/// any.
+/// The same with a down cell for each round: either rank contributes to all rounds before it folds any, and folds all before it takes any.
 fn two_leaders_in_phases(mutant: Mutant) {
-    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
-        rank.allreduce_shares(&[0, 1], 2);
-        rank.allreduce_shares(&[0, 1], 1);
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(3).run(|rank| {
+        rank.allreduce_shares(&[0, 1], 3);
     });
 }
 
 model! {
-    given_back_in_phases, Bound::Preemptions(2), two_leaders_in_phases, [U1, D1];
+    given_back_in_phases, Bound::Preemptions(1), two_leaders_in_phases, [U1, D1];
 }
 
-/// So with one leader, to all and to the other rank: these calls come to the same slots again.
+/// So with one leader, to all, to the other rank, and to all: these calls come to the same slots again.
 fn one_leader_in_phases(mutant: Mutant) {
-    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
-        rank.allreduce_shares(&[0], 2);
-        rank.reduce_shares(&[0], 2, 1);
-        rank.allreduce_shares(&[0], 2);
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(3).run(|rank| {
+        rank.allreduce_shares(&[0], 3);
+        rank.reduce_shares(&[0], 3, 1);
+        rank.allreduce_shares(&[0], 3);
     });
 }
 
 model! {
-    given_back_in_phases_by_one, Bound::Preemptions(2), one_leader_in_phases, [U1, D1];
+    given_back_in_phases_by_one, Bound::Preemptions(1), one_leader_in_phases, [U1, D1];
+}
+
+/// With an up cell too few for that: in turns again.
+fn one_leader_in_turns(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(4).run(|rank| {
+        rank.allreduce_shares(&[0], 4);
+    });
+}
+
+model! {
+    given_back_in_turns, Bound::Preemptions(2), one_leader_in_turns, [U1, D1];
 }
 
 /// Two ranks, both lead, three calls of one round through two down cells and so many up cells: D2 is proven by U1, since who contributes has taken the results of

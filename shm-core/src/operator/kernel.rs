@@ -142,7 +142,7 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
         Some((operand, bytes)) => {
             ask::all_to_read(operand.cast(), bytes.min(n * size_of::<T>()));
             let ahead = bytes / size_of::<T>();
-            (operand.wrapping_add(ahead), (n + 1).saturating_sub(ahead + N))
+            (operand.wrapping_add(ahead), (n + 1).saturating_sub(ahead.saturating_add(N)))
         }
         None => (std::ptr::null(), 0),
     };
@@ -242,23 +242,25 @@ mod tests {
     use super::super::Sum;
     use super::*;
 
-    /// Whichever operand is far, and none: the same, at lengths around those from which its lines are asked for.
+    /// Whichever operand is far, and none, and however far ahead its lines are asked for: the same, at lengths around those from which they are, to one result and to two.
     #[test]
     fn which_operand_is_far_makes_no_difference() {
-        let (bytes, ahead) = (3072, 3072 / 8);
-        for n in [0, 1, 31, 32, 33, 511, ahead, ahead + 31, ahead + 32, ahead + 33, ahead + 64, 2 * ahead + 5] {
-            let [a, b]: [Vec<u64>; 2] = [1, 1 << 20].map(|by| (0..n as u64).map(|i| i * by).collect());
-            for far in 0..3 {
-                // The result takes the place of an operand, too.
-                let (mut own, mut other) = (b.clone(), vec![7; n + 1]);
-                let operands = [a.as_ptr(), own.as_ptr()];
-                // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
-                unsafe {
-                    let far = Far { operand: far, ahead: bytes };
-                    fold_from::<u64, Sum>(&[own.as_mut_ptr(), other.as_mut_ptr()], &operands, far, n);
-                };
-                let sum = |i: usize| i as u64 * ((1 << 20) + 1);
-                assert!((0..n).all(|i| own[i] == sum(i) && other[i] == sum(i)) && other[n] == 7, "{n}, {far}");
+        for bytes in [0, 7, 3072, 6144, usize::MAX] {
+            let ahead = bytes.min(6144) / 8;
+            for n in [0, 1, 31, 32, 33, 511, ahead, ahead + 31, ahead + 32, ahead + 33, ahead + 64, 2 * ahead + 5] {
+                let [a, b]: [Vec<u64>; 2] = [1, 1 << 20].map(|by| (0..n as u64).map(|i| i * by).collect());
+                for (far, results) in (0..3).flat_map(|far| [(far, 1), (far, 2)]) {
+                    // The result takes the place of an operand, too.
+                    let (mut own, mut other) = (b.clone(), vec![7; n + 1]);
+                    let (operands, dsts) = ([a.as_ptr(), own.as_ptr()], [own.as_mut_ptr(), other.as_mut_ptr()]);
+                    let hint = Far { operand: far, ahead: bytes };
+                    // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
+                    unsafe { fold_from::<u64, Sum>(&dsts[..results], &operands, hint, n) };
+                    let sum = |i: usize| i as u64 * ((1 << 20) + 1);
+                    let wanted = |i: usize| if results == 2 { sum(i) } else { 7 };
+                    assert!((0..n).all(|i| own[i] == sum(i) && other[i] == wanted(i)), "{n}, {far} of {results}");
+                    assert_eq!(other[n], 7, "{n}, {far} of {results}");
+                }
             }
         }
     }

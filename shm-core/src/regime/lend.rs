@@ -346,6 +346,8 @@ mod tests {
                     "an alltoall" => comm.all_to_all_into(&send, &mut recv).unwrap(),
                     _ => (),
                 }
+                // The root waits for nothing but the end of the broadcast: both are through with what was before.
+                comm.barrier().unwrap();
                 let mut lent = comm.alloc::<u64>(4096).unwrap();
                 let comes = move |what: &AtomicBool| {
                     let begun = Instant::now();

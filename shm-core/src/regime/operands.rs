@@ -125,7 +125,7 @@ impl Operands {
     }
 }
 
-/// [`Operands::fold`] of two operands that are here, of which `near` lies in memory that the other rank has stored to before it went on, through the caches: nothing is looked up, and nothing
+/// [`Operands::fold`] of two operands that are here, of which `near` lies in memory that the other rank has stored to, and goes on to something else as a rule, through the caches: nothing is looked up, and nothing
 /// kept.
 ///
 /// # Safety

@@ -382,7 +382,7 @@ impl Work for Slicing<'_> {
         let input = source.input(from, cell, at);
         let (to, mut copied) = (self.reduction.recv.wrapping_add(at), Ok(()));
         let manner = match Manner::of(self.way, self.reduction.bytes) {
-            // Of two ranks each stores all its results before it takes any.
+            // Of two ranks each has stored its results before it takes any, as a rule.
             Manner::Asking if self.board.size() == 2 && len >= FAR_AHEAD_FROM => Manner::Settled,
             manner => manner,
         };

@@ -172,7 +172,9 @@ impl Selection {
     /// # Errors
     /// `Tuning` when an element is larger than a cell can be.
     pub(crate) fn choose_shares(&self, leaders: usize, vector: Vector) -> Result<Choice> {
-        self.shares(self.ladders[Collective::Allreduce as usize].at(vector.bytes), leaders, vector)
+        let mut band = *self.ladders[Collective::Allreduce as usize].at(vector.bytes);
+        band.share_cell = band.share_cell.min(HALVES_CELL);
+        self.shares(&band, leaders, vector)
     }
 
     /// Whether `parts` blocks of `bytes` bytes go in one slot of lines.
@@ -259,9 +261,12 @@ const LONE_AREA: usize = 1 << 20;
 const MOST_AREA: usize = 2 << 20;
 
 /// Bytes of up and of down cells that shares use: their slices are long, and more of them would not stay in a shared cache (256 KiB on the same ranks,
-/// through 1 and 2 MiB: 15 and 24 us). Where results come back in the cells of contributions each call begins with the same cells, and they may be as large as they
-/// are wanted.
+/// through 1 and 2 MiB: 15 and 24 us). Where results come back in the cells of contributions each allreduce begins with the same cells, and they may be as large as they
+/// are wanted; [halves](Selection::choose_shares) do not come back.
 const SHARES_AREA: usize = 1 << 20;
+
+/// The longest slices of halves of an allreduce, which go through all cells in turn.
+const HALVES_CELL: u32 = (SHARES_AREA / 8) as u32;
 
 /// The most bytes of blocks that go in a slot of lines: as much as a broadcast would put there.
 fn block_lines(ladders: &[Ladder; 4], forced: &[Option<Regime>; 4]) -> usize {

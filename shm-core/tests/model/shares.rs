@@ -27,10 +27,15 @@ impl Rank {
     fn reduce(&mut self, leaders: &[usize], rounds: u64, takers: Takers) {
         let Self { board, up, down, .. } = self;
         let first = (up.next_position(), up.slots() as u64);
-        let mut slices = Slices { board, leaders, first, folded: 0, taken: 0, came_back: 0 };
+        let mut slices = Slices { board, leaders, first, done: Vec::new(), folded: 0, taken: 0, came_back: 0 };
         shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut slices).unwrap();
         let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(leaders.len());
         assert_eq!(slices.came_back, if gives_back { slices.taken } else { 0 });
+        // All contributions, all folds, all takes; or in turns, which come to the same for the first rounds of those that do not fold.
+        let phases = gives_back && rounds <= (up.slots() / leaders.len()).min(down.slots()) as u64;
+        let few = rounds < if slices.folded > 0 { 3 } else { 4 };
+        let of_one_kind = slices.done.iter().all(|&done| done == slices.done[0]);
+        assert_eq!(slices.done.is_sorted(), phases || few || of_one_kind);
         let takes = takers == Takers::All || takers == Takers::Root(board.rank());
         assert_eq!(slices.taken, if takes { rounds * others(leaders, board.rank()) } else { 0 });
         assert_eq!(slices.folded, if leaders.contains(&board.rank()) { rounds } else { 0 });
@@ -50,12 +55,22 @@ fn others(leaders: &[usize], rank: usize) -> u64 {
     leaders.iter().filter(|&&leader| leader != rank).count() as u64
 }
 
+/// What a rank does with a slice, in the order of phases.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Done {
+    Contributed,
+    Folded,
+    Took,
+}
+
 /// The words of one reduction: for each slice of each share, those of its position in the up ring.
 struct Slices<'a> {
     board: &'a ModelBoard,
     leaders: &'a [usize],
     /// The first position, and the slots of the up ring.
     first: (u64, u64),
+    /// What was done, in its order.
+    done: Vec<Done>,
     folded: u64,
     taken: u64,
     /// Of those that were taken, how many out of own cells.
@@ -73,6 +88,7 @@ impl Slices<'_> {
         let others = (0..board.size()).filter(|&rank| rank != board.rank());
         let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank(), position);
         expect_value(sum, sum_of_all(board, position));
+        self.done.push(Done::Folded);
         self.folded += 1;
         sum
     }
@@ -80,6 +96,7 @@ impl Slices<'_> {
 
 impl Work for Slices<'_> {
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        self.done.push(Done::Contributed);
         self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.position(round, leader)));
     }
 
@@ -111,6 +128,7 @@ impl Work for Slices<'_> {
             }
             _ => board.read(RingName::Down, self.leaders[leader], slot),
         };
+        self.done.push(Done::Took);
         expect_value(found, sum_of_all(board, position));
         self.taken += 1;
         Ok(())

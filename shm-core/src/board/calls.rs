@@ -1,0 +1,237 @@
+//! The calls of a communicator: noted for others to compare with theirs (C2), ended, left by an error, and what stands against the next one (C1).
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{FlagWord, SharedBoard};
+use crate::counters::add;
+use crate::error::{Error, Result};
+use crate::protocol::{Board, Edge, RingName, Stamp, Word};
+use crate::segment::header::Standing;
+use crate::segment::layout::CALLS;
+
+/// The tag of a call whose arguments a rank refused.
+const REFUSED: u32 = 0xff_ffff;
+
+/// In the place of a call's note: the rank is out of a call that it has finished, or whose shared result it has found.
+const FINISHED: u64 = 1;
+
+/// Faults of a communicator: kind in the upper half, one plus the rank in the lower.
+pub(super) const FAULT_MISMATCH: u64 = 1 << 32;
+pub(super) const FAULT_REFUSED: u64 = 2 << 32;
+
+/// Between two looks whether others have left a call that this rank leaves by an error.
+const LEAVING: Duration = Duration::from_micros(50);
+
+/// The least that it sleeps meanwhile, even if its hook would have it come back at once.
+const SHORTEST: Duration = Duration::from_micros(5);
+
+impl SharedBoard {
+    pub(super) fn call_word(&self, rank: usize, call: u64) -> &FlagWord {
+        self.word(rank, self.call_offset(call))
+    }
+
+    /// Where a rank notes a call, in its area.
+    #[inline]
+    fn call_offset(&self, call: u64) -> usize {
+        self.area.calls + (call as usize % CALLS) * 8
+    }
+
+    /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that who leaves
+    /// that by an error does not wait for it.
+    #[inline]
+    pub fn may_begin(&self) -> Result<()> {
+        self.check().inspect_err(|_| {
+            let (call, tag) = self.call.get();
+            let word = self.call_word(self.rank, call);
+            if word.0.load(Ordering::Relaxed) == Stamp::new(call, tag).0 {
+                word.0.store(FINISHED, Ordering::Release);
+            }
+        })
+    }
+
+    /// Begins a call that all ranks must tag alike.
+    ///
+    /// # Errors
+    /// When this communicator, or the job, cannot go on.
+    #[inline]
+    pub fn begin(&self, tag: u32) -> Result<()> {
+        self.may_begin()?;
+        self.note(tag);
+        // E1, who may reach into buffers: noted before this look.
+        self.watch.light_fence();
+        self.check().inspect_err(|_| self.unnote())
+    }
+
+    /// Says that this rank takes no part, or no further part, in the call that it noted last.
+    pub fn unnote(&self) {
+        let (call, _) = self.call.get();
+        let word = if self.sees_result.get() { FINISHED } else { 0 };
+        self.call_word(self.rank, call).0.store(word, Ordering::Release);
+    }
+
+    /// Notes that this rank has found where the shared result of the call that is running lies.
+    pub fn see_result(&self) {
+        self.sees_result.set(true);
+    }
+
+    /// Whether it has.
+    pub fn sees_result(&self) -> bool {
+        self.sees_result.get()
+    }
+
+    /// The ranks that never found where the shared result of the last call lies, and will not any more. Of this rank alone when it has
+    /// left that call by an error: then all others are out of it.
+    pub fn never_saw_result(&self) -> usize {
+        let (call, tag) = self.call.get();
+        let others = (0..self.layout.size).filter(|&other| other != self.rank);
+        let never = |&other: &usize| {
+            let word = self.call_word(other, call).0.load(Ordering::Acquire);
+            // A note of an earlier call, of another one in this one's place, or one that was taken back.
+            let stamp = Stamp(word);
+            word != FINISHED && stamp != Stamp::new(call, tag) && stamp.position() <= call
+        };
+        others.filter(never).count()
+    }
+
+    /// Leaves a call by an error, or by a panic: the others hear of it, and what this rank lent in it is its caller's again when
+    /// this returns, since all who could reach it have finished the call (`done` at these positions of the up and the down
+    /// ring), left it too, or are gone. Who has yet to begin it finds that this communicator cannot go on.
+    #[cold]
+    pub fn leave(&self, last_up: u64, last_down: u64) {
+        if std::thread::panicking() {
+            let _ = self.seat.condemn(self.seat.rank());
+        } else if self.check().is_ok() {
+            self.give_up();
+        }
+        self.unnote();
+        if !self.lends.replace(false) {
+            return;
+        }
+        // E1, who lent: what stands against the call is stored before the others' notes are looked at.
+        self.seat.heavy_fence();
+        let (call, _) = self.call.get();
+        for other in (0..self.layout.size).filter(|&other| other != self.rank) {
+            while self.is_within(other, call, last_up, last_down) {
+                // Who is waited for may itself be waiting, in an operator, for what this rank's hook moves on.
+                let nap = if std::thread::panicking() { LEAVING } else { self.idle().min(LEAVING) };
+                std::thread::sleep(nap.max(SHORTEST));
+            }
+        }
+    }
+
+    /// Whether `other` is in the call of this number, and may reach into what was lent to it.
+    fn is_within(&self, other: usize, call: u64, last_up: u64, last_down: u64) -> bool {
+        let noted = self.call_word(other, call).0.load(Ordering::Acquire) == Stamp::new(call, self.call.get().1).0;
+        let done = |ring, last| self.done(ring, other).observe(Edge::UpReuse) >= last;
+        let member = self.members[other];
+        noted
+            && !(done(RingName::Up, last_up) && done(RingName::Down, last_down))
+            && (self.seat.reach().is_here(member)
+                || (self.seat.mapping().rank(member).standing() as u32) < Standing::Left as u32)
+    }
+
+    /// The call that is running has ended well: nothing is lent any more.
+    #[inline]
+    pub fn keep_own(&self) {
+        self.lends.set(false);
+    }
+
+    /// Whether this communicator, and the job, can go on.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.watch.failed_rank().is_some() || self.header().fault.load(Ordering::Acquire) != 0 {
+            return Err(self.fault().expect("one of the two was just seen"));
+        }
+        Ok(())
+    }
+
+    /// The tag of the next call, given what the call itself is: the calls before it go into it too, so that ranks which
+    /// once differed, or of which one refused its arguments, notice at the next call that waits for all, even if the call
+    /// in which they differed waited for nobody.
+    #[inline]
+    pub fn chained(&self, tag: u32) -> u32 {
+        let chained = (tag ^ self.chain.get()) & 0xff_ffff;
+        if chained == REFUSED { 0 } else { chained }
+    }
+
+    /// Notes a call and its tag, for others to compare with theirs: before this rank waits for anybody in it.
+    #[inline]
+    pub fn note(&self, tag: u32) {
+        self.note_call(tag);
+        add(&self.tally.calls, 1);
+    }
+
+    /// Tells the others that this rank takes no part in this call, because its arguments were wrong.
+    pub fn refuse(&self) {
+        self.note_call(REFUSED);
+        self.watch.ring_if_needed();
+    }
+
+    #[inline]
+    fn note_call(&self, tag: u32) {
+        let call = self.call.get().0 + 1;
+        self.call.set((call, tag));
+        self.chain.set(tag.wrapping_mul(0x9e37_79b1) >> 8);
+        self.sees_result.set(false);
+        // C2, writer.
+        self.own_word(self.call_offset(call)).0.store(Stamp::new(call, tag).0, Ordering::Release);
+    }
+
+    /// The error that stands for this communicator, if any.
+    pub(super) fn fault(&self) -> Option<Error> {
+        if let Some(rank) = self.watch.failed_rank() {
+            return Some(Error::RankFailed { rank });
+        }
+        // C1, reader.
+        let fault = self.header().fault.load(Ordering::Acquire);
+        let rank = (fault as u32).checked_sub(1)? as usize;
+        Some(if fault & FAULT_REFUSED != 0 { Error::Refused { rank } } else { self.mismatch(rank) })
+    }
+
+    fn mismatch(&self, rank: usize) -> Error {
+        let (call, tag) = self.call.get();
+        Error::Mismatch { rank, own: self.rank, own_call: format!("call {call} of this communicator (tag {tag:#08x})") }
+    }
+
+    /// Says that `other` made another call: what it lends, or wants, has `theirs` bytes where this rank's message has `own`.
+    #[cold]
+    pub fn differs(&self, other: usize, theirs: u64, own: usize) -> Error {
+        self.set_fault(FAULT_MISMATCH, other);
+        match self.fault() {
+            Some(Error::Mismatch { rank, own: noticed, own_call }) if rank == other => Error::Mismatch {
+                rank,
+                own: noticed,
+                own_call: format!("{own_call} with {own} bytes, where the other's buffer has {theirs}"),
+            },
+            other => other.expect("it was just written"),
+        }
+    }
+
+    /// Whether one of the last calls differed between this rank and another; and if so, the rank that refused its
+    /// arguments to it, if one did.
+    pub(super) fn differing_call(&self, other: usize) -> Option<Option<usize>> {
+        (0..CALLS as u64).find_map(|slot| {
+            // C2, reader.
+            let [own, theirs] =
+                [self.rank, other].map(|rank| Stamp(self.call_word(rank, slot).0.load(Ordering::Acquire)));
+            let differs = own != theirs && own.same_position(theirs);
+            differs.then(|| {
+                let refused = |stamp: Stamp| stamp.0 & u64::from(REFUSED) == u64::from(REFUSED);
+                if refused(theirs) { Some(other) } else { refused(own).then_some(self.rank) }
+            })
+        })
+    }
+
+    /// C1, writer: says that this communicator cannot go on, and why; the first word stands.
+    pub(super) fn set_fault(&self, kind: u64, rank: usize) {
+        let fault = &self.header().fault;
+        let _ = fault.compare_exchange(0, kind | (rank as u64 + 1), Ordering::AcqRel, Ordering::Acquire);
+        self.watch.ring_if_needed();
+    }
+
+    /// Says that this rank goes on no further.
+    pub fn give_up(&self) {
+        self.set_fault(FAULT_REFUSED, self.rank);
+    }
+}
