@@ -87,10 +87,9 @@ model! {
     given_back_in_phases, Bound::Preemptions(1), two_leaders_in_phases, [U1, D1];
 }
 
-/// So with one leader, to all, to the other rank, and to all: these calls come to the same slots again.
+/// So with one leader, to the other rank, and to all: both calls come to the same slots.
 fn one_leader_in_phases(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(3).run(|rank| {
-        rank.allreduce_shares(&[0], 3);
         rank.reduce_shares(&[0], 3, 1);
         rank.allreduce_shares(&[0], 3);
     });
