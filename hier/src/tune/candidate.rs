@@ -21,10 +21,8 @@ pub struct Candidate {
 
 /// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
 const CELLS: [(u32, u32); 5] = [(64, 8 << 10), (32, 32 << 10), (16, 64 << 10), (8, 64 << 10), (2, 256 << 10)];
-/// Slices of shares.
-const SLICES: [u32; 3] = [16 << 10, 64 << 10, 128 << 10];
-/// Those of two ranks, who have room for longer ones.
-const SLICES_OF_TWO: [u32; 4] = [16 << 10, 64 << 10, 128 << 10, 256 << 10];
+/// Slices of shares. For the last only two ranks have room.
+const SLICES: [u32; 4] = [16 << 10, 64 << 10, 128 << 10, 256 << 10];
 /// Lines for longer messages have never won.
 const LONGEST_LINES: usize = 4 << 10;
 /// Nor have exchanges of more bytes, those of all ranks together.
@@ -92,7 +90,7 @@ pub(super) fn candidates(
         all.extend(wanted.map(|(_, &cells)| make(Band::exchange(0, cells))));
     }
     if Regime::Shares.serves(what) && bytes >= 512 {
-        let slices: &[u32] = if ranks <= 2 { &SLICES_OF_TWO } else { &SLICES };
+        let slices = if ranks <= 2 { &SLICES[..] } else { &SLICES[..SLICES.len() - 1] };
         let slices =
             slices.iter().enumerate().filter(|&(at, &slice)| at + 1 == slices.len() || bytes / ranks > slice as usize);
         all.extend(slices.map(|(_, &slice)| make(Band::shares(0, 0, slice, 32))));

@@ -226,14 +226,14 @@ impl Selection {
         let (least_up, least_down) = (least_up_slots(leaders), LEAST_DOWN_SLOTS);
         let most = (self.up_area / least_up).min(self.down_area / least_down);
         // Of two ranks results come back in the cells of contributions, if there are enough of them.
-        let kept_slots = up_slots_to_give_back(leaders).next_power_of_two();
-        let kept = if self.size == 2 { self.up_area / up_slots_to_give_back(leaders) } else { most };
+        let kept_slots = up_slots_to_give_back(leaders);
+        let kept = if self.size == 2 { self.up_area / kept_slots } else { most };
         let cell = (band.share_cell as usize).min(kept).min(most) / LINE * LINE;
         let cell = cell.max(round_up(element, LINE));
         if cell > most {
             return Err(too_large(element, most));
         }
-        let area = if self.size == 2 { SHARES_AREA.max(kept_slots * cell) } else { SHARES_AREA };
+        let area = if self.size == 2 { SHARES_AREA.max(kept_slots.next_power_of_two() * cell) } else { SHARES_AREA };
         let up_slots =
             (self.up_area.min(area) / cell / leaders * leaders).clamp(least_up, most_up_slots(self.size).max(least_up));
         let asked = (band.share_downs as usize).clamp(least_down, MOST_DOWN_SLOTS);
