@@ -95,6 +95,14 @@ impl Done {
     }
 }
 
+/// Options of mpirun with which the others live to tell of a rank's death, by `exit` on clusters.
+pub fn others_live(library: Library) -> &'static [&'static str] {
+    match library.family {
+        Family::OpenMpi => &[],
+        _ => &["-disable-auto-cleanup"],
+    }
+}
+
 /// Runs a program of `built` on hosts, under the mpirun of `library`; nothing where that is impossible here.
 pub fn run_built_for(
     built: Library,

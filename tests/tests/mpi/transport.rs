@@ -6,7 +6,7 @@ use phalanx_tests::library::{Family, Library};
 
 use crate::each;
 use crate::failures::is_foreign;
-use crate::job::{Done, Hosts, run_built_for, run_with};
+use crate::job::{Done, Hosts, others_live, run_built_for, run_with};
 
 /// The ranks that said `ok`.
 fn fine(text: &str) -> Vec<usize> {
@@ -14,14 +14,6 @@ fn fine(text: &str) -> Vec<usize> {
     let mut ranks: Vec<usize> = text.lines().filter_map(rank).collect();
     ranks.sort_unstable();
     ranks
-}
-
-/// Options with which the others live to tell of a rank's death.
-fn others_live(library: Library) -> &'static [&'static str] {
-    match library.family {
-        Family::OpenMpi => &[],
-        _ => &["-disable-auto-cleanup"],
-    }
 }
 
 fn job(library: Library, ranks: usize, variables: &[(&str, &str)], words: &[&str]) -> Option<Done> {
