@@ -9,7 +9,7 @@ use crate::counts::note;
 use crate::error::Result;
 use crate::protocol::{Board, Edge, Location, Moment, RingName, Until, Word};
 use crate::seat::{Seat, Watch};
-use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT};
+use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT, line_place};
 use crate::segment::memory_file;
 use approach::Approach;
 
@@ -104,7 +104,7 @@ impl SharedBoard {
             base,
             own,
             own_lines,
-            slots_apart: layout.line_apart(1),
+            slots_apart: layout.lines_apart(),
             layout,
             area,
             rank,
@@ -168,7 +168,7 @@ impl SharedBoard {
     pub fn line_payload(&self, rank: usize, slot: usize) -> *const u8 {
         debug_assert!(rank < self.layout.size && slot < self.layout.line_slots);
         // SAFETY: B1: the layout keeps all line slots within the block.
-        unsafe { self.base.add(self.layout.line(rank, 0) + slot * self.slots_apart + 8).cast_const() }
+        unsafe { self.base.add(self.layout.line(rank, 0) + line_place(slot) * self.slots_apart + 8).cast_const() }
     }
 
     /// The payload words of a line slot.
@@ -184,7 +184,7 @@ impl SharedBoard {
     fn own_slot(&self, slot: usize) -> *mut u8 {
         debug_assert!(slot < self.layout.line_slots);
         // SAFETY: B1: the layout keeps all line slots within the block.
-        unsafe { self.own_lines.add(slot * self.slots_apart) }
+        unsafe { self.own_lines.add(line_place(slot) * self.slots_apart) }
     }
 
     /// [`line`](SharedBoard::line) of an own slot.

@@ -48,7 +48,7 @@ pub const CHUNK: usize = 64 * 1024;
 pub const EXTENT: usize = 2 * 1024 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Up slots a rank owns at most, in a communicator of `size` ranks.
 #[must_use]
@@ -61,6 +61,22 @@ pub const fn most_up_slots(size: usize) -> usize {
 pub const fn line_slots(size: usize, crowd: u32) -> usize {
     if crowd > 1 && size < MOST_CROWDED { CROWDED_LINE_SLOTS } else { LINE_SLOTS }
 }
+
+/// The place in memory of a line slot: the Gray code of its number, in which no two steps in a row are as long as each other.
+///
+/// A core that executes one load at addresses equally far apart fetches the next one ahead. Here that would be what the slot's owner has made its own to fill it
+/// with the next message, and would have to get back. On an Intel Xeon with an L2 of 2 MiB, broadcasts of 128, 256 and 512 bytes, each begun together, took
+/// 197, 255 and 289 ns with slots one after another, and 121, 138 and 158 so; those of 8 bytes 105 and 102.
+#[inline(always)]
+#[must_use]
+pub const fn line_place(slot: usize) -> usize {
+    slot ^ slot >> 1
+}
+
+const _: () = assert!(
+    LINE_SLOTS.is_power_of_two() && CROWDED_LINE_SLOTS.is_power_of_two(),
+    "a Gray code is of all numbers below a power of two"
+);
 
 /// Ranks of a job for each core, rounded up: one at least.
 #[must_use]
@@ -209,14 +225,14 @@ impl BlockLayout {
     #[inline]
     #[must_use]
     pub fn line(&self, rank: usize, slot: usize) -> usize {
-        self.lines + rank * SLOT + self.line_apart(slot)
+        self.lines + rank * SLOT + line_place(slot) * self.lines_apart()
     }
 
-    /// How far a rank's line slot lies behind its first one.
+    /// How far one of a rank's line slots lies behind the one before it in memory.
     #[inline]
     #[must_use]
-    pub fn line_apart(&self, slot: usize) -> usize {
-        slot * self.size * SLOT
+    pub fn lines_apart(&self) -> usize {
+        self.size * SLOT
     }
 
     /// Bytes of the block.
@@ -232,6 +248,19 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn line_slots_have_places_of_their_own_in_uneven_steps() {
+        for slots in [LINE_SLOTS, CROWDED_LINE_SLOTS] {
+            let places: Vec<usize> = (0..slots).map(line_place).collect();
+            let mut sorted = places.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..slots));
+            // Around the end, too.
+            let step = |slot: usize| places[(slot + 1) % slots] as isize - places[slot % slots] as isize;
+            assert!((0..slots).all(|slot| step(slot) != step(slot + 1)), "{places:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn parts_of_a_block_do_not_overlap(size in 1..=MOST_RANKS, crowd in 1u32..4, up in 0usize..1 << 20, down in 0usize..1 << 20) {
@@ -240,7 +269,7 @@ mod tests {
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.ranks);
             prop_assert!(area.done + LINE <= area.core && area.core + LINE <= area.calls);
             prop_assert!(area.calls + 8 * CALLS <= area.up_stamps);
-            prop_assert!(block.line(size - 1, block.line_slots - 1) + SLOT <= block.ranks);
+            prop_assert!((0..block.line_slots).all(|slot| block.line(size - 1, slot) + SLOT <= block.ranks));
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.lines);
             prop_assert!(area.up_stamps + block.up_slots * LINE <= area.down_stamps);
             prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.up);
