@@ -1,6 +1,7 @@
 //! The MPIs of this machine, and the programs that are built for each: programs of the tests and of the benchmark, which
 //! need the feature `mpi`.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -207,6 +208,8 @@ impl Library {
     pub fn mpirun(self) -> Command {
         let mut mpirun = command::bare(&self.command("mpirun").expect("it is here"));
         self.set_root(&mut mpirun);
+        // Whoever starts them: processes of Open MPI that do not understand their launcher make such folders, too.
+        mpirun.env("OMPI_MCA_orte_tmpdir_base", sessions());
         if self.family == Family::OpenMpi {
             mpirun.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
             mpirun.args(["--oversubscribe", "--bind-to", "none"]);
@@ -245,6 +248,20 @@ pub fn skip(variable: &str, why: &str) {
     assert!(!std::env::var(variable).is_ok_and(|value| value == "required"), "{variable}=required, but {why}");
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
+}
+
+/// Where jobs of Open MPI 4 on this machine have their folders. Each makes the one of its host and user, if it is not there, and takes it away again; of two that do so
+/// at once one fails. Here it is there, and stays.
+fn sessions() -> &'static Path {
+    static SESSIONS: OnceLock<PathBuf> = OnceLock::new();
+    SESSIONS.get_or_init(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a host has a name");
+        let user = std::fs::metadata("/proc/self").expect("a process sees itself").uid();
+        let sessions = target().join("openmpi-sessions");
+        let kept = sessions.join(format!("ompi.{}.{user}", host.trim())).join("kept");
+        std::fs::create_dir_all(&kept).expect("a folder in the target folder");
+        sessions
+    })
 }
 
 /// The target folder of this test.
