@@ -17,7 +17,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use phalanx_tests::command::{Ended, bare, job, run};
 use phalanx_tests::phalanx_command;
 use phalanx_tests::random::Random;
-use shm_core::segment::layout::{HEADER, VERSION};
+use shm_core::segment::layout::HEADER;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -175,8 +175,7 @@ fn headers_of_other_builds() {
     // A faithful copy is as good as the original, so that what is refused below is refused for its change.
     assert!(with(&|_| ()).stdout.contains("world of 1"));
     refused(&with(&|bytes| bytes[0] ^= 1), &["mark of a segment", "phalanx run"]);
-    let (own, other) = (format!("version {VERSION}"), format!("layout is version {}", VERSION + 1));
-    refused(&with(&|bytes| bytes[8] += 1), &[&other, &own, "same sources"]);
+    refused(&with(&|bytes| bytes[8] += 1), &["layout is version 5", "version 4", "same sources"]);
     refused(&with(&|bytes| bytes[16] ^= 0x80), &["layout is version", "same sources"]);
     refused(&with(&|bytes| bytes[12] = 2), &["2 ranks"]);
     refused(&with(&|bytes| bytes[12..16].fill(0xff)), &["damaged"]);

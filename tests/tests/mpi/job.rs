@@ -95,7 +95,7 @@ impl Done {
     }
 }
 
-/// Options of mpirun with which the others live to tell of a rank's death, by `exit` on clusters.
+/// Options of mpirun with which the others live to tell of a rank's death. On clusters they do only where it exits: one that a signal ends takes its host's launcher along.
 pub fn others_live(library: Library) -> &'static [&'static str] {
     match library.family {
         Family::OpenMpi => &[],
