@@ -6,7 +6,7 @@ use hier::TreeRules;
 use hier::across::{ClusterRules, Line, NetworkModel};
 use hier::table::{Asked, BUILT_IN, Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table, with_network};
 use proptest::prelude::*;
-use shm_core::select::{Band, MOST_BANDS, Regime, Rule};
+use shm_core::select::{Band, MOST_BANDS, REACH_TRIED, Regime, Rule};
 use shm_core::{Collective, Tuning};
 
 fn abacus() -> Fingerprint {
@@ -73,7 +73,7 @@ proptest! {
         table.rules = rules;
         table.flat_ranks = flat;
         table.direct_least = u64::MAX - u64::from(flat % 2) * 12345;
-        table.reach_least = [u64::MAX, 1 << 16, 777, u64::MAX];
+        table.reach_least = [u64::MAX, 1 << 16, 777, [u64::MAX, REACH_TRIED][flat as usize % 2]];
         table.trees = "gather(3..4): knomial:4 < 512, kary:2; release(8): kary:3".parse().unwrap();
         if network {
             let text = "[network]\nnodes = 8\nranks_a_node = 4\nshift = { latency_us = 90.5, us_per_kib = 83.1 }\n\

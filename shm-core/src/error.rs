@@ -118,15 +118,15 @@ pub enum Error {
         rank: usize,
     },
 
-    /// Another rank's memory that the system did not let this rank read, though it did at first.
+    /// Another rank's memory that the system did not let this rank read or write, though it did at first.
     #[error(
-        "rank {own} of the job could not read the memory of rank {rank} ({cause}); \
+        "rank {own} of the job could not reach the memory of rank {rank} ({cause}); \
          start the job with PHALANX_CMA=never, which copies through shared memory instead"
     )]
     Unreachable {
         /// The rank whose memory it is, in the job's world.
         rank: usize,
-        /// The rank that read, in the job's world.
+        /// The rank that reached for it, in the job's world.
         own: usize,
         /// The system's word on it.
         cause: String,

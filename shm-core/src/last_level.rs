@@ -11,18 +11,19 @@ use std::sync::OnceLock;
 
 use crate::pace::Way;
 
-/// Vectors of fewer bytes are held by every last-level cache: its size is not looked for.
-const LEAST: usize = 4 << 20;
+/// Buffers of fewer bytes are held by every last-level cache: its size is not looked for.
+const LEAST: usize = 8 << 20;
 
-/// How results are stored of a call whose ranks together have vectors of so many bytes: what they contribute, or their copies.
+/// How results are stored of a call whose ranks together have buffers of so many bytes: for what they contribute, and as much for results; or
+/// for a message and its copies.
 #[inline]
-pub(crate) fn way_of_results(vectors: usize) -> Way {
-    if cfg!(target_arch = "x86_64") && vectors >= LEAST { way_beside(vectors, held()) } else { Way::Cached }
+pub(crate) fn way_of_results(buffers: usize) -> Way {
+    if cfg!(target_arch = "x86_64") && buffers >= LEAST { way_beside(buffers, held()) } else { Way::Cached }
 }
 
-/// Beside the vectors lie results, and cells: of what the caches hold half is too much.
-fn way_beside(vectors: usize, held: usize) -> Way {
-    if held > 0 && vectors >= held / 2 { Way::Streamed } else { Way::Cached }
+/// All that the caches hold is too much: cells lie beside the buffers.
+fn way_beside(buffers: usize, held: usize) -> Way {
+    if held > 0 && buffers >= held { Way::Streamed } else { Way::Cached }
 }
 
 /// Bytes that all third-level caches of this machine hold; 0 where that is unknown.
@@ -73,8 +74,8 @@ mod tests {
     #[test]
     fn what_the_caches_keep_is_stored_to_them() {
         let held = 32 << 20;
-        assert_eq!(way_beside(held / 2 - 1, held), Way::Cached);
-        assert_eq!(way_beside(held / 2, held), Way::Streamed);
+        assert_eq!(way_beside(held - 1, held), Way::Cached);
+        assert_eq!(way_beside(held, held), Way::Streamed);
         assert_eq!(way_beside(usize::MAX, 0), Way::Cached);
         assert_eq!(way_of_results(LEAST - 1), Way::Cached);
     }

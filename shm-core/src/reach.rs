@@ -1,23 +1,26 @@
-//! Reaching into another rank's private memory: one copy by the kernel, without a cell between (process_vm_readv, known as
-//! cross memory attach).
+//! Reaching into another rank's private memory: one copy by the kernel, without a cell between (process_vm_readv and process_vm_writev,
+//! known as cross memory attach).
 //!
-//! Not every system lets processes of one user read each other (Yama's ptrace_scope, containers, sandboxes), so it is tried:
-//! each rank reads a word of the next one, round a ring. Who may read whom follows from what ranks have in common
+//! Not every system lets processes of one user read and write each other (Yama's ptrace_scope, containers, sandboxes), so it is tried:
+//! each rank reads a word of the next one and writes it back as it was, round a ring. Who may read whom follows from what ranks have in common
 //! (user, namespaces, the process that started them), so that a ring in which everybody succeeds has no two kinds of ranks in it. It
 //! takes one system call a rank. Until all have succeeded, and after anybody has failed, reaching is not allowed.
 //!
-//! Ranks that are threads of one process read each other by a plain copy.
+//! Ranks that are threads of one process reach each other by a plain copy.
 //!
 //! A process number tells processes apart that had the same process id, one after the other or in different namespaces: each process
-//! has a random number in its memory, its *beacon*, and whoever reads from it reads the beacon in the same system call.
+//! has a random number in its memory, its *beacon*. Whoever reads from it reads the beacon in the same system call; whoever writes to it
+//! has read the beacon right before, for no call does both. The process that is written to has said so in a call that it does not
+//! leave meanwhile: between the two it would have to die and its id to come round again.
 
 use std::hash::{BuildHasher, RandomState};
-use std::io::IoSliceMut;
+use std::io::{IoSlice, IoSliceMut};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use rustix::process::{PTracer, set_ptracer};
 
@@ -29,14 +32,13 @@ pub(crate) const FORBIDDEN: u64 = 1 << 63;
 const WHY: u32 = 32;
 
 /// The most bytes of one system call.
-#[allow(dead_code, reason = "for collectives that work where buffers lie")]
 const MOST: usize = 1 << 30;
 
 /// This process's number, where others read it; and whose it is, since a process that was forked has its parent's.
 static BEACON: AtomicU64 = AtomicU64::new(0);
 static OWNER: Mutex<u32> = Mutex::new(0);
 
-/// Whether ranks copy from each other's private memory.
+/// Whether ranks copy from each other's private memory, and to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaching {
     /// They do: all ranks have been found to reach the next one's.
@@ -66,7 +68,7 @@ pub(crate) struct Introduction {
     beacon: AtomicU64,
     /// Its id, as it sees itself.
     pid: AtomicU32,
-    /// 1 when this rank has read from the next one.
+    /// 1 when this rank has read from the next one, and written to it.
     reached: AtomicU32,
 }
 
@@ -147,15 +149,15 @@ impl Reach {
         }
     }
 
-    /// Has `reader` (this rank, or one that is a thread of this process too) read from the next rank, if that is there.
+    /// Has `reader` (this rank, or one that is a thread of this process too) read from the next rank and write to it, if that is there.
     fn attempt(&self, reader: usize) {
         let next = (reader + 1) % self.mapping.layout.ranks;
         let number = self.number(next);
         if number == 0 || self.word() & FORBIDDEN != 0 {
             return;
         }
-        let reads = if number == self.own { Ok(()) } else { self.try_read_at(next, 0, &mut []).map(|_| ()) };
-        match reads {
+        let reaches = if number == self.own { Ok(()) } else { self.try_beacon(next) };
+        match reaches {
             Ok(()) => {
                 if self.of(reader).reached.swap(1, Ordering::Relaxed) == 0 {
                     self.mapping.header().shared.reach.fetch_add(1, Ordering::AcqRel);
@@ -181,7 +183,6 @@ impl Reach {
     /// # Safety
     /// `into` is good for writing `bytes` bytes, which are initialised, and which nobody else uses meanwhile. The rank has said
     /// that `bytes` bytes lie at `address`, with the provenance of its buffer exposed, and neither writes nor frees them meanwhile.
-    #[allow(dead_code, reason = "for collectives that work where buffers lie")]
     pub unsafe fn read(&self, rank: usize, address: u64, into: *mut u8, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -194,13 +195,45 @@ impl Reach {
         }
         // SAFETY: by contract.
         let into = unsafe { std::slice::from_raw_parts_mut(into, bytes) };
+        self.piece_by_piece(rank, bytes, |piece| self.try_read_at(rank, address + piece.start as u64, &mut into[piece]))
+    }
+
+    /// Copies the `bytes` bytes at `from` to `address` of the memory of `rank` (of the job).
+    ///
+    /// # Errors
+    /// As [`read`](Reach::read).
+    ///
+    /// # Safety
+    /// `bytes` bytes at `from` are initialised, and nobody writes them meanwhile. The rank has said that as many may be written at
+    /// `address`, with the provenance of its buffer exposed, and neither uses nor frees them meanwhile.
+    pub unsafe fn write(&self, rank: usize, from: *const u8, address: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        if self.number(rank) == self.own {
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
+            // SAFETY: by contract; the rank is a thread of this process, so that the address is one of this process.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+            return Ok(());
+        }
+        // SAFETY: by contract.
+        let from = unsafe { std::slice::from_raw_parts(from, bytes) };
+        self.piece_by_piece(rank, bytes, |piece| self.try_write_at(rank, address + piece.start as u64, &from[piece]))
+    }
+
+    /// Has `one` move a part of `bytes` bytes, again and again until all are moved; it returns how many it has moved.
+    fn piece_by_piece(
+        &self,
+        rank: usize,
+        bytes: usize,
+        mut one: impl FnMut(Range<usize>) -> std::result::Result<usize, Errno>,
+    ) -> Result<()> {
         let refused = |cause: Errno| Error::Unreachable { rank, own: self.rank, cause: cause.desc().to_owned() };
         let mut done = 0;
         while done < bytes {
-            let end = bytes.min(done + MOST);
-            match self.try_read_at(rank, address + done as u64, &mut into[done..end]) {
+            match one(done..bytes.min(done + MOST)) {
                 Ok(0) => return Err(refused(Errno::EFAULT)),
-                Ok(read) => done += read,
+                Ok(moved) => done += moved,
                 Err(Errno::ESRCH) => return Err(Error::RankFailed { rank }),
                 Err(error) => {
                     if error != Errno::EFAULT {
@@ -236,6 +269,28 @@ impl Reach {
             Some(read) if u64::from_ne_bytes(found) == number => Ok(read),
             // Another process, which has come to this id, or has it in another namespace.
             _ => Err(Errno::ESRCH),
+        }
+    }
+
+    /// One system call behind a look at the beacon: returns the bytes that it has written, perhaps not all. ESRCH as above.
+    fn try_write_at(&self, rank: usize, address: u64, from: &[u8]) -> std::result::Result<usize, Errno> {
+        self.try_read_at(rank, 0, &mut [])?;
+        let pid = Pid::from_raw(self.of(rank).pid() as i32);
+        let remote = [RemoteIoVec { base: address as usize, len: from.len() }];
+        loop {
+            match process_vm_writev(pid, &[IoSlice::new(from)], &remote) {
+                Err(Errno::EINTR) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Reads the beacon of `rank`, and writes it as it is.
+    fn try_beacon(&self, rank: usize) -> std::result::Result<(), Errno> {
+        let beacon = self.of(rank).beacon.load(Ordering::Relaxed);
+        match self.try_write_at(rank, beacon, &self.number(rank).to_ne_bytes())? {
+            8 => Ok(()),
+            _ => Err(Errno::EFAULT),
         }
     }
 }
@@ -316,13 +371,63 @@ mod tests {
         world.barrier().unwrap();
     }
 
+    /// Everybody writes to everybody, each to a row of its own.
+    fn all_write_all(world: &Communicator) {
+        const ROW: usize = 70_001;
+        let (rank, size) = (world.rank(), world.size());
+        let mut own = vec![0u8; size * ROW];
+        let mut addresses = vec![0u64; size];
+        addresses[rank] = own.as_mut_ptr().expose_provenance() as u64;
+        world.all_reduce_in_place(&mut addresses, crate::operator::BitOr).unwrap();
+        let reach = world.seat().reach();
+        for (peer, place) in addresses.into_iter().enumerate() {
+            let row: Vec<u8> = (0..ROW).map(|place| byte(rank, place)).collect();
+            for (from, bytes) in [(1, ROW - 2), (5, 0)] {
+                let address = place + (rank * ROW + from) as u64;
+                // SAFETY: the peer's vector is there until the barrier below, where it looks at it; this row is this rank's alone to write.
+                unsafe { reach.write(peer, row[from..].as_ptr(), address, bytes) }.unwrap();
+            }
+        }
+        world.barrier().unwrap();
+        // What others have written the compiler cannot know of.
+        let own = std::hint::black_box(own);
+        for (peer, row) in own.chunks(ROW).enumerate() {
+            let expected = (1..ROW - 1).map(|place| byte(peer, place));
+            assert!(row[1..ROW - 1].iter().copied().eq(expected), "rank {rank} from {peer}");
+            assert_eq!((row[0], row[ROW - 1]), (0, 0));
+        }
+    }
+
+    /// Broadcasts of private buffers that are as long as those that are lent on trial.
+    fn all_broadcast(world: &Communicator) {
+        const LONG: usize = 300_001;
+        let rank = world.rank();
+        for root in 0..world.size() {
+            let process = world.process_at_rank(root);
+            for call in 0..40 {
+                let mut buffer =
+                    if rank == root { (0..LONG).map(|place| byte(call, place)).collect() } else { vec![0; LONG] };
+                process.broadcast_into(&mut buffer).unwrap();
+                let got = std::hint::black_box(&buffer);
+                assert!(
+                    got.iter().copied().eq((0..LONG).map(|place| byte(call, place))),
+                    "{call} from {root} on {rank}"
+                );
+            }
+        }
+        let reached = world.counters().reached;
+        assert_eq!(reached > 0, world.size() == 2, "{reached} bytes on rank {rank}");
+    }
+
     #[test]
-    fn threads_read_each_other() {
+    fn threads_reach_each_other() {
         for ranks in [1, 2, 5] {
             Communicator::threads(ranks, |world| {
                 // All attached before any of them ran.
                 assert_eq!(world.reaching(), Reaching::Allowed);
                 all_read_all(&world);
+                all_write_all(&world);
+                all_broadcast(&world);
             })
             .unwrap();
         }
@@ -356,6 +461,8 @@ mod tests {
             "reader" if std::env::var("REACH_STRANGERS").is_err() => {
                 if found == Reaching::Allowed {
                     all_read_all(&world);
+                    all_write_all(&world);
+                    all_broadcast(&world);
                     errors_name_the_rank(&world);
                 }
                 println!("found: {found:?}");
@@ -373,11 +480,15 @@ mod tests {
         let peer = (rank + 1) % world.size();
         let mut into = [0u8; 64];
         // SAFETY: nothing lies at this address of another process: the call fails.
-        let error = unsafe { reach.read(peer, 64, into.as_mut_ptr(), into.len()) }.unwrap_err();
-        assert!(
-            matches!(error, Error::Unreachable { rank, own, .. } if rank == peer && own == world.rank()),
-            "{error}"
-        );
+        let read = unsafe { reach.read(peer, 64, into.as_mut_ptr(), into.len()) };
+        // SAFETY: the same.
+        let written = unsafe { reach.write(peer, into.as_ptr(), 64, into.len()) };
+        for error in [read.unwrap_err(), written.unwrap_err()] {
+            assert!(
+                matches!(error, Error::Unreachable { rank, own, .. } if rank == peer && own == world.rank()),
+                "{error}"
+            );
+        }
         assert!(reach.allowed(), "one wrong address is no refusal");
     }
 
@@ -388,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_read_each_other() {
+    fn processes_reach_each_other() {
         for ranks in [2, 3] {
             let job = Job::create(&JobSpec::new(ranks).unwrap()).unwrap();
             let found = ended((0..ranks).map(|rank| start(&job, rank, "reader", false)).collect());
@@ -421,6 +532,10 @@ mod tests {
         // SAFETY: the place is this test's own; nothing is taken from it.
         let error = unsafe { reach.read(1, into.as_ptr().addr() as u64, into.as_mut_ptr(), 4) }.unwrap_err();
         assert_eq!(error, Error::RankFailed { rank: 1 });
+        let from = [9u8; 8];
+        // SAFETY: the same.
+        let error = unsafe { reach.write(1, from.as_ptr(), into.as_mut_ptr().addr() as u64, 4) }.unwrap_err();
+        assert_eq!((error, std::hint::black_box(into)), (Error::RankFailed { rank: 1 }, [7; 8]), "nothing was written");
         // One that is no more. Ids end at 2^22.
         other.pid.store((1 << 22) + 1, Ordering::Relaxed);
         // SAFETY: there is no such process.

@@ -200,10 +200,10 @@ fn huge_bytes(address: usize) -> Option<u64> {
 fn copies() -> Finding {
     let advice = match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
         Some("2" | "3") => "lower kernel.yama.ptrace_scope to 1",
-        _ => "allow process_vm_readv (and ptrace) in the sandbox or container",
+        _ => "allow process_vm_readv and process_vm_writev (and ptrace) in the sandbox or container",
     };
     match super::copying::between_processes() {
-        Ok(None) => Fine("ranks copy from each other's private memory in one go".to_owned()),
+        Ok(None) => Fine("ranks copy from each other's private memory, and to it, in one go".to_owned()),
         Ok(Some(why)) => Warn(format!("not between ranks ({why}): long private messages take a copy more; {advice}")),
         Err(error) => Warn(format!("not found out: {error}")),
     }

@@ -59,7 +59,7 @@ Environment that shapes the job:
   PHALANX_TABLE      a table of choices that `phalanx tune` wrote; adapt:FILE takes one of another machine, none takes none
   PHALANX_ARENA      bytes of shared memory that communicators may take in all
   PHALANX_HEAP       bytes of shared memory that the buffers of all ranks may take in all
-  PHALANX_CMA        never: ranks do not read each other's private memory through the kernel
+  PHALANX_CMA        never: ranks do not reach into each other's private memory through the kernel
   PHALANX_CONVERT    auto: long private buffers that come again and again become shared memory, at their addresses,
                      where each rank has a core; BYTES: those of so many bytes and more, however many cores there
                      are (off by default; takes Linux 6.11 and the GNU C library)

@@ -40,6 +40,8 @@ pub struct Measured {
     pub looks: Vec<Look>,
     /// What was counted during the timed calls.
     pub count: Count,
+    /// Payload bytes that this rank had the kernel copy during them.
+    pub reached: u64,
 }
 
 /// Measures `case`; collective over `comm`.
@@ -80,17 +82,18 @@ fn by<T: Value, O: Operator<T> + Copy>(
         view: None,
         calls: 0,
         count: Count::default(),
+        reached: 0,
     };
     bench.check()?;
     let (iterations, blocks) = bench.calibrate()?;
-    bench.count = Count::default();
+    (bench.count, bench.reached) = (Count::default(), 0);
     let mut measured = Measured { iterations, ..Measured::default() };
     for _ in 0..blocks {
         measured.looks.extend(bench.gate.look());
         measured.blocks.push(bench.block(iterations)? / iterations as f64);
     }
     measured.looks.extend(bench.gate.look());
-    measured.count = bench.count;
+    (measured.count, measured.reached) = (bench.count, bench.reached);
     bench.check_last()?;
     Ok(measured)
 }
@@ -110,6 +113,7 @@ struct Bench<'a, T, O> {
     /// Calls made so far with the buffers taking turns.
     calls: u64,
     count: Count,
+    reached: u64,
 }
 
 impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
@@ -302,6 +306,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
         count.yields += after.yields - before.yields;
         count.sleeps += after.sleeps - before.sleeps;
         count.wakes += after.wakes - before.wakes;
+        self.reached += after.reached - before.reached;
     }
 }
 

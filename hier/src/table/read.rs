@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
 use shm_core::Collective;
-use shm_core::select::{Band, Regime, Rule, number_of_bytes};
+use shm_core::select::{Band, REACH_TRIED, Regime, Rule, number_of_bytes};
 use toml::Spanned;
 
 use super::{Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table, file};
@@ -72,7 +72,10 @@ fn table(file: file::File) -> Piece<Table> {
         table.direct_least = threshold(direct)?;
     }
     for (what, least) in &file.node.reach_from {
-        table.reach_least[collective(what)? as usize] = threshold(least)?;
+        table.reach_least[collective(what)? as usize] = match least.as_ref().text().as_str() {
+            "tried" => REACH_TRIED,
+            _ => threshold(least)?,
+        };
     }
     if let Some(trees) = file.node.trees {
         table.trees = trees.as_ref().parse().map_err(|error: shm_core::Error| (trees.span(), error.to_string()))?;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use shm_core::Collective;
 use shm_core::segment::layout::MOST_RANKS;
-use shm_core::select::{Band, Regime, Rule};
+use shm_core::select::{Band, REACH_TRIED, Regime, Rule};
 
 use super::read::VERSION;
 use super::{NetworkTable, Table};
@@ -39,10 +39,10 @@ impl Table {
         );
         let _ = write!(
             text,
-            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n# Bytes from which buffers in shared memory are used where they lie, and private ones are read by kernel-assisted copies.\ndirect_from = {}\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
+            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n# Bytes from which buffers in shared memory are used where they lie, and private ones are reached by kernel-assisted copies\n# (\"tried\": where calls that try both find that quicker).\ndirect_from = {}\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
             self.flat_ranks,
             threshold(self.direct_least),
-            Collective::ALL.map(|what| format!("{what} = {}", threshold(self.reach_least[what as usize]))).join(", "),
+            Collective::ALL.map(|what| format!("{what} = {}", reach(self.reach_least[what as usize]))).join(", "),
             quoted(&self.trees.to_string())
         );
         for (at, rule) in self.rules.iter().enumerate() {
@@ -168,6 +168,10 @@ pub fn with_network(table: &str, network: &NetworkTable) -> String {
 /// A number of bytes, or never.
 fn threshold(bytes: u64) -> String {
     if bytes == u64::MAX { "\"never\"".to_owned() } else { size(bytes) }
+}
+
+fn reach(least: u64) -> String {
+    if least == REACH_TRIED { "\"tried\"".to_owned() } else { threshold(least) }
 }
 
 /// A number of bytes as TOML: plain, or text with a unit.

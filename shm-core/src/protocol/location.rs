@@ -20,6 +20,13 @@ pub enum Place {
     Back,
 }
 
+impl Place {
+    /// The private memory at `buffer`: ranks that are threads of this process get at it by that address.
+    pub fn private(buffer: *const u8) -> Self {
+        Place::Private(buffer.expose_provenance() as u64)
+    }
+}
+
 /// What a slot says about its payload, and of what its writer wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {

@@ -6,9 +6,11 @@
 
 use super::combining::Combining;
 use super::lend::Lending;
+use super::lend_trial::{Course, Next};
 use super::passing::Passing;
 use super::{Engine, Reduction};
 use crate::error::Result;
+use crate::pace::ticks;
 use crate::plan::Step;
 use crate::protocol::joint::Places;
 use crate::protocol::step::{self, Span};
@@ -57,18 +59,26 @@ impl Engine {
         let (is_root, jointly) = (self.board.rank() == root, self.tries_jointly(slices));
         let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
         self.cut_cells(choice, if passes_on { &[RingName::Down] } else { &[] })?;
-        let place = match passes_on {
+        let mut place = match passes_on {
             true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
             // A leaf lends nothing here.
             false => Place::Cell,
         };
+        let trial = if jointly && place == Place::Cell { self.try_to_lend(is_root, bytes) } else { None };
+        if let Some(Next { course: Course::Lent, .. }) = trial {
+            place = Place::private(buffer);
+        }
+        let timing = trial.filter(|next| next.timed).map(|next| (next.course, ticks()));
         if bytes <= choice.down_cell && place == Place::Cell && self.is_flat(choice, Step::Release, bytes, root) {
             return self.cell_broadcast(choice, root, buffer, bytes, tag);
         }
         let places = match jointly {
             false => None,
             true => match self.broadcast_jointly(root, (buffer, slices, place), tag)? {
-                None => return Ok(()),
+                None => {
+                    self.end_trial(bytes, timing);
+                    return Ok(());
+                }
                 places => places,
             },
         };
@@ -87,7 +97,13 @@ impl Engine {
         let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
         let released = step::release_all(board, down, links, span, tag, &mut passing);
         places.inspect(|places| places.forgo(board, up));
-        lending.end(released)
+        lending.end(released)?;
+        if timing.is_some() {
+            // What is lent has been taken when the call ends: so must this have been.
+            down.settle(board, span.first())?;
+            self.end_trial(bytes, timing);
+        }
+        Ok(())
     }
 
     /// A reduction up the tree of the root.
@@ -124,7 +140,7 @@ impl Engine {
             reduction,
             slices,
             (links, place),
-            (operands, sources, up_pace, self.thresholds.way_of_results(board.size() * bytes)),
+            (operands, sources, up_pace, self.thresholds.way_of_results(2 * board.size() * bytes)),
         );
         let gathered = step::gather_all(board, up, links, span, tag, &mut combining);
         places.inspect(|places| places.forgo(board, down));
@@ -143,7 +159,7 @@ impl Engine {
         let place = |buffer| thresholds.place(board, Collective::Allreduce, buffer, reduction.bytes);
         let (sent, received) = (place(reduction.send), Location::slice_at(place(reduction.recv), reduction.bytes));
         let ring = (up.next_position(), up.slots() as u64);
-        let way = thresholds.way_of_results(board.size() * reduction.bytes);
+        let way = thresholds.way_of_results(2 * board.size() * reduction.bytes);
         let mut combining = Combining::new(
             board,
             choice.up_cell,

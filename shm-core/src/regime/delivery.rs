@@ -113,7 +113,7 @@ impl Engine {
         };
         let first = ring.next_position();
         let blocks = if route.rows || matches!(route.sources, Sources::Others) { size * size } else { size };
-        let way = if in_place { Way::Cached } else { thresholds.way_of_results(blocks * route.longest) };
+        let way = if in_place { Way::Cached } else { thresholds.way_of_results(2 * blocks * route.longest) };
         let all_for_all = matches!((&route.readers, route.sources), (Some(Readers::All), Sources::Others));
         let crosses = size == 2 && !choice.lines && all_for_all && route.even && route.longest > 0;
         let mut work = Copying {

@@ -8,21 +8,37 @@
 use super::cells::Slices;
 use super::division::Division;
 use super::lend::{Lending, Source};
+use super::lend_trial::{self, Course, Next};
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::Way;
+use crate::pace::{Way, ticks};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Part, Places};
 use crate::protocol::{Board, Location, Place, Ring};
 use crate::segment::layout::LINE;
+use crate::select::Collective;
 
 impl Engine {
     /// Whether two ranks try to do a call of these slices together: the same on both. What fits one cell has a shorter way.
     pub(super) fn tries_jointly(&self, slices: Slices) -> bool {
         self.board.size() == 2 && slices.count() > 1
+    }
+
+    /// How the root of a broadcast that two ranks try to do together has its private buffer go, where the table leaves that to trials. Both ask:
+    /// whether they reach each other is found out by asking.
+    pub(super) fn try_to_lend(&mut self, is_root: bool, bytes: usize) -> Option<Next> {
+        let tries = bytes >= lend_trial::LEAST && self.thresholds.tries(Collective::Broadcast);
+        (tries && self.board.can_reach() && is_root).then(|| self.lend_trial.next(bytes))
+    }
+
+    /// Has the trials know how long a call of this course has taken that began then, if it was timed.
+    pub(super) fn end_trial(&mut self, bytes: usize, timing: Option<(Course, u64)>) {
+        if let Some((course, begun)) = timing {
+            self.lend_trial.learn(bytes, course, ticks().wrapping_sub(begun));
+        }
     }
 
     /// A broadcast, of which the root's buffer lies at `place`. Where it does not lend that nothing is done, and slices follow at the positions
@@ -62,7 +78,7 @@ impl Engine {
         let way = match send == recv {
             // In place it lies in the caches already.
             true => Way::Cached,
-            false => self.thresholds.way_of_results(2 * bytes),
+            false => self.thresholds.way_of_results(4 * bytes),
         };
         let gives = self.board.rank() != root;
         let location = match gives {
@@ -139,6 +155,10 @@ impl Halves for Copying<'_> {
 
     fn note(&mut self, location: Location) -> Result<()> {
         self.other = Source::find(self.board, 1 - self.board.rank(), location, self.bytes, 1)?;
+        if matches!(self.other, Source::Far(_)) && self.location == Location::CELL {
+            // Where the giver's private memory is reached this rank's is as well.
+            self.location = Location::slice_at(Place::private(self.buffer), self.bytes);
+        }
         Ok(())
     }
 
@@ -153,12 +173,14 @@ impl Halves for Copying<'_> {
                 other.input(1 - board.rank(), std::ptr::null(), at).copy(Manner::of_fresh(way), board, own, len)
             };
         }
-        let Source::Near(base) = other else {
-            // A taker answers with a place of the heap alone.
-            return Err(board.differs(1 - board.rank(), 0, bytes));
-        };
-        // SAFETY: the taker has said that so many bytes belong there, and this rank has claimed the half.
-        unsafe { copy_in(own, base.wrapping_add(at), len, way) };
+        match other {
+            // SAFETY: the taker has said that so many bytes belong there, and this rank has claimed the half.
+            Source::Near(base) => unsafe { copy_in(own, base.wrapping_add(at), len, way) },
+            // SAFETY: the same.
+            Source::Far(base) => unsafe { board.write_private(1 - board.rank(), own, base + at as u64, len) }?,
+            // Who takes all alone leaves nothing to claim.
+            Source::Cell => return Err(board.differs(1 - board.rank(), 0, bytes)),
+        }
         add(&board.tally.loaded, len);
         add(&board.tally.stored, len);
         Ok(())

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::last_level::way_of_results;
 use crate::pace::Way;
 use crate::protocol::{Location, Place, Ring};
-use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
+use crate::select::tuning::{REACH_TRIED, STREAM_ALWAYS, STREAM_NEVER};
 use crate::select::{Collective, Tuning};
 
 /// From which size buffers are used where they lie.
@@ -29,13 +29,18 @@ impl Thresholds {
         Self { direct_least: tuning.direct_least, reach_least: tuning.reach_least, stream: tuning.stream }
     }
 
-    /// How results are stored of a call whose ranks together have vectors of so many bytes.
-    pub fn way_of_results(&self, vectors: usize) -> Way {
+    /// How results are stored of a call whose ranks together have buffers of so many bytes.
+    pub fn way_of_results(&self, buffers: usize) -> Way {
         match self.stream {
             STREAM_NEVER => Way::Cached,
             STREAM_ALWAYS => Way::Streamed,
-            _ => way_of_results(vectors),
+            _ => way_of_results(buffers),
         }
+    }
+
+    /// Whether trials are to say when private buffers are lent in calls of this collective.
+    pub fn tries(&self, what: Collective) -> bool {
+        self.reach_least[what as usize] == REACH_TRIED
     }
 
     /// Where others find `bytes` bytes at `buffer` in a call of this collective.
@@ -44,8 +49,7 @@ impl Thresholds {
             return Place::Heap(offset);
         }
         if bytes > 0 && bytes as u64 >= self.reach_least[what as usize] && !buffer.is_null() && board.can_reach() {
-            // Other ranks that are threads of this process read it by this address.
-            return Place::Private(buffer.expose_provenance() as u64);
+            return Place::private(buffer);
         }
         Place::Cell
     }
@@ -143,10 +147,28 @@ impl SharedBoard {
         let job_rank = self.members()[rank];
         // SAFETY: by contract.
         let read = unsafe { self.seat().reach().read(job_rank, address, to, len) };
-        read.map_err(|error| match error {
+        read.map_err(|error| self.who_is_gone(job_rank, error))
+    }
+
+    /// Writes to another rank's private memory.
+    ///
+    /// # Safety
+    /// `len` bytes at `from` are initialised, and nobody writes them meanwhile; as many may be written at `address` of the other rank.
+    pub(super) unsafe fn write_private(&self, rank: usize, from: *const u8, address: u64, len: usize) -> Result<()> {
+        add(&self.tally.reached, len);
+        let job_rank = self.members()[rank];
+        // SAFETY: by contract.
+        let written = unsafe { self.seat().reach().write(job_rank, from, address, len) };
+        written.map_err(|error| self.who_is_gone(job_rank, error))
+    }
+
+    /// The error of a reach to a rank of the job, which has failed if its process is no more.
+    #[cold]
+    fn who_is_gone(&self, job_rank: usize, error: Error) -> Error {
+        match error {
             Error::RankFailed { .. } => self.seat().condemn(job_rank),
             other => other,
-        })
+        }
     }
 }
 

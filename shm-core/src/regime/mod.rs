@@ -12,7 +12,7 @@
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
-//! others can reach those (`lend`); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
+//! others can reach those (`lend`, and by what `lend_trial` finds); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
 //! messages of one slice. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
 //! `division` cuts.
 
@@ -27,6 +27,7 @@ pub(crate) mod folded;
 mod handing;
 mod joint;
 mod lend;
+mod lend_trial;
 #[cfg(test)]
 mod lengths;
 mod line;
@@ -52,6 +53,7 @@ use crate::shared_result::ResultMemory;
 
 use lend::Source;
 pub(crate) use lend::Thresholds;
+use lend_trial::LendTrial;
 use operands::Operands;
 
 /// The part of a message that one rank combines, and where the result goes: at byte `0..bytes` of both.
@@ -95,6 +97,8 @@ pub(crate) struct Engine {
     sources: Vec<Source>,
     results: Vec<Option<*mut u8>>,
     thresholds: Thresholds,
+    /// What is known of lending private buffers.
+    lend_trial: LendTrial,
     /// Whether the lines of the next slot are taken before it is filled: where each rank has a core of its own, to whose cache they come.
     takes: bool,
     /// Memory of shared results; rank 0 provides it.
@@ -133,6 +137,7 @@ impl Engine {
             sources: Vec::new(),
             results: Vec::new(),
             thresholds,
+            lend_trial: LendTrial::default(),
             shared: ResultMemory::default(),
             leaders: Vec::new(),
             above,

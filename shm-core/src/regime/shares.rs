@@ -148,7 +148,7 @@ impl Engine {
         // In place it lies in the caches already; what all look at should stay there.
         let way = match shared || send == recv {
             true => Way::Cached,
-            false => thresholds.way_of_results(board.size() * bytes),
+            false => thresholds.way_of_results(2 * board.size() * bytes),
         };
         sources.clear();
         sources.resize(board.size(), Source::Cell);

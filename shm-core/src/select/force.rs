@@ -13,7 +13,7 @@
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the down
 //! ring alike. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken, and from which
-//! shares. `reach_least` is [`Tuning`]'s field for these collectives; `direct_least`, `convert_least`, `convert_after`, `up_bytes`, `down_bytes`,
+//! shares. `reach_least` is [`Tuning`]'s field for these collectives, and `tried` where trials are to say it; `direct_least`, `convert_least`, `convert_after`, `up_bytes`, `down_bytes`,
 //! `stream` and `flat_ranks` are its fields for all. Values take the suffixes K and M; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
@@ -21,7 +21,7 @@
 
 use super::choice::{Collective, Regime};
 use super::rule::Band;
-use super::tuning::Tuning;
+use super::tuning::{REACH_TRIED, Tuning};
 use crate::error::{Error, Result};
 
 /// The variable.
@@ -61,6 +61,7 @@ impl Tuning {
                     Some((name, value)) => {
                         let number = match value.trim() {
                             "never" => u64::MAX,
+                            "tried" if name.trim() == "reach_least" => REACH_TRIED,
                             value => number_of_bytes(value).ok_or_else(|| wrong(format!("{value:?} is no number")))?,
                         };
                         self.set(name.trim(), number, &targets).map_err(wrong)?;

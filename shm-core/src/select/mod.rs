@@ -17,4 +17,6 @@ pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;
 pub use rule::{Band, MOST_BANDS, Rule};
 pub use selection::Selection;
-pub use tuning::{CONVERT_AFTER, CONVERT_LEAST, DIRECT_LEAST, FLAT_RANKS, MOST_RULES, REACH_LEAST, Tuning};
+pub use tuning::{
+    CONVERT_AFTER, CONVERT_LEAST, DIRECT_LEAST, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning,
+};

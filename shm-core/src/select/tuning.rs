@@ -19,8 +19,8 @@ pub struct Tuning {
     rules: [Rule; MOST_RULES],
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
     pub direct_least: u64,
-    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
-    /// for never.
+    /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
+    /// for never, and [`REACH_TRIED`] where trials are to say it: in broadcasts of two ranks, and else never.
     pub reach_least: [u64; 4],
     /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page; `u64::MAX` for never.
     pub convert_least: u64,
@@ -35,7 +35,7 @@ pub struct Tuning {
     pub down_bytes: u32,
     /// How cells are filled: 0 in the way that measuring finds the better one, 1 always through the caches, 2 always past
     /// them. Slices shorter than 1 KiB always go through the caches. Results go the same way with 1
-    /// and with 2; else they are stored past the caches where those cannot hold the vectors of all ranks.
+    /// and with 2; else they are stored past the caches where those cannot hold the buffers of all ranks.
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
@@ -57,8 +57,11 @@ pub const FLAT_RANKS: u32 = 32;
 /// [`Tuning::direct_least`], where nobody says otherwise.
 pub const DIRECT_LEAST: u64 = 1;
 
+/// [`Tuning::reach_least`]: calls try both, where that is known to be worth it.
+pub const REACH_TRIED: u64 = u64::MAX - 1;
+
 /// [`Tuning::reach_least`], where nobody says otherwise.
-pub const REACH_LEAST: [u64; 4] = [u64::MAX; 4];
+pub const REACH_LEAST: [u64; 4] = [u64::MAX, REACH_TRIED, u64::MAX, u64::MAX];
 
 /// [`Tuning::convert_least`], where pages are to be moved and nobody says from which size on.
 pub const CONVERT_LEAST: u64 = 128 << 10;
