@@ -82,14 +82,17 @@ fn class_of(bytes: usize, takes: bool) -> usize {
     ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1) + if takes { CLASSES } else { 0 }
 }
 
+/// Bits of a cost.
+pub(crate) const COST_BITS: u32 = 24;
+
 /// A figure and the position that it was taken at, in one word.
-fn pack(position: u64, cost: u64) -> u64 {
-    position << 24 | cost
+pub(crate) fn pack(position: u64, cost: u64) -> u64 {
+    position << COST_BITS | cost
 }
 
 /// Ticks for 4 KiB.
-fn cost(ticks: u64, bytes: usize) -> u64 {
-    (ticks.min(1 << 40) * 4096 / bytes as u64).clamp(1, (1 << 24) - 1)
+pub(crate) fn cost(ticks: u64, bytes: usize) -> u64 {
+    (ticks.min(1 << 40) * 4096 / bytes as u64).clamp(1, (1 << COST_BITS) - 1)
 }
 
 /// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a sample.
@@ -347,8 +350,8 @@ impl Pace {
         for waiting in &mut self.waiting {
             let Some(Waiting { position, class, way, reader }) = *waiting else { continue };
             let figure = board.figure(self.ring, reader);
-            if figure >> 24 == position {
-                self.classes[class].learn_read(way, figure & ((1 << 24) - 1));
+            if figure >> COST_BITS == position {
+                self.classes[class].learn_read(way, figure & ((1 << COST_BITS) - 1));
                 *waiting = None;
             }
         }

@@ -6,7 +6,7 @@
 
 use super::combining::Combining;
 use super::lend::Lending;
-use super::lend_trial::{Course, Next};
+use super::lend_trial::Course;
 use super::passing::Passing;
 use super::{Engine, Reduction};
 use crate::error::Result;
@@ -64,24 +64,23 @@ impl Engine {
             // A leaf lends nothing here.
             false => Place::Cell,
         };
-        let trial = if jointly && place == Place::Cell { self.try_to_lend(is_root, bytes) } else { None };
-        if let Some(Next { course: Course::Lent, .. }) = trial {
+        let tries = jointly && place == Place::Cell && self.tries_to_lend(bytes);
+        let last = self.down.next_position() + slices.count() - 1;
+        let trial = (tries && is_root).then(|| self.course(bytes, last));
+        if trial.is_some_and(|next| next.course == Course::Lent) {
             place = Place::private(buffer);
         }
-        let timing = trial.filter(|next| next.timed).map(|next| (next.course, ticks()));
         if bytes <= choice.down_cell && place == Place::Cell && self.is_flat(choice, Step::Release, bytes, root) {
             return self.cell_broadcast(choice, root, buffer, bytes, tag);
         }
         let places = match jointly {
             false => None,
             true => match self.broadcast_jointly(root, (buffer, slices, place), tag)? {
-                None => {
-                    self.end_trial(bytes, timing);
-                    return Ok(());
-                }
+                None => return Ok(()),
                 places => places,
             },
         };
+        let begun = if tries { ticks() } else { 0 };
         let Self { board, up, down, down_pace, trees, .. } = self;
         let links = trees.find(board, choice, Step::Release, bytes, root);
         let links = trees.at(links);
@@ -98,10 +97,10 @@ impl Engine {
         let released = step::release_all(board, down, links, span, tag, &mut passing);
         places.inspect(|places| places.forgo(board, up));
         lending.end(released)?;
-        if timing.is_some() {
-            // What is lent has been taken when the call ends: so must this have been.
-            down.settle(board, span.first())?;
-            self.end_trial(bytes, timing);
+        match trial {
+            Some(next) if next.timed => down.settle(board, span.first())?,
+            None if tries => self.leave_lend_figure(bytes, last, begun),
+            _ => {}
         }
         Ok(())
     }

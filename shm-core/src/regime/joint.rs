@@ -8,7 +8,6 @@
 use super::cells::Slices;
 use super::division::Division;
 use super::lend::{Lending, Source};
-use super::lend_trial::{self, Course, Next};
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
@@ -19,26 +18,11 @@ use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Part, Places};
 use crate::protocol::{Board, Location, Place, Ring};
 use crate::segment::layout::LINE;
-use crate::select::Collective;
 
 impl Engine {
     /// Whether two ranks try to do a call of these slices together: the same on both. What fits one cell has a shorter way.
     pub(super) fn tries_jointly(&self, slices: Slices) -> bool {
         self.board.size() == 2 && slices.count() > 1
-    }
-
-    /// How the root of a broadcast that two ranks try to do together has its private buffer go, where the table leaves that to trials. Both ask:
-    /// whether they reach each other is found out by asking.
-    pub(super) fn try_to_lend(&mut self, is_root: bool, bytes: usize) -> Option<Next> {
-        let tries = bytes >= lend_trial::LEAST && self.thresholds.tries(Collective::Broadcast);
-        (tries && self.board.can_reach() && is_root).then(|| self.lend_trial.next(bytes))
-    }
-
-    /// Has the trials know how long a call of this course has taken that began then, if it was timed.
-    pub(super) fn end_trial(&mut self, bytes: usize, timing: Option<(Course, u64)>) {
-        if let Some((course, begun)) = timing {
-            self.lend_trial.learn(bytes, course, ticks().wrapping_sub(begun));
-        }
     }
 
     /// A broadcast, of which the root's buffer lies at `place`. Where it does not lend that nothing is done, and slices follow at the positions
@@ -62,8 +46,13 @@ impl Engine {
         let places = Places::take(down, slices.count(), up);
         let lending = Lending::begin(board, (up, 0), (down, 0));
         let other = Source::Cell;
-        let mut copying = Copying { board, buffer, bytes, middle: middle(bytes, 1), location, other, way };
-        jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)
+        let mut copying = Copying { board, buffer, bytes, middle: middle(bytes, 1), location, other, way, begun: 0 };
+        let rest = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
+        let begun = copying.begun;
+        if !gives && rest.is_none() && self.tries_to_lend(bytes) {
+            self.leave_lend_figure(bytes, places.payload().last(), begun);
+        }
+        Ok(rest)
     }
 
     /// A reduction, of which the leaf's contribution lies at `place`. Where it does not lend that nothing is done, and slices follow at the
@@ -146,6 +135,8 @@ struct Copying<'a> {
     /// Where the other rank's buffer lies.
     other: Source,
     way: Way,
+    /// When this rank has found what the other one said, in ticks.
+    begun: u64,
 }
 
 impl Halves for Copying<'_> {
@@ -154,6 +145,7 @@ impl Halves for Copying<'_> {
     }
 
     fn note(&mut self, location: Location) -> Result<()> {
+        self.begun = ticks();
         self.other = Source::find(self.board, 1 - self.board.rank(), location, self.bytes, 1)?;
         if matches!(self.other, Source::Far(_)) && self.location == Location::CELL {
             // Where the giver's private memory is reached this rank's is as well.

@@ -7,8 +7,14 @@
 //! third level by its own word) 1 MiB took 54 us through cells and 82 lent while its two cores were near each other, 138 and 107 while they were
 //! far apart, and 4 MiB 530 and 375, 780 and 550.
 //!
-//! The root decides alone, and the other one finds what it did. A call is timed until the other rank has all of it, for which the root waits
-//! in a trial: with cells, it would not otherwise.
+//! The root decides alone, and the other one, the taker, finds what it did. The taker times calls: from where it finds that the root is there to where it has the message, so that
+//! it says nothing how late either came. It leaves a figure, as the readers of cells do (`pace`), which the root looks for at its next call; one that is missed is missed. In
+//! a trial a root that has filled cells waits until they are read: it would otherwise be ahead of the figures.
+
+use super::Engine;
+use crate::pace::{self, ticks};
+use crate::protocol::{Board, RingName};
+use crate::select::Collective;
 
 /// Messages of fewer bytes go through cells.
 pub(super) const LEAST: usize = 256 << 10;
@@ -16,96 +22,146 @@ pub(super) const LEAST: usize = 256 << 10;
 /// Classes of messages, by the power of two, from [`LEAST`] on; the last takes all longer ones.
 const CLASSES: usize = 6;
 
-/// Calls before the first trial: in the first ones the system finds memory for the cells.
+/// Calls before the first trial, of the shortest class, and of longer ones as many as have the same bytes: in the first ones the system finds memory for the cells.
 const FIRST: u32 = 8;
 
 /// Calls of each way in a trial, of which the quickest counts: the other rank may have been late for one.
-const TRIES: u32 = 4;
+const TRIES: u32 = 3;
 
-/// Calls from one trial to the next.
+/// Calls from one trial to the next, of the shortest class; of longer ones fewer, but not fewer than [`SHORTEST`].
 const PERIOD: u32 = 256;
+const SHORTEST: u32 = 64;
 
 /// How a message goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Course {
     /// Through cells.
-    #[default]
     Cells,
     /// The root's buffer is lent.
     Lent,
+}
+
+impl Course {
+    fn other(self) -> Self {
+        if self == Course::Cells { Course::Lent } else { Course::Cells }
+    }
 }
 
 /// The next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Next {
     pub course: Course,
-    /// Whether what it takes is to be [learnt](LendTrial::learn).
+    /// Whether it is part of a trial.
     pub timed: bool,
 }
 
+/// What a taker has left: a position, and what the call there cost.
+#[derive(Clone, Copy)]
+pub(super) struct Figure(u64);
+
+impl Figure {
+    /// What the call of this position cost, if it is this one's.
+    fn of(self, position: u64) -> Option<u64> {
+        (self.0 >> pace::COST_BITS == position).then_some(self.0 & ((1 << pace::COST_BITS) - 1))
+    }
+}
+
 /// What is known of broadcasts from one root.
-#[derive(Default)]
 pub(super) struct LendTrial {
     classes: [Class; CLASSES],
+    /// The call of a trial whose figure has yet to come: its position, its class and its course.
+    waiting: Option<(u64, usize, Course)>,
 }
 
 impl LendTrial {
-    /// How a message of `bytes` bytes goes, [`LEAST`] at least.
-    pub fn next(&mut self, bytes: usize) -> Next {
-        self.class(bytes).next()
+    /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells
+    /// if `keeps` says of so many bytes that the caches keep them, and all that belongs to them: a root that has filled cells may go on before the taker has the message.
+    /// Others are lent.
+    pub fn new(keeps: impl Fn(usize) -> bool) -> Self {
+        let class = |class: usize| {
+            let usual = if keeps(LEAST << class) { Course::Cells } else { Course::Lent };
+            Class::new(usual, (FIRST >> class).max(1), (PERIOD >> class).max(SHORTEST))
+        };
+        Self { classes: std::array::from_fn(class), waiting: None }
     }
 
-    /// Takes how many ticks a call took that was timed.
-    pub fn learn(&mut self, bytes: usize, course: Course, ticks: u64) {
-        self.class(bytes).learn(course, ticks);
+    /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` is the one that the taker has left last.
+    pub fn next(&mut self, bytes: usize, position: u64, figure: Figure) -> Next {
+        if let Some((position, class, course)) = self.waiting.take() {
+            self.classes[class].learn(course, figure.of(position));
+        }
+        let class = ((bytes / LEAST).max(1).ilog2() as usize).min(CLASSES - 1);
+        let next = self.classes[class].next();
+        self.waiting = next.timed.then_some((position, class, next.course));
+        next
+    }
+}
+
+impl Engine {
+    /// Whether trials say if the root's private buffer is lent in a broadcast of so many bytes that two ranks try to do together. Both ask: whether
+    /// they reach each other is found out by asking.
+    pub(super) fn tries_to_lend(&self, bytes: usize) -> bool {
+        bytes >= LEAST && self.thresholds.tries(Collective::Broadcast) && self.board.can_reach()
     }
 
-    fn class(&mut self, bytes: usize) -> &mut Class {
-        &mut self.classes[((bytes / LEAST).max(1).ilog2() as usize).min(CLASSES - 1)]
+    /// How the root goes about it at this position.
+    pub(super) fn course(&mut self, bytes: usize, position: u64) -> Next {
+        let taker = 1 - self.board.rank();
+        self.lend_trial.next(bytes, position, Figure(self.board.figure(RingName::Line, taker)))
+    }
+
+    /// Tells the root how long the taker was with the message of this position, since it found the root there.
+    pub(super) fn leave_lend_figure(&self, bytes: usize, position: u64, begun: u64) {
+        let cost = pace::cost(ticks().wrapping_sub(begun), bytes);
+        self.board.leave_figure(RingName::Line, pace::pack(position, cost));
     }
 }
 
 /// What is known of messages of one class.
 struct Class {
     better: Course,
-    /// The least that either has taken in the trial that is running.
+    /// The one to take where the other is not clearly better.
+    usual: Course,
+    /// Calls from one trial to the next.
+    period: u32,
+    /// The least that either has cost in the trial that is running.
     least: [u64; 2],
-    /// Calls until the trial after the next call; 0 in a trial.
+    /// Calls until the next trial; 0 in one.
     left: u32,
     /// Calls of the trial so far.
     tried: u32,
 }
 
-impl Default for Class {
-    fn default() -> Self {
-        Self { better: Course::Cells, least: [u64::MAX; 2], left: FIRST, tried: 0 }
-    }
-}
-
 impl Class {
+    fn new(usual: Course, left: u32, period: u32) -> Self {
+        Self { better: usual, usual, period, least: [u64::MAX; 2], left, tried: 0 }
+    }
+
     fn next(&mut self) -> Next {
         if self.left > 0 {
             self.left -= 1;
             return Next { course: self.better, timed: false };
         }
-        let course = if self.tried < TRIES { self.better } else { self.other() };
+        let course = if self.tried < TRIES { self.better } else { self.better.other() };
         self.tried += 1;
         Next { course, timed: true }
     }
 
-    fn other(&self) -> Course {
-        if self.better == Course::Cells { Course::Lent } else { Course::Cells }
-    }
-
-    fn learn(&mut self, course: Course, ticks: u64) {
-        let least = &mut self.least[course as usize];
-        *least = ticks.min(*least);
-        let is_lost = course != self.better && ticks / 2 > self.least[self.better as usize];
+    fn learn(&mut self, course: Course, figure: Option<u64>) {
+        if let Some(figure) = figure {
+            let least = &mut self.least[course as usize];
+            *least = figure.min(*least);
+        }
+        // The first one of a course that was not taken for long says little: memory of cells may have to be found.
+        let known = self.least[self.better as usize];
+        let is_lost =
+            self.tried > TRIES + 1 && self.least[self.better.other() as usize] > known.saturating_add(known / 2);
         if self.tried >= 2 * TRIES || is_lost {
-            let [cells, lent] = self.least;
-            // A root whose message goes through cells may go on before the other rank has it: that is worth something.
-            self.better = if lent.saturating_add(lent / 8) < cells { Course::Lent } else { Course::Cells };
-            *self = Self { better: self.better, left: PERIOD - 2 * TRIES, ..Self::default() };
+            if !self.least.contains(&u64::MAX) {
+                let [usual, other] = [self.usual, self.usual.other()].map(|course| self.least[course as usize]);
+                self.better = if other + other / 8 < usual { self.usual.other() } else { self.usual };
+            }
+            (self.least, self.tried, self.left) = ([u64::MAX; 2], 0, self.period - 2 * TRIES);
         }
     }
 }
@@ -114,15 +170,31 @@ impl Class {
 mod tests {
     use super::*;
 
-    /// How many of so many calls are lent, where either way takes so long, and how many are timed.
-    fn calls(trial: &mut LendTrial, bytes: usize, calls: u32, took: impl Fn(u32, Course) -> u64) -> (u32, u32) {
-        (0..calls).fold((0, 0), |(lent, timed), call| {
-            let next = trial.next(bytes);
-            if next.timed {
-                trial.learn(bytes, next.course, took(call, next.course));
-            }
-            (lent + u32::from(next.course == Course::Lent), timed + u32::from(next.timed))
-        })
+    /// Trials, and what is told to them: the position of the last call, and what its taker has left.
+    struct Calls {
+        trial: LendTrial,
+        position: u64,
+        figure: Figure,
+    }
+
+    impl Calls {
+        fn new(keeps: impl Fn(usize) -> bool) -> Self {
+            Self { trial: LendTrial::new(keeps), position: 0, figure: Figure(0) }
+        }
+
+        /// How many of so many calls are lent, where either course costs so much, and how many are timed.
+        fn make(&mut self, bytes: usize, calls: u32, cost: impl Fn(u32, Course) -> u64) -> (u32, u32) {
+            (0..calls).fold((0, 0), |(lent, timed), call| {
+                self.position += 3;
+                let next = self.trial.next(bytes, self.position, self.figure);
+                self.figure = Figure(pace::pack(self.position, cost(call, next.course)));
+                (lent + u32::from(next.course == Course::Lent), timed + u32::from(next.timed))
+            })
+        }
+    }
+
+    fn nothing_known() -> Calls {
+        Calls::new(|_| true)
     }
 
     fn take(cells: u64, lent: u64) -> impl Fn(u32, Course) -> u64 {
@@ -131,51 +203,66 @@ mod tests {
 
     #[test]
     fn the_quicker_course_is_found_and_found_again() {
-        let mut trial = LendTrial::default();
+        let mut calls = nothing_known();
         let begin = FIRST + 2 * TRIES;
-        assert_eq!(calls(&mut trial, LEAST, begin, take(900, 500)), (TRIES, 2 * TRIES));
-        assert_eq!(calls(&mut trial, LEAST, PERIOD - 2 * TRIES, take(0, 0)), (PERIOD - 2 * TRIES, 0));
-        assert_eq!(calls(&mut trial, LEAST, 2 * TRIES, take(400, 500)), (TRIES, 2 * TRIES));
-        assert_eq!(calls(&mut trial, LEAST, PERIOD - 2 * TRIES, take(0, 0)), (0, 0));
+        assert_eq!(calls.make(LEAST, begin, take(900, 500)), (TRIES, 2 * TRIES));
+        assert_eq!(calls.make(LEAST, PERIOD - 2 * TRIES, take(0, 0)), (PERIOD - 2 * TRIES, 0));
+        assert_eq!(calls.make(LEAST, 2 * TRIES, take(400, 500)), (TRIES, 2 * TRIES));
+        assert_eq!(calls.make(LEAST, PERIOD - 2 * TRIES, take(0, 0)), (0, 0));
     }
 
     #[test]
     fn what_is_lent_has_to_be_quicker_by_some() {
         for (cells, lent, found) in [(500, 460, 0), (500, 440, 20), (500, 501, 0)] {
-            let mut trial = LendTrial::default();
-            calls(&mut trial, LEAST, FIRST + 2 * TRIES, take(cells, lent));
-            assert_eq!(calls(&mut trial, LEAST, 20, take(cells, lent)).0, found, "{cells} and {lent}");
+            let mut calls = nothing_known();
+            calls.make(LEAST, FIRST + 2 * TRIES, take(cells, lent));
+            assert_eq!(calls.make(LEAST, 20, take(cells, lent)).0, found, "{cells} and {lent}");
         }
     }
 
     #[test]
     fn a_rank_that_is_late_once_says_nothing() {
-        let mut trial = LendTrial::default();
+        let mut calls = nothing_known();
         let late = |call: u32, course| if call % TRIES == 1 { 90_000 } else { take(900, 500)(call, course) };
-        calls(&mut trial, LEAST, FIRST + 2 * TRIES, late);
-        assert_eq!(calls(&mut trial, LEAST, 20, late), (20, 0));
+        calls.make(LEAST, FIRST + 2 * TRIES, late);
+        assert_eq!(calls.make(LEAST, 20, late), (20, 0));
     }
 
     #[test]
-    fn what_is_far_slower_is_tried_once() {
-        let mut trial = LendTrial::default();
-        let (lent, timed) = calls(&mut trial, LEAST, FIRST + PERIOD - TRIES, take(500, 1100));
-        assert_eq!((lent, timed), (1, TRIES + 1));
+    fn what_is_far_slower_is_tried_twice() {
+        let mut calls = nothing_known();
+        let (lent, timed) = calls.make(LEAST, FIRST + PERIOD - TRIES, take(500, 800));
+        assert_eq!((lent, timed), (2, TRIES + 2));
     }
 
     #[test]
     fn lengths_learn_apart() {
-        let mut trial = LendTrial::default();
-        for bytes in [LEAST, LEAST << 5, usize::MAX] {
-            calls(&mut trial, bytes, FIRST + 2 * TRIES, take(900, 500));
+        let mut calls = nothing_known();
+        for (bytes, first) in [(LEAST, FIRST), (LEAST << 5, 1)] {
+            assert_eq!(calls.make(bytes, first + 2 * TRIES, take(900, 500)), (TRIES, 2 * TRIES));
         }
-        for (bytes, lent) in [(LEAST, 5), (2 * LEAST - 1, 5), (2 * LEAST, 0), (LEAST << 4, 0), (LEAST << 7, 5)] {
-            assert_eq!(calls(&mut trial, bytes, 5, take(0, 0)).0, lent, "{bytes}");
+        for (bytes, lent) in
+            [(LEAST, 4), (2 * LEAST - 1, 4), (2 * LEAST, 0), (LEAST << 4, 0), (LEAST << 7, 4), (usize::MAX, 4)]
+        {
+            assert_eq!(calls.make(bytes, 4, take(0, 0)).0, lent, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn what_the_caches_do_not_keep_is_lent_at_first() {
+        let mut calls = Calls::new(|bytes| bytes < 2 << 20);
+        for (bytes, first, lent) in [(1 << 20, 2, 0), (2 << 20, 1, 1), (64 << 20, 1, 1)] {
+            assert_eq!(calls.make(bytes, first, take(0, 0)), (lent, 0), "{bytes}");
+            for (cells, found) in [(500, 5 * lent), (450, 5 * lent), (440, 0)] {
+                assert_eq!(calls.make(bytes, 2 * TRIES, take(cells, 500)), (TRIES, 2 * TRIES));
+                assert_eq!(calls.make(bytes, 5, take(0, 0)), (found, 0), "{bytes}, {cells}");
+                assert_eq!(calls.make(bytes, SHORTEST - 2 * TRIES - 5, take(0, 0)).1, 0);
+            }
         }
     }
 
     #[test]
     fn trials_are_few() {
-        const { assert!(2 * TRIES <= PERIOD / 32) };
+        const { assert!(2 * TRIES <= PERIOD / 32 && 2 * TRIES <= SHORTEST / 10) };
     }
 }

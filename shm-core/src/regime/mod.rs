@@ -44,7 +44,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
-use crate::pace::Pace;
+use crate::pace::{Pace, Way};
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Place, Readers, Ring, RingName};
 use crate::segment::layout::SLOT;
@@ -137,7 +137,8 @@ impl Engine {
             sources: Vec::new(),
             results: Vec::new(),
             thresholds,
-            lend_trial: LendTrial::default(),
+            // Beside a message and its copy lie cells: as much as both is too much.
+            lend_trial: LendTrial::new(|bytes| thresholds.way_of_results(4 * bytes) == Way::Cached),
             shared: ResultMemory::default(),
             leaders: Vec::new(),
             above,

@@ -160,7 +160,8 @@ pub struct BlockLayout {
 /// Offsets within a rank's area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaLayout {
-    /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one a ring.
+    /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one a ring (in that of the lines, of whole
+    /// calls).
     pub done: usize,
     /// The core that this rank was on when it looked last, in a line of its own, since it seldom changes.
     pub core: usize,
