@@ -1,0 +1,120 @@
+//! Deliveries through the rings of random calls.
+
+use shm_core::Result;
+use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
+use shm_core::protocol::{Location, Readers, RingName};
+
+use super::{BYTES, Engine, HeapBoard, SEND, word_of};
+
+/// Who publishes for whom in a delivery.
+#[derive(Clone, Copy, PartialEq)]
+pub enum DeliveryParts {
+    All,
+    From(usize),
+    To(usize),
+    Upwards,
+}
+
+impl Engine {
+    /// Slices from those who publish to those who read; this rank lends what it publishes, or takes no more than the first slice.
+    pub fn deliver(
+        &mut self,
+        name: RingName,
+        tag: u32,
+        parts: DeliveryParts,
+        slices: u64,
+        (lends, short): (bool, bool),
+    ) {
+        let (board, ring) = self.ring(name);
+        let (me, size, first) = (board.rank, board.size, ring.next_position());
+        let (readers, sources) = match parts {
+            DeliveryParts::All => (Some(Readers::All), Sources::Others),
+            DeliveryParts::From(root) if me == root => (Some(Readers::All), Sources::Nobody),
+            DeliveryParts::From(root) => (None, Sources::One(root)),
+            DeliveryParts::To(root) if me == root => (None, Sources::Others),
+            DeliveryParts::To(root) => (Some(Readers::One(root)), Sources::Nobody),
+            DeliveryParts::Upwards => {
+                let above: Vec<usize> = (me + 1..size).collect();
+                ((!above.is_empty()).then(|| Readers::These(above.into())), Sources::Below)
+            }
+        };
+        let lends = lends && name != RingName::Line && readers.is_some();
+        // The same on all ranks, as are the slices that they take.
+        let crosses = parts == DeliveryParts::All && name != RingName::Line && slices.is_multiple_of(2);
+        let short = short && !crosses;
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
+        let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
+        let told = vec![Location::CELL; size];
+        let mut work = Delivered { board, name, first, location, told, noted: Vec::new(), short, crosses, taken: 0 };
+        deliver(board, ring, (readers.as_ref(), sources), slices, tag, &mut work).unwrap();
+        let expected = sources.ranks(me, size).count() as u64 * if short { 1 } else { slices };
+        assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
+        board.rewrite(std::iter::empty());
+    }
+}
+
+/// The payload of a delivery: a known word a slice.
+pub struct Delivered<'a> {
+    pub board: &'a HeapBoard,
+    pub name: RingName,
+    pub first: u64,
+    pub location: Location,
+    /// What each rank said.
+    pub told: Vec<Location>,
+    /// Whose slots hold a word of the slice.
+    pub noted: Vec<(usize, bool)>,
+    pub short: bool,
+    /// Whether cells change hands.
+    pub crosses: bool,
+    pub taken: u64,
+}
+
+impl Delivery for Delivered<'_> {
+    fn location(&self) -> Location {
+        self.location
+    }
+
+    fn has(&self, rank: usize) -> bool {
+        self.told[rank].whole
+    }
+
+    fn takes(&self, _: u64, _: usize) -> bool {
+        !self.short
+    }
+
+    fn crosses(&self) -> bool {
+        self.crosses
+    }
+
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        let me = self.board.rank;
+        self.board.fill_of(self.name, if crossed { 1 - me } else { me }, slot, word_of(me, self.first + slice, 5));
+    }
+
+    fn meanwhile(&mut self) {
+        self.board.delay();
+    }
+
+    fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
+        self.told[rank] = from.location;
+        if !from.location.is_lent() {
+            self.noted.push((rank, from.crossed));
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
+        if self.short && slice > 0 {
+            return Ok(());
+        }
+        let lent = (0..self.board.size).filter(|&rank| self.told[rank].is_lent());
+        self.noted.extend(lent.map(|rank| (rank, false)));
+        for (rank, crossed) in self.noted.drain(..) {
+            let holder = if crossed { self.board.rank } else { rank };
+            let found = self.board.read_at(self.name, holder, slot, self.told[rank].place, slice as usize);
+            self.board.expect(found, word_of(rank, self.first + slice, 5), "delivery");
+            self.taken += 1;
+        }
+        Ok(())
+    }
+}
