@@ -73,7 +73,7 @@ proptest! {
         table.rules = rules;
         table.flat_ranks = flat;
         table.direct_least = u64::MAX - u64::from(flat % 2) * 12345;
-        table.reach_least = [u64::MAX, 1 << 16, 777, [u64::MAX, REACH_TRIED][flat as usize % 2]];
+        table.reach_least = [u64::MAX, [1 << 16, REACH_TRIED][flat as usize % 2], 777, u64::MAX];
         table.trees = "gather(3..4): knomial:4 < 512, kary:2; release(8): kary:3".parse().unwrap();
         if network {
             let text = "[network]\nnodes = 8\nranks_a_node = 4\nshift = { latency_us = 90.5, us_per_kib = 83.1 }\n\
@@ -144,6 +144,8 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
         (format!("{GOOD}[node]\ntrees = \"gather: bush\""), 10, "bush"),
         (format!("{GOOD}[node]\nflat = 3"), 10, "unknown field"),
         (format!("{GOOD}[node]\nreach_from = {{ scan = 3 }}"), 10, "no collective"),
+        (format!("{GOOD}[node]\nreach_from = {{ reduce = \"tried\" }}"), 10, "is for broadcasts"),
+        (format!("{GOOD}[node]\nreach_from = {{ broadcast = \"Tried\" }}"), 10, "or \"never\""),
         (format!("{GOOD}[node]\ndirect_from = \"late\""), 10, "no number"),
         (rule("collective = \"scan\"\nladder = []"), 10, "no collective"),
         (rule("collective = \"reduce\"\nladder = []"), 9, "1 to 6"),

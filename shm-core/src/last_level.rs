@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use crate::pace::Way;
 
-/// Buffers of fewer bytes are held by every last-level cache: its size is not looked for.
+/// Buffers of fewer bytes are stored to the caches anywhere: their size is not looked for.
 const LEAST: usize = 8 << 20;
 
 /// How results are stored of a call whose ranks together have buffers of so many bytes: for what they contribute, and as much for results; or

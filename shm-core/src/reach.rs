@@ -10,8 +10,8 @@
 //!
 //! A process number tells processes apart that had the same process id, one after the other or in different namespaces: each process
 //! has a random number in its memory, its *beacon*. Whoever reads from it reads the beacon in the same system call; whoever writes to it
-//! has read the beacon right before, for no call does both. The process that is written to has said so in a call that it does not
-//! leave meanwhile: between the two it would have to die and its id to come round again.
+//! has read the beacon right before, for no call does both. Between the two the process would have to make room for another one, of the same id; and
+//! who is written to waits for it in a call meanwhile, but for the beacon itself, which is written as it was read.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{IoSlice, IoSliceMut};
@@ -221,6 +221,45 @@ impl Reach {
         self.piece_by_piece(rank, bytes, |piece| self.try_write_at(rank, address + piece.start as u64, &from[piece]))
     }
 
+    /// Whether the first and the last of `bytes` bytes at `address` of the memory of `rank` can be read; of none, whether its process can. Where the system
+    /// refuses that of the process as such, reaching is not allowed any more.
+    pub fn reads_ends(&self, rank: usize, address: u64, bytes: usize) -> bool {
+        if self.number(rank) == self.own {
+            return true;
+        }
+        let mut ends = [0; 2];
+        let last = address + bytes.saturating_sub(1) as u64;
+        let places = [address, last].map(|base| RemoteIoVec { base: base as usize, len: 1 });
+        let read = match bytes {
+            0 => self.try_read_at(rank, 0, &mut []),
+            _ => self.try_read(rank, &places, &mut ends),
+        };
+        match read {
+            Ok(read) => bytes == 0 || read == ends.len(),
+            Err(Errno::EFAULT) => false,
+            Err(error) => {
+                self.forbid(error);
+                false
+            }
+        }
+    }
+
+    /// Whether the system lets `writer` write to so many bytes at `buffer` as far as it hangs on the memory there: writes their first and their last byte as
+    /// they are, in the way in which another process would.
+    ///
+    /// # Safety
+    /// They are initialised, and nobody else uses them meanwhile.
+    pub unsafe fn opens(&self, writer: usize, buffer: *mut u8, bytes: usize) -> bool {
+        if bytes == 0 || self.number(writer) == self.own {
+            return true;
+        }
+        let last = buffer.wrapping_add(bytes - 1);
+        // SAFETY: by contract.
+        let ends = [buffer, last].map(|place| unsafe { place.read() });
+        let remote = [buffer, last].map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 });
+        process_vm_writev(Pid::this(), &[IoSlice::new(&ends)], &remote) == Ok(ends.len())
+    }
+
     /// Has `one` move a part of `bytes` bytes, again and again until all are moved; it returns how many it has moved.
     fn piece_by_piece(
         &self,
@@ -249,18 +288,22 @@ impl Reach {
     /// One system call: returns the bytes that it has read, perhaps not all. With nothing to fill it reads the beacon alone.
     /// ESRCH when the rank's process is no more.
     fn try_read_at(&self, rank: usize, address: u64, into: &mut [u8]) -> std::result::Result<usize, Errno> {
+        let place = RemoteIoVec { base: address as usize, len: into.len() };
+        self.try_read(rank, if into.is_empty() { &[] } else { std::slice::from_ref(&place) }, into)
+    }
+
+    /// The same of several places, two at most, one behind the other.
+    fn try_read(&self, rank: usize, places: &[RemoteIoVec], into: &mut [u8]) -> std::result::Result<usize, Errno> {
         let words = self.of(rank);
         let number = self.number(rank);
         let pid = Pid::from_raw(words.pid() as i32);
         let mut found = [0; 8];
-        let remote = [
-            RemoteIoVec { base: words.beacon.load(Ordering::Relaxed) as usize, len: found.len() },
-            RemoteIoVec { base: address as usize, len: into.len() },
-        ];
+        let mut remote = [RemoteIoVec { base: words.beacon.load(Ordering::Relaxed) as usize, len: found.len() }; 3];
+        remote[1..=places.len()].copy_from_slice(places);
         let parts = if into.is_empty() { 1 } else { 2 };
         let read = loop {
             let mut local = [IoSliceMut::new(&mut found), IoSliceMut::new(into)];
-            match process_vm_readv(pid, &mut local[..parts], &remote[..parts]) {
+            match process_vm_readv(pid, &mut local[..parts], &remote[..=places.len()]) {
                 Err(Errno::EINTR) => {}
                 other => break other?,
             }

@@ -4,6 +4,7 @@
 mod model;
 
 use model::check::model;
+use model::joint::Answer::{Cell, Declined, Wanted};
 use model::joint::Joint;
 use model::{Bound, Mutant, World};
 use shm_core::protocol::RingName::{Down, Up};
@@ -17,7 +18,7 @@ fn world(mutant: Mutant, up: usize, down: usize) -> World {
 fn both_copy(mutant: Mutant) {
     world(mutant, 1, 2).run(|rank| {
         for _ in 0..2 {
-            rank.joint(Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: true });
+            rank.joint(Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: Wanted });
         }
     });
 }
@@ -34,8 +35,8 @@ model! {
 /// A reduction of two slices to rank 1, then to rank 0: each rank folds one.
 fn both_fold(mutant: Mutant) {
     world(mutant, 2, 1).run(|rank| {
-        rank.joint(Joint { giver: 0, ring: Up, slices: 2, lends: true, answers: true });
-        rank.joint(Joint { giver: 1, ring: Up, slices: 2, lends: true, answers: true });
+        rank.joint(Joint { giver: 0, ring: Up, slices: 2, lends: true, answers: Wanted });
+        rank.joint(Joint { giver: 1, ring: Up, slices: 2, lends: true, answers: Wanted });
     });
 }
 
@@ -48,10 +49,10 @@ model! {
 /// A taker that cannot be reached does all of it; then the giver lends nothing; then both reach, by slots that were used otherwise.
 fn some_reach(mutant: Mutant) {
     world(mutant, 1, 2).run(|rank| {
-        let call = Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: false };
+        let call = Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: Cell };
         rank.joint(call);
         rank.joint(Joint { lends: false, ..call });
-        rank.joint(Joint { answers: true, ..call });
+        rank.joint(Joint { answers: Wanted, ..call });
     });
 }
 
@@ -59,11 +60,28 @@ model! {
     some, Bound::Preemptions(2), some_reach, [U1, U2, D1, D2];
 }
 
+/// A taker declines what is lent; then the giver lends nothing; then both reach, and the taker declines again.
+fn one_declines(mutant: Mutant) {
+    world(mutant, 1, 2).run(|rank| {
+        let call = Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: Declined };
+        rank.joint(call);
+        rank.joint(Joint { lends: false, ..call });
+        rank.joint(Joint { answers: Wanted, ..call });
+        rank.joint(call);
+    });
+}
+
+model! {
+    declined, Bound::Preemptions(2), one_declines, [U1, U2, D1, D2];
+    rejects_done_left_out_where_it_is_declined: Mutant::DoneMissing(Down) => [Deadlock];
+    rejects_done_of_the_answer_left_out: Mutant::DoneMissing(Up) => [Deadlock];
+}
+
 /// A reduction and a broadcast, which use the same slots the other way round.
 fn one_after_the_other(mutant: Mutant) {
     world(mutant, 2, 2).run(|rank| {
-        rank.joint(Joint { giver: 1, ring: Up, slices: 2, lends: true, answers: true });
-        rank.joint(Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: true });
+        rank.joint(Joint { giver: 1, ring: Up, slices: 2, lends: true, answers: Wanted });
+        rank.joint(Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: Wanted });
     });
 }
 
@@ -75,7 +93,7 @@ model! {
 fn the_taker_works_alone(mutant: Mutant) {
     world(mutant, 1, 1).run(|rank| {
         for ring in [Down, Up, Down, Up] {
-            rank.joint(Joint { giver: 0, ring, slices: 1, lends: true, answers: false });
+            rank.joint(Joint { giver: 0, ring, slices: 1, lends: true, answers: Cell });
         }
     });
 }

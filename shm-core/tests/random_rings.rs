@@ -102,7 +102,7 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
             }
             17..20 => {
                 let name = if plan.below(2) == 0 { RingName::Up } else { RingName::Down };
-                engine.joint(tag, root, name, slices, lends[0]);
+                engine.joint(tag, root, name, slices, lends[0], lends[1]);
             }
             6 => {
                 // Lines are never cut anew in a communicator, but nothing in the ring forbids it.

@@ -120,7 +120,10 @@ fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, meas
     if let (0, Some(what)) = (comm.rank(), collective(case.operation)) {
         let bytes = case.bytes as usize;
         // Where calls try both ways the one that most of them took.
-        let reached = 4 * measured.reached > case.bytes * measured.count.calls;
+        let all = case.bytes * measured.count.calls;
+        // A root whose half is done by the other rank touches nothing.
+        let is_left = case.operation == Operation::Broadcast && comm.size() == 2 && 2 * measured.count.loaded < all;
+        let reached = 4 * measured.reached > all || (is_left && !case.buffers.is_shared() && all > 0);
         let lent = reached || case.buffers.is_shared();
         let mut choice = if lent { comm.explain_lent(what, bytes) } else { comm.explain(what, bytes) }?;
         if reached {

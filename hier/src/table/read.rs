@@ -72,8 +72,10 @@ fn table(file: file::File) -> Piece<Table> {
         table.direct_least = threshold(direct)?;
     }
     for (what, least) in &file.node.reach_from {
-        table.reach_least[collective(what)? as usize] = match least.as_ref().text().as_str() {
-            "tried" => REACH_TRIED,
+        let what = collective(what)?;
+        table.reach_least[what as usize] = match least.as_ref().text().as_str() {
+            "tried" if what == Collective::Broadcast => REACH_TRIED,
+            "tried" => return Err((least.span(), format!("\"tried\" is for broadcasts, not for {what}"))),
             _ => threshold(least)?,
         };
     }
@@ -92,7 +94,10 @@ fn bytes(number: &Spanned<file::Number>) -> Piece<u64> {
 }
 
 fn threshold(number: &Spanned<file::Number>) -> Piece<u64> {
-    if number.as_ref().text() == "never" { Ok(u64::MAX) } else { bytes(number) }
+    if number.as_ref().text() == "never" {
+        return Ok(u64::MAX);
+    }
+    bytes(number).map_err(|(span, why)| (span, format!("{why}, or \"never\"")))
 }
 
 fn narrow(number: &Spanned<file::Number>) -> Piece<u32> {

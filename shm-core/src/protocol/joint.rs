@@ -3,7 +3,8 @@
 //! A rank that lends all its payload has nothing left to do but to wait for the other one. So the taker tells it, in a slot of the
 //! other ring, where the result is wanted, and begins with the first half. The second half is done by who first claims it
 //! ([`Board::claims`]): the giver, if it is there, or else the taker, when it is through with the first. A taker whose result cannot be
-//! reached says so, and does all of it.
+//! reached says so, and does all of it. One that does not reach the payload declines: then nothing is done, both know it, and the payload
+//! goes on through slots, at positions of its own.
 //!
 //! So nobody waits for a rank that sleeps, or has no core at present: the giver may not leave before its payload was taken, as ever; the taker
 //! waits for the giver only where that has claimed its half, and so has begun. What the giver stored the taker learns of as it learns of
@@ -27,10 +28,21 @@ pub enum Part {
     All,
 }
 
+/// How a call has ended, the same on both ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The work is done.
+    Done,
+    /// The giver lent nothing: nothing is done, and slices follow in its slots. Nobody answers, and both [`forgo`](Places::forgo) it.
+    NotLent,
+    /// The taker has declined: nothing is done, and both rings are as after any call.
+    Declined,
+}
+
 /// The payload of one call.
 pub trait Halves {
     /// Of the giver: where its payload lies, whole. Of the taker: where it wants the result, and what goes into it of its own; or
-    /// [`Location::CELL`] where that cannot be reached.
+    /// [`Location::CELL`] where that cannot be reached, or [`Location::DECLINED`] where the payload cannot.
     fn own(&self) -> Location;
 
     /// Notes what the other rank said.
@@ -38,6 +50,12 @@ pub trait Halves {
     /// # Errors
     /// When it goes by another length, or speaks of no place.
     fn note(&mut self, location: Location) -> Result<()>;
+
+    /// Whether the giver can store where the taker wants it: asked before it claims its half.
+    fn may_store(&self, wanted: Location) -> bool {
+        let _ = wanted;
+        true
+    }
 
     /// Does a part of the work. What the other one may do meanwhile is not touched.
     ///
@@ -71,7 +89,7 @@ impl Places {
     }
 }
 
-/// The giver's side, where it lends its payload whole. Both rings are its own again when this returns.
+/// The giver's side, where it lends its payload whole. Both rings are its own again when this returns. Never [`Outcome::NotLent`].
 ///
 /// # Errors
 /// When the other rank has failed or made another call, or payload cannot be reached.
@@ -81,25 +99,26 @@ pub fn give<B: Board>(
     places: Places,
     tag: u32,
     halves: &mut impl Halves,
-) -> Result<()> {
+) -> Result<Outcome> {
     let (Places { payload, answer }, taker) = (places, 1 - board.rank());
     let location = halves.own();
     debug_assert!(location.whole && board.size() == 2);
     giving.claim(board, payload.first())?;
     giving.publish_at(board, payload.first(), payload.last(), tag, &Readers::One(taker), location);
     let (slot, wanted) = answering.expect_at(board, taker, answer, tag)?;
+    let alone = wanted == Location::CELL || wanted == Location::DECLINED;
     // Not to be looked for where the claim is lost: the taker may have gone, and the place with it.
-    if wanted != Location::CELL && board.claims(answering.name(), taker, slot, answer) {
+    if !alone && halves.may_store(wanted) && board.claims(answering.name(), taker, slot, answer) {
         halves.note(wanted)?;
         halves.work(Part::Second)?;
     }
     answering.finish(board, answer);
     giving.finish(board, payload.last());
-    giving.settle(board, payload.first())
+    giving.settle(board, payload.first())?;
+    Ok(if wanted == Location::DECLINED { Outcome::Declined } else { Outcome::Done })
 }
 
-/// The taker's side. Whether the giver lent its payload whole; if not, nothing was done, and slices follow in its slots. Then nobody answers,
-/// and both [`forgo`](Places::forgo) it.
+/// The taker's side.
 ///
 /// # Errors
 /// When the other rank has failed or made another call, or payload cannot be reached.
@@ -109,16 +128,21 @@ pub fn take<B: Board>(
     places: Places,
     tag: u32,
     halves: &mut impl Halves,
-) -> Result<bool> {
+) -> Result<Outcome> {
     let (Places { payload, answer }, giver) = (places, 1 - board.rank());
     let (_, location) = giving.expect_at(board, giver, payload.first(), tag)?;
     if !location.whole {
-        return Ok(false);
+        return Ok(Outcome::NotLent);
     }
     halves.note(location)?;
     let wanted = halves.own();
     let slot = answering.claim(board, answer)?;
     answering.publish_at(board, answer, answer, tag, &Readers::One(giver), wanted);
+    if wanted == Location::DECLINED {
+        giving.finish(board, payload.last());
+        answering.finish(board, answer);
+        return Ok(Outcome::Declined);
+    }
     let mut alone = wanted == Location::CELL;
     halves.work(if alone { Part::All } else { Part::First })?;
     if !alone && board.claims(answering.name(), board.rank(), slot, answer) {
@@ -130,5 +154,5 @@ pub fn take<B: Board>(
     if !alone {
         answering.settle(board, answer)?;
     }
-    Ok(true)
+    Ok(Outcome::Done)
 }

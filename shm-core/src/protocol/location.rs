@@ -57,6 +57,9 @@ impl Location {
     /// In the slot's cell, and nothing wanted.
     pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, bytes: 0 };
 
+    /// The answer of who does not reach what was lent to it.
+    pub const DECLINED: Self = Self { whole: true, ..Self::CELL };
+
     /// In the reader's own up cell.
     pub const BACK: Self = Self { place: Place::Back, ..Self::CELL };
 

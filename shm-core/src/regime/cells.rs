@@ -12,7 +12,7 @@ use super::{Engine, Reduction};
 use crate::error::Result;
 use crate::pace::ticks;
 use crate::plan::Step;
-use crate::protocol::joint::Places;
+use crate::protocol::joint::{Outcome, Places};
 use crate::protocol::step::{self, Span};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
@@ -76,10 +76,15 @@ impl Engine {
         let places = match jointly {
             false => None,
             true => match self.broadcast_jointly(root, (buffer, slices, place), tag)? {
-                None => return Ok(()),
-                places => places,
+                (Outcome::Done, _) => return Ok(()),
+                (Outcome::NotLent, places) => Some(places),
+                (Outcome::Declined, _) => {
+                    place = Place::Cell;
+                    None
+                }
             },
         };
+        let tries = tries && places.is_some();
         let begun = if tries { ticks() } else { 0 };
         let Self { board, up, down, down_pace, trees, .. } = self;
         let links = trees.find(board, choice, Step::Release, bytes, root);
@@ -94,13 +99,14 @@ impl Engine {
         let way = self.thresholds.way_of_results(board.size() * bytes);
         let ring = (span.first(), down_pace, way);
         let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
-        let released = step::release_all(board, down, links, span, tag, &mut passing);
+        let mut released = step::release_all(board, down, links, span, tag, &mut passing);
         places.inspect(|places| places.forgo(board, up));
+        if trial.is_some_and(|next| next.timed) {
+            released = released.and_then(|()| down.settle(board, span.first()));
+        }
         lending.end(released)?;
-        match trial {
-            Some(next) if next.timed => down.settle(board, span.first())?,
-            None if tries => self.leave_lend_figure(bytes, last, begun),
-            _ => {}
+        if tries && !is_root {
+            self.leave_lend_figure(bytes, last, begun);
         }
         Ok(())
     }
@@ -112,7 +118,7 @@ impl Engine {
         let (is_root, jointly) = (self.board.rank() == root, self.tries_jointly(slices));
         self.cut_cells(choice, if is_root { &[] } else { &[RingName::Up] })?;
         // The root lends nothing here.
-        let place = match is_root {
+        let mut place = match is_root {
             true => Place::Cell,
             false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
         };
@@ -122,8 +128,12 @@ impl Engine {
         let places = match jointly {
             false => None,
             true => match self.reduce_jointly(root, (reduction, slices, place), tag)? {
-                None => return Ok(()),
-                places => places,
+                (Outcome::Done, _) => return Ok(()),
+                (Outcome::NotLent, places) => Some(places),
+                (Outcome::Declined, _) => {
+                    place = Place::Cell;
+                    None
+                }
             },
         };
         let Self { board, up, down, operands, sources, up_pace, trees, .. } = self;

@@ -4,6 +4,9 @@
 //! The bytes are those that one rank alone would load and store, 2n for a broadcast and 3n for a reduction of n bytes; they are shared by two
 //! cores. A giver that has nothing to lend takes the way of cells, and the other one finds that out; a taker that cannot be reached does
 //! all of it.
+//!
+//! Before private memory is reached for, each rank sees whether it can be, since not all memory can: the taker reads the first and the last byte of the
+//! giver's, and has the kernel write those of its own; the giver sees that it still gets at the taker. Who declines costs a call some system calls.
 
 use super::cells::Slices;
 use super::division::Division;
@@ -15,7 +18,7 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Way, ticks};
 use crate::payload::{Manner, copy_in};
-use crate::protocol::joint::{self, Halves, Part, Places};
+use crate::protocol::joint::{self, Halves, Outcome, Part, Places};
 use crate::protocol::{Board, Location, Place, Ring};
 use crate::segment::layout::LINE;
 
@@ -25,14 +28,13 @@ impl Engine {
         self.board.size() == 2 && slices.count() > 1
     }
 
-    /// A broadcast, of which the root's buffer lies at `place`. Where it does not lend that nothing is done, and slices follow at the positions
-    /// that are returned.
+    /// A broadcast, of which the root's buffer lies at `place`. Where it does not lend that slices follow at the positions that are returned.
     pub(super) fn broadcast_jointly(
         &mut self,
         root: usize,
         (buffer, slices, place): (*mut u8, Slices, Place),
         tag: u32,
-    ) -> Result<Option<Places>> {
+    ) -> Result<(Outcome, Places)> {
         let (bytes, gives) = (slices.bytes(), self.board.rank() == root);
         let location = match gives {
             true => Location::whole_at(place, bytes),
@@ -47,22 +49,25 @@ impl Engine {
         let lending = Lending::begin(board, (up, 0), (down, 0));
         let other = Source::Cell;
         let mut copying = Copying { board, buffer, bytes, middle: middle(bytes, 1), location, other, way, begun: 0 };
-        let rest = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
+        let outcome = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
         let begun = copying.begun;
-        if !gives && rest.is_none() && self.tries_to_lend(bytes) {
-            self.leave_lend_figure(bytes, places.payload().last(), begun);
+        match outcome {
+            Outcome::Done if !gives && self.tries_to_lend(bytes) => {
+                self.leave_lend_figure(bytes, places.payload().last(), begun);
+            }
+            Outcome::Declined if gives => self.lend_no_more(),
+            _ => {}
         }
-        Ok(rest)
+        Ok((outcome, places))
     }
 
-    /// A reduction, of which the leaf's contribution lies at `place`. Where it does not lend that nothing is done, and slices follow at the
-    /// positions that are returned.
+    /// A reduction, of which the leaf's contribution lies at `place`. Where it does not lend that slices follow at the positions that are returned.
     pub(super) fn reduce_jointly(
         &mut self,
         root: usize,
         (reduction, slices, place): (Reduction<'_>, Slices, Place),
         tag: u32,
-    ) -> Result<Option<Places>> {
+    ) -> Result<(Outcome, Places)> {
         let Reduction { send, recv, bytes, fold } = reduction;
         let way = match send == recv {
             // In place it lies in the caches already.
@@ -85,7 +90,8 @@ impl Engine {
         let lending = Lending::begin(board, (up, 0), (down, 0));
         let (other, middle) = (Source::Cell, middle(bytes, fold.element));
         let mut folding = Folding { board, reduction, middle, location, other, result: recv, operands, way };
-        jointly(board, gives, (&mut *up, &mut *down), places, tag, &mut folding, lending)
+        let outcome = jointly(board, gives, (&mut *up, &mut *down), places, tag, &mut folding, lending)?;
+        Ok((outcome, places))
     }
 }
 
@@ -103,7 +109,7 @@ fn range(part: Part, middle: usize, bytes: usize) -> (usize, usize) {
     }
 }
 
-/// Does the call if the giver lends; if not, returns the positions of its payload.
+/// Does the call if the giver lends.
 fn jointly(
     board: &SharedBoard,
     gives: bool,
@@ -112,15 +118,14 @@ fn jointly(
     tag: u32,
     halves: &mut impl Halves,
     lending: Lending<'_>,
-) -> Result<Option<Places>> {
-    let lent = match gives {
-        true if halves.own().whole => joint::give(board, (giving, answering), places, tag, halves).map(|()| true),
-        true => Ok(false),
+) -> Result<Outcome> {
+    let outcome = match gives {
+        true if halves.own().whole => joint::give(board, (giving, answering), places, tag, halves),
+        true => Ok(Outcome::NotLent),
         false => joint::take(board, (giving, answering), places, tag, halves),
     };
-    let rest = lent.as_ref().is_ok_and(|lent| !lent).then_some(places);
-    lending.end(lent.map(drop))?;
-    Ok(rest)
+    lending.end(outcome.as_ref().map(drop).map_err(Clone::clone))?;
+    outcome
 }
 
 /// The payload of a broadcast.
@@ -139,6 +144,23 @@ struct Copying<'a> {
     begun: u64,
 }
 
+impl Copying<'_> {
+    /// What this taker answers a giver whose private memory is at that address.
+    fn answer_to_private(&self, address: u64) -> Location {
+        let Self { board, buffer, bytes, location, .. } = *self;
+        if !board.reads_ends(1 - board.rank(), address, bytes) {
+            Location::DECLINED
+        } else if location != Location::CELL {
+            location
+        // SAFETY: the buffer is this call's, and has so many bytes.
+        } else if unsafe { board.opens(1 - board.rank(), buffer, bytes) } {
+            Location::slice_at(Place::private(buffer), bytes)
+        } else {
+            Location::CELL
+        }
+    }
+}
+
 impl Halves for Copying<'_> {
     fn own(&self) -> Location {
         self.location
@@ -147,11 +169,14 @@ impl Halves for Copying<'_> {
     fn note(&mut self, location: Location) -> Result<()> {
         self.begun = ticks();
         self.other = Source::find(self.board, 1 - self.board.rank(), location, self.bytes, 1)?;
-        if matches!(self.other, Source::Far(_)) && self.location == Location::CELL {
-            // Where the giver's private memory is reached this rank's is as well.
-            self.location = Location::slice_at(Place::private(self.buffer), self.bytes);
+        if let (Source::Far(base), false) = (self.other, self.location.whole) {
+            self.location = self.answer_to_private(base);
         }
         Ok(())
+    }
+
+    fn may_store(&self, wanted: Location) -> bool {
+        !matches!(wanted.place, Place::Private(_)) || self.board.gets_at(1 - self.board.rank())
     }
 
     fn work(&mut self, part: Part) -> Result<()> {

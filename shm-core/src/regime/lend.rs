@@ -1,7 +1,7 @@
 //! Regime 4, direct: payload that stays where it lies.
 //!
-//! A buffer in the job's heap is folded, copied from and stored to where it lies. A long private one may be read by one
-//! kernel-assisted copy (process_vm_readv; compare Chakraborty et al., CLUSTER 2017), in pieces that stay in the reader's
+//! A buffer in the job's heap is folded, copied from and stored to where it lies. A long private one may be read, or of two ranks written, by one
+//! kernel-assisted copy (process_vm_readv, process_vm_writev; compare Chakraborty et al., CLUSTER 2017), in pieces that stay in the reader's
 //! cache; how many read one source at once is bounded by the tree: its children. This is no algorithm of its own: it says, for each
 //! slot of the others, where its payload lies ([`Location`]).
 
@@ -133,9 +133,28 @@ impl Drop for Lending<'_> {
 }
 
 impl SharedBoard {
-    /// Whether the ranks of this job can read each other's private memory.
+    /// Whether the ranks of this job can read and write each other's private memory.
     pub fn can_reach(&self) -> bool {
         self.members().len() > 1 && self.seat().reach().allowed()
+    }
+
+    /// Whether the first and the last of `bytes` bytes at `address` of another rank's private memory can be read.
+    pub(super) fn reads_ends(&self, rank: usize, address: u64, bytes: usize) -> bool {
+        self.seat().reach().reads_ends(self.members()[rank], address, bytes)
+    }
+
+    /// Whether this rank still gets at another one's private memory, whatever lies there.
+    pub(super) fn gets_at(&self, rank: usize) -> bool {
+        self.seat().reach().reads_ends(self.members()[rank], 0, 0)
+    }
+
+    /// Whether `writer` can be let write to so many bytes at `buffer`.
+    ///
+    /// # Safety
+    /// They are initialised, and this rank's alone.
+    pub(super) unsafe fn opens(&self, writer: usize, buffer: *mut u8, bytes: usize) -> bool {
+        // SAFETY: by contract.
+        unsafe { self.seat().reach().opens(self.members()[writer], buffer, bytes) }
     }
 
     /// Reads another rank's private memory.

@@ -12,9 +12,12 @@
 //! a trial a root that has filled cells waits until they are read: it would otherwise be ahead of the figures.
 
 use super::Engine;
-use crate::pace::{self, ticks};
+use crate::pace::{self, Way, ticks};
 use crate::protocol::{Board, RingName};
 use crate::select::Collective;
+
+/// Messages of fewer bytes fit a ring of cells, as those are built in: their root can be a call ahead of the taker, which has to be worth something.
+const RING: usize = 2 << 20;
 
 /// Messages of fewer bytes go through cells.
 pub(super) const LEAST: usize = 256 << 10;
@@ -28,7 +31,7 @@ const FIRST: u32 = 8;
 /// Calls of each way in a trial, of which the quickest counts: the other rank may have been late for one.
 const TRIES: u32 = 3;
 
-/// Calls from one trial to the next, of the shortest class; of longer ones fewer, but not fewer than [`SHORTEST`].
+/// Calls from one trial to the next; of messages that no ring holds fewer.
 const PERIOD: u32 = 256;
 const SHORTEST: u32 = 64;
 
@@ -71,6 +74,8 @@ pub(super) struct LendTrial {
     classes: [Class; CLASSES],
     /// The call of a trial whose figure has yet to come: its position, its class and its course.
     waiting: Option<(u64, usize, Course)>,
+    /// Whether a taker has declined what was lent to it.
+    is_declined: bool,
 }
 
 impl LendTrial {
@@ -79,14 +84,19 @@ impl LendTrial {
     /// Others are lent.
     pub fn new(keeps: impl Fn(usize) -> bool) -> Self {
         let class = |class: usize| {
-            let usual = if keeps(LEAST << class) { Course::Cells } else { Course::Lent };
-            Class::new(usual, (FIRST >> class).max(1), (PERIOD >> class).max(SHORTEST))
+            let bytes = LEAST << class;
+            let usual = if keeps(bytes) { Course::Cells } else { Course::Lent };
+            let (margin, period) = if bytes < RING { (4, PERIOD) } else { (8, SHORTEST) };
+            Class::new(usual, margin, (FIRST >> class).max(1), period)
         };
-        Self { classes: std::array::from_fn(class), waiting: None }
+        Self { classes: std::array::from_fn(class), waiting: None, is_declined: false }
     }
 
     /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` is the one that the taker has left last.
     pub fn next(&mut self, bytes: usize, position: u64, figure: Figure) -> Next {
+        if self.is_declined {
+            return Next { course: Course::Cells, timed: false };
+        }
         if let Some((position, class, course)) = self.waiting.take() {
             self.classes[class].learn(course, figure.of(position));
         }
@@ -106,8 +116,17 @@ impl Engine {
 
     /// How the root goes about it at this position.
     pub(super) fn course(&mut self, bytes: usize, position: u64) -> Next {
-        let taker = 1 - self.board.rank();
-        self.lend_trial.next(bytes, position, Figure(self.board.figure(RingName::Line, taker)))
+        let figure = Figure(self.board.figure(RingName::Line, 1 - self.board.rank()));
+        // Beside a message and its copy lie cells: as much as both is too much.
+        let keeps = |bytes: usize| self.thresholds.way_of_results(4 * bytes) == Way::Cached;
+        self.lend_trial.get_or_insert_with(|| LendTrial::new(keeps)).next(bytes, position, figure)
+    }
+
+    /// The taker has declined what was lent: once is enough.
+    pub(super) fn lend_no_more(&mut self) {
+        if let Some(trial) = &mut self.lend_trial {
+            trial.is_declined = true;
+        }
     }
 
     /// Tells the root how long the taker was with the message of this position, since it found the root there.
@@ -122,6 +141,8 @@ struct Class {
     better: Course,
     /// The one to take where the other is not clearly better.
     usual: Course,
+    /// By what part of what the other one costs, one over this, that has to be better.
+    margin: u64,
     /// Calls from one trial to the next.
     period: u32,
     /// The least that either has cost in the trial that is running.
@@ -133,8 +154,8 @@ struct Class {
 }
 
 impl Class {
-    fn new(usual: Course, left: u32, period: u32) -> Self {
-        Self { better: usual, usual, period, least: [u64::MAX; 2], left, tried: 0 }
+    fn new(usual: Course, margin: u64, left: u32, period: u32) -> Self {
+        Self { better: usual, usual, margin, period, least: [u64::MAX; 2], left, tried: 0 }
     }
 
     fn next(&mut self) -> Next {
@@ -154,12 +175,12 @@ impl Class {
         }
         // The first one of a course that was not taken for long says little: memory of cells may have to be found.
         let known = self.least[self.better as usize];
-        let is_lost =
-            self.tried > TRIES + 1 && self.least[self.better.other() as usize] > known.saturating_add(known / 2);
+        let tried = self.least[self.better.other() as usize];
+        let is_lost = self.tried > TRIES + 1 && tried != u64::MAX && tried > known.saturating_add(known / 2);
         if self.tried >= 2 * TRIES || is_lost {
             if !self.least.contains(&u64::MAX) {
                 let [usual, other] = [self.usual, self.usual.other()].map(|course| self.least[course as usize]);
-                self.better = if other + other / 8 < usual { self.usual.other() } else { self.usual };
+                self.better = if other + other / self.margin < usual { self.usual.other() } else { self.usual };
             }
             (self.least, self.tried, self.left) = ([u64::MAX; 2], 0, self.period - 2 * TRIES);
         }
@@ -213,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_has_to_be_quicker_by_some() {
-        for (cells, lent, found) in [(500, 460, 0), (500, 440, 20), (500, 501, 0)] {
+        for (cells, lent, found) in [(500, 410, 0), (500, 390, 20), (500, 501, 0)] {
             let mut calls = nothing_known();
             calls.make(LEAST, FIRST + 2 * TRIES, take(cells, lent));
             assert_eq!(calls.make(LEAST, 20, take(cells, lent)).0, found, "{cells} and {lent}");
@@ -250,8 +271,8 @@ mod tests {
 
     #[test]
     fn what_the_caches_do_not_keep_is_lent_at_first() {
-        let mut calls = Calls::new(|bytes| bytes < 2 << 20);
-        for (bytes, first, lent) in [(1 << 20, 2, 0), (2 << 20, 1, 1), (64 << 20, 1, 1)] {
+        let mut calls = Calls::new(|bytes| bytes < 4 << 20);
+        for (bytes, first, lent) in [(2 << 20, 1, 0), (4 << 20, 1, 1), (64 << 20, 1, 1)] {
             assert_eq!(calls.make(bytes, first, take(0, 0)), (lent, 0), "{bytes}");
             for (cells, found) in [(500, 5 * lent), (450, 5 * lent), (440, 0)] {
                 assert_eq!(calls.make(bytes, 2 * TRIES, take(cells, 500)), (TRIES, 2 * TRIES));

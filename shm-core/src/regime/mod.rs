@@ -44,7 +44,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
-use crate::pace::{Pace, Way};
+use crate::pace::Pace;
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Place, Readers, Ring, RingName};
 use crate::segment::layout::SLOT;
@@ -98,7 +98,7 @@ pub(crate) struct Engine {
     results: Vec<Option<*mut u8>>,
     thresholds: Thresholds,
     /// What is known of lending private buffers.
-    lend_trial: LendTrial,
+    lend_trial: Option<LendTrial>,
     /// Whether the lines of the next slot are taken before it is filled: where each rank has a core of its own, to whose cache they come.
     takes: bool,
     /// Memory of shared results; rank 0 provides it.
@@ -137,8 +137,7 @@ impl Engine {
             sources: Vec::new(),
             results: Vec::new(),
             thresholds,
-            // Beside a message and its copy lie cells: as much as both is too much.
-            lend_trial: LendTrial::new(|bytes| thresholds.way_of_results(4 * bytes) == Way::Cached),
+            lend_trial: None,
             shared: ResultMemory::default(),
             leaders: Vec::new(),
             above,
@@ -148,7 +147,7 @@ impl Engine {
 
     /// Lends by other thresholds, and fills cells by another word, from now on.
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
-        self.thresholds = thresholds;
+        (self.thresholds, self.lend_trial) = (thresholds, None);
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);
     }

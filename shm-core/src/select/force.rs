@@ -13,7 +13,7 @@
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the down
 //! ring alike. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken, and from which
-//! shares. `reach_least` is [`Tuning`]'s field for these collectives, and `tried` where trials are to say it; `direct_least`, `convert_least`, `convert_after`, `up_bytes`, `down_bytes`,
+//! shares. `reach_least` is [`Tuning`]'s field for these collectives, and for broadcasts `tried` where trials are to say it; `direct_least`, `convert_least`, `convert_after`, `up_bytes`, `down_bytes`,
 //! `stream` and `flat_ranks` are its fields for all. Values take the suffixes K and M; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
@@ -95,6 +95,9 @@ impl Tuning {
             "direct_least" => self.direct_least = value,
             "convert_least" => self.convert_least = value,
             "convert_after" => self.convert_after = narrow?,
+            "reach_least" if value == REACH_TRIED && targets != [Collective::Broadcast] => {
+                return Err("reach_least=tried is for broadcasts: write broadcast:reach_least=tried".to_owned());
+            }
             "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
             "line_most" => self.edit(targets, |_, bands| lines_up_to(bands, value))?,
             "shares_least" => self.edit(targets, |what, bands| {
@@ -269,6 +272,8 @@ mod tests {
             ("reduce:cells,cell=100", "multiples of 64"),
             ("reduce:cells,cells=1", "up_cells"),
             ("strictly", "or strict"),
+            ("all:reach_least=tried", "write broadcast:reach_least=tried"),
+            ("broadcast:cell=tried", "no number"),
         ] {
             let error = Tuning::default().force(rules).unwrap_err().to_string();
             assert!(error.contains(word), "{rules}: {error}");

@@ -20,7 +20,7 @@ pub struct Tuning {
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
     pub direct_least: u64,
     /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
-    /// for never, and [`REACH_TRIED`] where trials are to say it: in broadcasts of two ranks, and else never.
+    /// for never, and for broadcasts [`REACH_TRIED`] where trials are to say it.
     pub reach_least: [u64; 4],
     /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page; `u64::MAX` for never.
     pub convert_least: u64,
@@ -57,7 +57,7 @@ pub const FLAT_RANKS: u32 = 32;
 /// [`Tuning::direct_least`], where nobody says otherwise.
 pub const DIRECT_LEAST: u64 = 1;
 
-/// [`Tuning::reach_least`]: calls try both, where that is known to be worth it.
+/// [`Tuning::reach_least`] of broadcasts: of two ranks, from 256 KiB on, trials say it; else never.
 pub const REACH_TRIED: u64 = u64::MAX - 1;
 
 /// [`Tuning::reach_least`], where nobody says otherwise.

@@ -1,7 +1,7 @@
 //! Calls of two ranks that both work on what one of them lends.
 
 use shm_core::Result;
-use shm_core::protocol::joint::{self, Halves, Part, Places};
+use shm_core::protocol::joint::{self, Halves, Outcome, Part, Places};
 use shm_core::protocol::{Board, Location, Readers, RingName};
 
 use super::calls::{TAG, sum_of_all};
@@ -19,8 +19,19 @@ pub struct Joint {
     pub slices: u64,
     /// Whether the giver lends; if not, nothing moves.
     pub lends: bool,
-    /// Whether the taker lets the giver store to where the result is wanted.
-    pub answers: bool,
+    /// What the taker answers.
+    pub answers: Answer,
+}
+
+/// What a taker says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Where the result is wanted: the giver may store there.
+    Wanted,
+    /// Nobody else reaches that.
+    Cell,
+    /// It does not reach what is lent: nothing moves.
+    Declined,
 }
 
 impl Rank {
@@ -33,25 +44,31 @@ impl Rank {
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
         let own = match (me == giver, lends, answers) {
             (true, true, _) => Location::whole_at(SEND, slices as usize),
-            (false, _, true) => Location::slice_at(SEND, slices as usize).wanting(Some(1), slices as usize),
+            (false, _, Answer::Wanted) => Location::slice_at(SEND, slices as usize).wanting(Some(1), slices as usize),
+            (false, _, Answer::Declined) => Location::DECLINED,
             _ => Location::CELL,
         };
         let places = Places::take(giving, slices, answering);
         let mut words = Words { board, call, first, own, told: Location::CELL };
         let done = match me == giver {
-            true if lends => joint::give(board, (giving, answering), places, TAG, &mut words).map(|()| true),
+            true if lends => joint::give(board, (giving, answering), places, TAG, &mut words),
             true => {
                 giving.claim(board, first).expect("the ranks agree");
                 giving.publish(board, first, TAG, &Readers::One(1 - me));
-                Ok(false)
+                Ok(Outcome::NotLent)
             }
             false => joint::take(board, (giving, answering), places, TAG, &mut words),
         };
-        assert_eq!(done, Ok(lends), "wrong value: both know whether it was lent");
+        let outcome = match (lends, answers) {
+            (false, _) => Outcome::NotLent,
+            (true, Answer::Declined) => Outcome::Declined,
+            _ => Outcome::Done,
+        };
+        assert_eq!(done, Ok(outcome), "wrong value: both know whether it was lent, and taken");
         if !lends {
             giving.finish(board, places.payload().last());
             places.forgo(board, answering);
-        } else if me != giver {
+        } else if me != giver && outcome == Outcome::Done {
             for (slice, unit) in (0..slices).zip(board.buffer(me, RECEIVE)) {
                 expect_value(unit.read(), call.result(board, first + slice));
             }

@@ -1,7 +1,7 @@
 //! Calls of two ranks that both work on what one of them lends, through the rings of random calls.
 
 use shm_core::Result;
-use shm_core::protocol::joint::{Halves, Part, Places, give, take};
+use shm_core::protocol::joint::{Halves, Outcome, Part, Places, give, take};
 use shm_core::protocol::{Location, Readers, RingName};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, sum_of, word_of};
@@ -11,32 +11,33 @@ const PART: u64 = 7;
 
 impl Engine {
     /// A broadcast from `giver` (down), or a reduction of what it gives (up). The giver may lend, the taker let it store.
-    pub fn joint(&mut self, tag: u32, giver: usize, name: RingName, slices: u64, reaches: bool) {
+    pub fn joint(&mut self, tag: u32, giver: usize, name: RingName, slices: u64, reaches: bool, declines: bool) {
         let Self { board, up, down, .. } = self;
         let (ring, other) = if name == RingName::Up { (up, down) } else { (down, up) };
         let (me, first) = (board.rank, ring.next_position());
         let gives = me == giver;
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice, PART)));
         let own = match (gives, reaches) {
+            (false, _) if declines => Location::DECLINED,
             (_, false) => Location::CELL,
             (true, true) => Location::whole_at(SEND, BYTES),
             (false, true) => Location::slice_at(SEND, BYTES).wanting(Some(1), BYTES),
         };
         let places = Places::take(ring, slices, other);
         let mut work = Worked { board, name, giver, first, slices, own };
-        let lent = match gives {
-            true if reaches => give(board, (ring, other), places, tag, &mut work).map(|()| true).unwrap(),
+        let outcome = match gives {
+            true if reaches => give(board, (ring, other), places, tag, &mut work).unwrap(),
             true => {
                 ring.claim(board, first).unwrap();
                 ring.publish(board, first, tag, &Readers::One(1 - me));
-                false
+                Outcome::NotLent
             }
             false => take(board, (ring, other), places, tag, &mut work).unwrap(),
         };
-        if !lent {
+        if outcome == Outcome::NotLent {
             ring.finish(board, places.payload().last());
             places.forgo(board, other);
-        } else if !gives {
+        } else if !gives && outcome == Outcome::Done {
             for slice in 0..slices {
                 let found = board.read_at(name, me, 0, RECEIVE, slice as usize);
                 board.expect(found, work.result(slice), "result of both");
