@@ -441,8 +441,14 @@ mod tests {
         }
     }
 
-    /// Broadcasts of private buffers that are as long as those that are lent on trial.
+    /// Broadcasts of private buffers that are as long as those that are lent on trial, of which the ranks of a pair reach some.
     fn all_broadcast(world: &Communicator) {
+        broadcast_long(world);
+        let reached = world.counters().reached;
+        assert_eq!(reached > 0, world.size() == 2, "{reached} bytes on rank {}", world.rank());
+    }
+
+    fn broadcast_long(world: &Communicator) {
         const LONG: usize = 300_001;
         let rank = world.rank();
         for root in 0..world.size() {
@@ -458,8 +464,14 @@ mod tests {
                 );
             }
         }
-        let reached = world.counters().reached;
-        assert_eq!(reached > 0, world.size() == 2, "{reached} bytes on rank {rank}");
+    }
+
+    /// Lets no other user's process reach this one, and, of the superuser, this one no other user's.
+    fn close() {
+        let user = nix::unistd::Uid::from_raw(65534);
+        if nix::unistd::setuid(user).is_err() {
+            nix::sys::prctl::set_dumpable(false).unwrap();
+        }
     }
 
     #[test]
@@ -489,10 +501,7 @@ mod tests {
         let invitation = crate::job::Invitation::from_environment().unwrap().unwrap();
         if role == "stranger" {
             // The superuser reads everything, so that only another user is refused; others are by who closes itself.
-            let user = nix::unistd::Uid::from_raw(65534);
-            if nix::unistd::setuid(user).is_err() {
-                nix::sys::prctl::set_dumpable(false).unwrap();
-            }
+            close();
         }
         let world = invitation.accept(Arc::new(crate::FlatPlan)).unwrap();
         // From here on all have attached. Each asks; then all know.
@@ -507,6 +516,18 @@ mod tests {
                     all_write_all(&world);
                     all_broadcast(&world);
                     errors_name_the_rank(&world);
+                }
+                println!("found: {found:?}");
+            }
+            // It closes itself when all have found that they reach each other: what is lent is declined then, once.
+            "closing" => {
+                if found == Reaching::Allowed {
+                    if world.rank() == 1 {
+                        close();
+                    }
+                    world.barrier().unwrap();
+                    broadcast_long(&world);
+                    assert!(matches!(world.reaching(), Reaching::Refused(_)), "{:?}", world.reaching());
                 }
                 println!("found: {found:?}");
             }
@@ -550,6 +571,15 @@ mod tests {
             println!("{}", found[0]);
             assert!((0..ranks).all(|rank| job.standing(rank) == Standing::Left));
         }
+    }
+
+    #[test]
+    fn what_cannot_be_reached_any_more_is_declined() {
+        let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();
+        let found = ended((0..2).map(|rank| start(&job, rank, "closing", false)).collect());
+        assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
+        println!("{}", found[0]);
+        assert!((0..2).all(|rank| job.standing(rank) == Standing::Left));
     }
 
     #[test]
