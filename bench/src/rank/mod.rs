@@ -119,11 +119,14 @@ fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, meas
     sheet.count(index, &measured.count)?;
     if let (0, Some(what)) = (comm.rank(), collective(case.operation)) {
         let bytes = case.bytes as usize;
-        // Where calls try both ways the one that most of them took.
+        // Where calls try both ways the one that most of them took. A root that lends loads half of its message, or, where the other
+        // rank is quick, nothing; one that fills cells all of it.
         let all = case.bytes * measured.count.calls;
-        // A root whose half is done by the other rank touches nothing.
-        let is_left = case.operation == Operation::Broadcast && comm.size() == 2 && 2 * measured.count.loaded < all;
-        let reached = 4 * measured.reached > all || (is_left && !case.buffers.is_shared() && all > 0);
+        let is_pair = case.operation == Operation::Broadcast && comm.size() == 2 && !case.buffers.is_shared();
+        let reached = match case.root {
+            0 if is_pair => 4 * measured.count.loaded < 3 * all,
+            _ => 4 * measured.reached > all,
+        };
         let lent = reached || case.buffers.is_shared();
         let mut choice = if lent { comm.explain_lent(what, bytes) } else { comm.explain(what, bytes) }?;
         if reached {
