@@ -448,6 +448,13 @@ mod tests {
         assert_eq!(reached > 0, world.size() == 2, "{reached} bytes on rank {}", world.rank());
     }
 
+    /// A job whose rings hold less than these.
+    fn with_short_rings(ranks: usize) -> JobSpec {
+        let mut spec = JobSpec::new(ranks).unwrap();
+        spec.tuning.force("broadcast:down_cells=4,down_cell=32K").unwrap();
+        spec
+    }
+
     fn broadcast_long(world: &Communicator) {
         const LONG: usize = 300_001;
         let rank = world.rank();
@@ -477,7 +484,8 @@ mod tests {
     #[test]
     fn threads_reach_each_other() {
         for ranks in [1, 2, 5] {
-            Communicator::threads(ranks, |world| {
+            let plan = Arc::new(crate::FlatPlan) as Arc<dyn crate::Plan>;
+            Communicator::threads_of(&with_short_rings(ranks), &plan, |world| {
                 // All attached before any of them ran.
                 assert_eq!(world.reaching(), Reaching::Allowed);
                 all_read_all(&world);
@@ -565,7 +573,7 @@ mod tests {
     #[test]
     fn processes_reach_each_other() {
         for ranks in [2, 3] {
-            let job = Job::create(&JobSpec::new(ranks).unwrap()).unwrap();
+            let job = Job::create(&with_short_rings(ranks)).unwrap();
             let found = ended((0..ranks).map(|rank| start(&job, rank, "reader", false)).collect());
             assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
             println!("{}", found[0]);
@@ -575,7 +583,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reached_any_more_is_declined() {
-        let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();
+        let job = Job::create(&with_short_rings(2)).unwrap();
         let found = ended((0..2).map(|rank| start(&job, rank, "closing", false)).collect());
         assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
         println!("{}", found[0]);

@@ -38,8 +38,8 @@ impl Process<'_> {
     /// pipeline of cells down the tree of this root. The root may return before the others have the message.
     ///
     /// A buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies; so is a long private
-    /// one, by the kernel, where the system lets it (`reach_least` of [`Tuning`](crate::Tuning)): of two ranks from 256 KiB on, where trials find
-    /// that quicker. Its owner then returns when its readers have the message.
+    /// one, by the kernel, where the system lets it (`reach_least` of [`Tuning`](crate::Tuning)): of two ranks that of a message longer than a ring
+    /// of cells (2 MiB), where trials find that quicker. Its owner then returns when its readers have the message.
     ///
     /// # Cost
     /// One line transfer on the critical path (flat); 2pn bytes loaded and stored for n bytes on p ranks, and 2n more for each

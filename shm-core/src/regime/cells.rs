@@ -64,7 +64,7 @@ impl Engine {
             // A leaf lends nothing here.
             false => Place::Cell,
         };
-        let tries = jointly && place == Place::Cell && self.tries_to_lend(bytes);
+        let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
         let last = self.down.next_position() + slices.count() - 1;
         let trial = (tries && is_root).then(|| self.course(bytes, last));
         if trial.is_some_and(|next| next.course == Course::Lent) {
@@ -75,7 +75,7 @@ impl Engine {
         }
         let places = match jointly {
             false => None,
-            true => match self.broadcast_jointly(root, (buffer, slices, place), tag)? {
+            true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries))? {
                 (Outcome::Done, _) => return Ok(()),
                 (Outcome::NotLent, places) => Some(places),
                 (Outcome::Declined, _) => {

@@ -28,12 +28,12 @@ impl Engine {
         self.board.size() == 2 && slices.count() > 1
     }
 
-    /// A broadcast, of which the root's buffer lies at `place`. Where it does not lend that slices follow at the positions that are returned.
+    /// A broadcast, of which the root's buffer lies at `place`; the taker leaves a figure if it `tries`. Where the root does not lend that slices follow at the positions that are returned.
     pub(super) fn broadcast_jointly(
         &mut self,
         root: usize,
         (buffer, slices, place): (*mut u8, Slices, Place),
-        tag: u32,
+        (tag, tries): (u32, bool),
     ) -> Result<(Outcome, Places)> {
         let (bytes, gives) = (slices.bytes(), self.board.rank() == root);
         let location = match gives {
@@ -52,7 +52,7 @@ impl Engine {
         let outcome = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
         let begun = copying.begun;
         match outcome {
-            Outcome::Done if !gives && self.tries_to_lend(bytes) => {
+            Outcome::Done if !gives && tries => {
                 self.leave_lend_figure(bytes, places.payload().last(), begun);
             }
             Outcome::Declined if gives => self.lend_no_more(),

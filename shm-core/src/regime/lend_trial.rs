@@ -1,11 +1,13 @@
 //! Whether the root of a long broadcast to one other rank lends its private buffer, or fills cells with it: found by timing calls,
 //! anew all the time.
 //!
+//! Long is what no ring holds. The root of a message that its cells hold need not wait for the other rank, and goes on; of a longer one it waits in any case.
+//!
 //! What is lent is moved by the kernel, once, and by both ranks, a half each (`joint`). Through cells it is moved twice, at the speed of the ranks' own
 //! copies, and while the one rank takes the other one fills. Which of the two is quicker depends on what the caches hold, on how far
 //! apart the cores are, and on whether each rank has one; in virtual machines it changes while a job runs. On a machine with small caches (AMD EPYC, 8 MiB of
-//! third level by its own word) 1 MiB took 54 us through cells and 82 lent while its two cores were near each other, 138 and 107 while they were
-//! far apart, and 4 MiB 530 and 375, 780 and 550.
+//! third level by its own word) 4 MiB took 530 us through cells and 375 to 455 lent while its two cores were near each other, 780 and 550 while they were
+//! far apart.
 //!
 //! The root decides alone, and the other one, the taker, finds what it did. The taker times calls: from where it finds that the root is there to where it has the message, so that
 //! it says nothing how late either came. It leaves a figure, as the readers of cells do (`pace`), which the root looks for at its next call; one that is missed is missed. In
@@ -14,26 +16,22 @@
 use super::Engine;
 use crate::pace::{self, Way, ticks};
 use crate::protocol::{Board, RingName};
-use crate::select::Collective;
+use crate::select::{Choice, Collective};
 
-/// Messages of fewer bytes fit a ring of cells, as those are built in: their root can be a call ahead of the taker, which has to be worth something.
-const RING: usize = 2 << 20;
-
-/// Messages of fewer bytes go through cells.
-pub(super) const LEAST: usize = 256 << 10;
+/// Messages of fewer bytes go through cells, however short the ring.
+const LEAST: usize = 256 << 10;
 
 /// Classes of messages, by the power of two, from [`LEAST`] on; the last takes all longer ones.
 const CLASSES: usize = 6;
 
-/// Calls before the first trial, of the shortest class, and of longer ones as many as have the same bytes: in the first ones the system finds memory for the cells.
-const FIRST: u32 = 8;
+/// Calls before the first trial: in the first one the system finds memory for the cells.
+const FIRST: u32 = 1;
 
 /// Calls of each way in a trial, of which the quickest counts: the other rank may have been late for one.
 const TRIES: u32 = 3;
 
-/// Calls from one trial to the next; of messages that no ring holds fewer.
-const PERIOD: u32 = 256;
-const SHORTEST: u32 = 64;
+/// Calls from one trial to the next.
+const PERIOD: u32 = 64;
 
 /// How a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,15 +78,9 @@ pub(super) struct LendTrial {
 
 impl LendTrial {
     /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells
-    /// if `keeps` says of so many bytes that the caches keep them, and all that belongs to them: a root that has filled cells may go on before the taker has the message.
-    /// Others are lent.
+    /// if `keeps` says of so many bytes that the caches keep them, and all that belongs to them. Others are lent.
     pub fn new(keeps: impl Fn(usize) -> bool) -> Self {
-        let class = |class: usize| {
-            let bytes = LEAST << class;
-            let usual = if keeps(bytes) { Course::Cells } else { Course::Lent };
-            let (margin, period) = if bytes < RING { (4, PERIOD) } else { (8, SHORTEST) };
-            Class::new(usual, margin, (FIRST >> class).max(1), period)
-        };
+        let class = |class: usize| Class::new(if keeps(LEAST << class) { Course::Cells } else { Course::Lent });
         Self { classes: std::array::from_fn(class), waiting: None, is_declined: false }
     }
 
@@ -108,10 +100,11 @@ impl LendTrial {
 }
 
 impl Engine {
-    /// Whether trials say if the root's private buffer is lent in a broadcast of so many bytes that two ranks try to do together. Both ask: whether
-    /// they reach each other is found out by asking.
-    pub(super) fn tries_to_lend(&self, bytes: usize) -> bool {
-        bytes >= LEAST && self.thresholds.tries(Collective::Broadcast) && self.board.can_reach()
+    /// Whether trials say if the root's private buffer is lent in a broadcast of so many bytes that two ranks try to do together, by rings of this choice. Both ask:
+    /// whether they reach each other is found out by asking.
+    pub(super) fn tries_to_lend(&self, choice: &Choice, bytes: usize) -> bool {
+        let least = LEAST.max(choice.down_cell * choice.down_slots + 1);
+        bytes >= least && self.thresholds.tries(Collective::Broadcast) && self.board.can_reach()
     }
 
     /// How the root goes about it at this position.
@@ -141,10 +134,6 @@ struct Class {
     better: Course,
     /// The one to take where the other is not clearly better.
     usual: Course,
-    /// By what part of what the other one costs, one over this, that has to be better.
-    margin: u64,
-    /// Calls from one trial to the next.
-    period: u32,
     /// The least that either has cost in the trial that is running.
     least: [u64; 2],
     /// Calls until the next trial; 0 in one.
@@ -154,8 +143,8 @@ struct Class {
 }
 
 impl Class {
-    fn new(usual: Course, margin: u64, left: u32, period: u32) -> Self {
-        Self { better: usual, usual, margin, period, least: [u64::MAX; 2], left, tried: 0 }
+    fn new(usual: Course) -> Self {
+        Self { better: usual, usual, least: [u64::MAX; 2], left: FIRST, tried: 0 }
     }
 
     fn next(&mut self) -> Next {
@@ -180,9 +169,9 @@ impl Class {
         if self.tried >= 2 * TRIES || is_lost {
             if !self.least.contains(&u64::MAX) {
                 let [usual, other] = [self.usual, self.usual.other()].map(|course| self.least[course as usize]);
-                self.better = if other + other / self.margin < usual { self.usual.other() } else { self.usual };
+                self.better = if other + other / 8 < usual { self.usual.other() } else { self.usual };
             }
-            (self.least, self.tried, self.left) = ([u64::MAX; 2], 0, self.period - 2 * TRIES);
+            (self.least, self.tried, self.left) = ([u64::MAX; 2], 0, PERIOD - 2 * TRIES);
         }
     }
 }
@@ -234,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_has_to_be_quicker_by_some() {
-        for (cells, lent, found) in [(500, 410, 0), (500, 390, 20), (500, 501, 0)] {
+        for (cells, lent, found) in [(500, 460, 0), (500, 440, 20), (500, 501, 0)] {
             let mut calls = nothing_known();
             calls.make(LEAST, FIRST + 2 * TRIES, take(cells, lent));
             assert_eq!(calls.make(LEAST, 20, take(cells, lent)).0, found, "{cells} and {lent}");
@@ -259,8 +248,8 @@ mod tests {
     #[test]
     fn lengths_learn_apart() {
         let mut calls = nothing_known();
-        for (bytes, first) in [(LEAST, FIRST), (LEAST << 5, 1)] {
-            assert_eq!(calls.make(bytes, first + 2 * TRIES, take(900, 500)), (TRIES, 2 * TRIES));
+        for bytes in [LEAST, LEAST << 5] {
+            assert_eq!(calls.make(bytes, FIRST + 2 * TRIES, take(900, 500)), (TRIES, 2 * TRIES));
         }
         for (bytes, lent) in
             [(LEAST, 4), (2 * LEAST - 1, 4), (2 * LEAST, 0), (LEAST << 4, 0), (LEAST << 7, 4), (usize::MAX, 4)]
@@ -272,18 +261,18 @@ mod tests {
     #[test]
     fn what_the_caches_do_not_keep_is_lent_at_first() {
         let mut calls = Calls::new(|bytes| bytes < 4 << 20);
-        for (bytes, first, lent) in [(2 << 20, 1, 0), (4 << 20, 1, 1), (64 << 20, 1, 1)] {
-            assert_eq!(calls.make(bytes, first, take(0, 0)), (lent, 0), "{bytes}");
+        for (bytes, lent) in [(2 << 20, 0), (4 << 20, 1), (64 << 20, 1)] {
+            assert_eq!(calls.make(bytes, FIRST, take(0, 0)), (lent, 0), "{bytes}");
             for (cells, found) in [(500, 5 * lent), (450, 5 * lent), (440, 0)] {
                 assert_eq!(calls.make(bytes, 2 * TRIES, take(cells, 500)), (TRIES, 2 * TRIES));
                 assert_eq!(calls.make(bytes, 5, take(0, 0)), (found, 0), "{bytes}, {cells}");
-                assert_eq!(calls.make(bytes, SHORTEST - 2 * TRIES - 5, take(0, 0)).1, 0);
+                assert_eq!(calls.make(bytes, PERIOD - 2 * TRIES - 5, take(0, 0)).1, 0);
             }
         }
     }
 
     #[test]
     fn trials_are_few() {
-        const { assert!(2 * TRIES <= PERIOD / 32 && 2 * TRIES <= SHORTEST / 10) };
+        const { assert!(2 * TRIES <= PERIOD / 10) };
     }
 }

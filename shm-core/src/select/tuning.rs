@@ -57,7 +57,7 @@ pub const FLAT_RANKS: u32 = 32;
 /// [`Tuning::direct_least`], where nobody says otherwise.
 pub const DIRECT_LEAST: u64 = 1;
 
-/// [`Tuning::reach_least`] of broadcasts: of two ranks, from 256 KiB on, trials say it; else never.
+/// [`Tuning::reach_least`] of broadcasts: of two ranks, where the message is longer than a ring of cells, trials say it; else never.
 pub const REACH_TRIED: u64 = u64::MAX - 1;
 
 /// [`Tuning::reach_least`], where nobody says otherwise.
