@@ -83,16 +83,26 @@ fn class_of(bytes: usize, takes: bool) -> usize {
 }
 
 /// Bits of a cost.
-pub(crate) const COST_BITS: u32 = 24;
+const COST_BITS: u32 = 24;
 
 /// A figure and the position that it was taken at, in one word.
 pub(crate) fn pack(position: u64, cost: u64) -> u64 {
     position << COST_BITS | cost
 }
 
+/// The cost in a figure, if that was taken at this position.
+pub(crate) fn cost_at(figure: u64, position: u64) -> Option<u64> {
+    (figure >> COST_BITS == position).then_some(figure & ((1 << COST_BITS) - 1))
+}
+
 /// Ticks for 4 KiB.
-pub(crate) fn cost(ticks: u64, bytes: usize) -> u64 {
+fn cost(ticks: u64, bytes: usize) -> u64 {
     (ticks.min(1 << 40) * 4096 / bytes as u64).clamp(1, (1 << COST_BITS) - 1)
+}
+
+/// Leaves a figure for who published at `position`: what `bytes` bytes have cost since `begun`.
+pub(crate) fn leave_figure(board: &SharedBoard, ring: RingName, position: u64, bytes: usize, begun: u64) {
+    board.leave_figure(ring, pack(position, cost(ticks().wrapping_sub(begun), bytes)));
 }
 
 /// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a sample.
@@ -117,7 +127,7 @@ pub(crate) fn reading_of(
     }
     let begun = ticks();
     read();
-    board.leave_figure(ring, pack(position, cost(ticks().wrapping_sub(begun), bytes * slots)));
+    leave_figure(board, ring, position, bytes * slots, begun);
 }
 
 /// What one way costs, for slices of one class: its writer and its reader, 0 while unknown; and, of ordinary stores, to take the lines of cells that will
@@ -349,9 +359,8 @@ impl Pace {
     fn collect(&mut self, board: &SharedBoard) {
         for waiting in &mut self.waiting {
             let Some(Waiting { position, class, way, reader }) = *waiting else { continue };
-            let figure = board.figure(self.ring, reader);
-            if figure >> COST_BITS == position {
-                self.classes[class].learn_read(way, figure & ((1 << COST_BITS) - 1));
+            if let Some(cost) = cost_at(board.figure(self.ring, reader), position) {
+                self.classes[class].learn_read(way, cost);
                 *waiting = None;
             }
         }

@@ -4,7 +4,7 @@
 //! Not every system lets processes of one user read and write each other (Yama's ptrace_scope, containers, sandboxes), so it is tried:
 //! each rank reads a word of the next one and writes it back as it was, round a ring. Who may read whom follows from what ranks have in common
 //! (user, namespaces, the process that started them), so that a ring in which everybody succeeds has no two kinds of ranks in it. It
-//! takes one system call a rank. Until all have succeeded, and after anybody has failed, reaching is not allowed.
+//! takes two system calls a rank. Until all have succeeded, and after anybody has failed, reaching is not allowed.
 //!
 //! Ranks that are threads of one process reach each other by a plain copy.
 //!
@@ -230,12 +230,9 @@ impl Reach {
         let mut ends = [0; 2];
         let last = address + bytes.saturating_sub(1) as u64;
         let places = [address, last].map(|base| RemoteIoVec { base: base as usize, len: 1 });
-        let read = match bytes {
-            0 => self.try_read_at(rank, 0, &mut []),
-            _ => self.try_read(rank, &places, &mut ends),
-        };
-        match read {
-            Ok(read) => bytes == 0 || read == ends.len(),
+        let count = if bytes > 0 { places.len() } else { 0 };
+        match self.try_read(rank, &places[..count], &mut ends[..count]) {
+            Ok(read) => read == count,
             Err(Errno::EFAULT) => false,
             Err(error) => {
                 self.forbid(error);

@@ -52,8 +52,7 @@ pub trait Halves {
     fn note(&mut self, location: Location) -> Result<()>;
 
     /// Whether the giver can store where the taker wants it: asked before it claims its half.
-    fn may_store(&self, wanted: Location) -> bool {
-        let _ = wanted;
+    fn may_store(&self, _wanted: Location) -> bool {
         true
     }
 

@@ -65,8 +65,7 @@ impl Engine {
             false => Place::Cell,
         };
         let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
-        let last = self.down.next_position() + slices.count() - 1;
-        let trial = (tries && is_root).then(|| self.course(bytes, last));
+        let trial = (tries && is_root).then(|| self.course(bytes, self.down.next_position() + slices.count() - 1));
         if trial.is_some_and(|next| next.course == Course::Lent) {
             place = Place::private(buffer);
         }
@@ -106,7 +105,7 @@ impl Engine {
         }
         lending.end(released)?;
         if tries && !is_root {
-            self.leave_lend_figure(bytes, last, begun);
+            self.leave_lend_figure(bytes, span.last(), begun);
         }
         Ok(())
     }

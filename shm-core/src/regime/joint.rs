@@ -119,13 +119,11 @@ fn jointly(
     halves: &mut impl Halves,
     lending: Lending<'_>,
 ) -> Result<Outcome> {
-    let outcome = match gives {
+    lending.end(match gives {
         true if halves.own().whole => joint::give(board, (giving, answering), places, tag, halves),
         true => Ok(Outcome::NotLent),
         false => joint::take(board, (giving, answering), places, tag, halves),
-    };
-    lending.end(outcome.as_ref().map(drop).map_err(Clone::clone))?;
-    outcome
+    })
 }
 
 /// The payload of a broadcast.

@@ -117,7 +117,7 @@ impl<'a> Lending<'a> {
     }
 
     /// Ends it.
-    pub fn end(self, result: Result<()>) -> Result<()> {
+    pub fn end<T>(self, result: Result<T>) -> Result<T> {
         if result.is_ok() {
             self.board.keep_own();
             std::mem::forget(self);

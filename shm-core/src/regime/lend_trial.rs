@@ -14,7 +14,7 @@
 //! a trial a root that has filled cells waits until they are read: it would otherwise be ahead of the figures.
 
 use super::Engine;
-use crate::pace::{self, Way, ticks};
+use crate::pace::{self, Way};
 use crate::protocol::{Board, RingName};
 use crate::select::{Choice, Collective};
 
@@ -56,17 +56,6 @@ pub(super) struct Next {
     pub timed: bool,
 }
 
-/// What a taker has left: a position, and what the call there cost.
-#[derive(Clone, Copy)]
-pub(super) struct Figure(u64);
-
-impl Figure {
-    /// What the call of this position cost, if it is this one's.
-    fn of(self, position: u64) -> Option<u64> {
-        (self.0 >> pace::COST_BITS == position).then_some(self.0 & ((1 << pace::COST_BITS) - 1))
-    }
-}
-
 /// What is known of broadcasts from one root.
 pub(super) struct LendTrial {
     classes: [Class; CLASSES],
@@ -85,12 +74,12 @@ impl LendTrial {
     }
 
     /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` is the one that the taker has left last.
-    pub fn next(&mut self, bytes: usize, position: u64, figure: Figure) -> Next {
+    pub fn next(&mut self, bytes: usize, position: u64, figure: u64) -> Next {
         if self.is_declined {
             return Next { course: Course::Cells, timed: false };
         }
         if let Some((position, class, course)) = self.waiting.take() {
-            self.classes[class].learn(course, figure.of(position));
+            self.classes[class].learn(course, pace::cost_at(figure, position));
         }
         let class = ((bytes / LEAST).max(1).ilog2() as usize).min(CLASSES - 1);
         let next = self.classes[class].next();
@@ -109,7 +98,7 @@ impl Engine {
 
     /// How the root goes about it at this position.
     pub(super) fn course(&mut self, bytes: usize, position: u64) -> Next {
-        let figure = Figure(self.board.figure(RingName::Line, 1 - self.board.rank()));
+        let figure = self.board.figure(RingName::Line, 1 - self.board.rank());
         // Beside a message and its copy lie cells: as much as both is too much.
         let keeps = |bytes: usize| self.thresholds.way_of_results(4 * bytes) == Way::Cached;
         self.lend_trial.get_or_insert_with(|| LendTrial::new(keeps)).next(bytes, position, figure)
@@ -124,8 +113,7 @@ impl Engine {
 
     /// Tells the root how long the taker was with the message of this position, since it found the root there.
     pub(super) fn leave_lend_figure(&self, bytes: usize, position: u64, begun: u64) {
-        let cost = pace::cost(ticks().wrapping_sub(begun), bytes);
-        self.board.leave_figure(RingName::Line, pace::pack(position, cost));
+        pace::leave_figure(&self.board, RingName::Line, position, bytes, begun);
     }
 }
 
@@ -184,12 +172,12 @@ mod tests {
     struct Calls {
         trial: LendTrial,
         position: u64,
-        figure: Figure,
+        figure: u64,
     }
 
     impl Calls {
         fn new(keeps: impl Fn(usize) -> bool) -> Self {
-            Self { trial: LendTrial::new(keeps), position: 0, figure: Figure(0) }
+            Self { trial: LendTrial::new(keeps), position: 0, figure: 0 }
         }
 
         /// How many of so many calls are lent, where either course costs so much, and how many are timed.
@@ -197,7 +185,7 @@ mod tests {
             (0..calls).fold((0, 0), |(lent, timed), call| {
                 self.position += 3;
                 let next = self.trial.next(bytes, self.position, self.figure);
-                self.figure = Figure(pace::pack(self.position, cost(call, next.course)));
+                self.figure = pace::pack(self.position, cost(call, next.course));
                 (lent + u32::from(next.course == Course::Lent), timed + u32::from(next.timed))
             })
         }
