@@ -1,6 +1,7 @@
 //! What a call costs on its longest path, counted in cache lines: a pure function.
 
 use crate::plan::{Plan, Step};
+use crate::regime::JOINT_LEAST;
 use crate::segment::layout::{LINE, SLOT_PAYLOAD};
 use crate::select::{Choice, Collective, Regime};
 
@@ -95,7 +96,7 @@ pub(crate) fn critical_lines(
         Regime::Cells => {
             let all = bytes.div_ceil(LINE) as u64;
             // Two ranks that lend do a half each: who stores its part of the other one's result takes its lines, and each hears two words.
-            let jointly = |cell: usize| size == 2 && payload == Payload::Lent && bytes > cell;
+            let jointly = |cell: usize| size == 2 && payload == Payload::Lent && bytes > cell.min(JOINT_LEAST - 1);
             let half = all.div_ceil(2);
             let step = |chain: Chain, cell: usize, whole: bool| {
                 let slices = bytes.div_ceil(cell).max(1) as u64;

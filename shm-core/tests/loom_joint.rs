@@ -77,6 +77,36 @@ model! {
     rejects_done_of_the_answer_left_out: Mutant::DoneMissing(Up) => [Deadlock];
 }
 
+/// Broadcasts of one slice, of which some are lent and the taker finds out: their slots, and the answers', serve either.
+fn some_of_one(mutant: Mutant) {
+    world(mutant, 1, 1).run(|rank| {
+        for lends in [true, false, true] {
+            rank.one(Joint { giver: 0, ring: Down, slices: 1, lends, answers: Wanted });
+        }
+    });
+}
+
+model! {
+    one_slice, Bound::Preemptions(2), some_of_one, [U1, U2, D1, D2];
+    rejects_done_left_out: Mutant::DoneMissing(Down) => [Deadlock];
+    rejects_done_of_the_answer_left_out: Mutant::DoneMissing(Up) => [Deadlock];
+    rejects_done_before_the_giver_has_stored: Mutant::DoneTooEarly(Up) => [Race, WrongValue];
+}
+
+/// The same of reductions, one by the other's root.
+fn some_of_one_fold(mutant: Mutant) {
+    world(mutant, 1, 1).run(|rank| {
+        for (giver, lends) in [(0, true), (0, false), (1, true)] {
+            rank.one(Joint { giver, ring: Up, slices: 1, lends, answers: Wanted });
+        }
+    });
+}
+
+model! {
+    one_slice_folded, Bound::Preemptions(2), some_of_one_fold, [U1, U2, D1, D2];
+    rejects_done_before_the_giver_has_stored: Mutant::DoneTooEarly(Down) => [Race, WrongValue];
+}
+
 /// A reduction and a broadcast, which use the same slots the other way round.
 fn one_after_the_other(mutant: Mutant) {
     world(mutant, 2, 2).run(|rank| {

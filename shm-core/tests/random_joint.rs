@@ -226,9 +226,10 @@ impl<'a> Rank<'a> {
     }
 }
 
-const RULES: [&str; 9] = [
+const RULES: [&str; 10] = [
     "all:auto",
     "all:auto,reach_least=1",
+    "all:cells,cell=32K,cells=2,reach_least=20000",
     "all:cells,cell=1K,cells=2",
     "all:cells,cell=256,cells=3,stream=2",
     "all:cells,cell=1K,cells=4,reach_least=1",

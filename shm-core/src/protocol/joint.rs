@@ -88,6 +88,17 @@ impl Places {
     }
 }
 
+/// Whether the giver lends a payload of one slice, whole: for a taker that has taken no position yet. If so both take those of a call ([`Places::take`]); if not it
+/// takes the slice as it would that of any root.
+///
+/// # Errors
+/// When the other rank has failed or made another call.
+#[inline]
+pub fn is_lent<B: Board>(board: &B, giving: &Ring, tag: u32) -> Result<bool> {
+    let (_, location) = giving.expect_at(board, 1 - board.rank(), giving.next_position(), tag)?;
+    Ok(location.whole)
+}
+
 /// The giver's side, where it lends its payload whole. Both rings are its own again when this returns. Never [`Outcome::NotLent`].
 ///
 /// # Errors

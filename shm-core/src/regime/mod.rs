@@ -51,6 +51,7 @@ use crate::segment::layout::SLOT;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
 
+pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
 pub(crate) use lend::Thresholds;
 use lend_trial::LendTrial;

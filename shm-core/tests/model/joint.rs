@@ -35,6 +35,21 @@ pub enum Answer {
 }
 
 impl Rank {
+    /// A call of one slice, which may be [`joint`](Rank::joint): the taker finds out, and takes the slice of a giver that does not lend as that of any root.
+    pub fn one(&mut self, call: Joint) {
+        let Joint { giver, ring, slices: 1, lends, .. } = call else { panic!("one slice") };
+        let (board, giving) = self.ring(ring);
+        if board.rank() != giver {
+            let lent = joint::is_lent(board, giving, TAG);
+            assert_eq!(lent, Ok(lends), "wrong value: both know whether it is lent");
+        }
+        match (lends, ring) {
+            (true, _) => self.joint(call),
+            (false, RingName::Up) => self.collect(ring, 1 - giver),
+            (false, _) => self.hand_out(ring, giver),
+        }
+    }
+
     /// The taker gets the giver's words, or, of a reduction, the sums of both ranks' words.
     pub fn joint(&mut self, call: Joint) {
         let Joint { giver, ring, slices, lends, answers } = call;

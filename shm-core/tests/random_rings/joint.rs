@@ -1,7 +1,7 @@
 //! Calls of two ranks that both work on what one of them lends, through the rings of random calls.
 
 use shm_core::Result;
-use shm_core::protocol::joint::{Halves, Outcome, Part, Places, give, take};
+use shm_core::protocol::joint::{Halves, Outcome, Part, Places, give, is_lent, take};
 use shm_core::protocol::{Location, Readers, RingName};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, sum_of, word_of};
@@ -12,6 +12,16 @@ const PART: u64 = 7;
 impl Engine {
     /// A broadcast from `giver` (down), or a reduction of what it gives (up). The giver may lend, the taker let it store.
     pub fn joint(&mut self, tag: u32, giver: usize, name: RingName, slices: u64, reaches: bool, declines: bool) {
+        if slices == 1 {
+            let (board, ring) = self.ring(name);
+            // Of one slice the taker finds out whether it is lent.
+            let lent = if board.rank == giver { reaches } else { is_lent(board, ring, tag).unwrap() };
+            match name {
+                _ if lent => {}
+                RingName::Up => return self.collect(name, tag, 1 - giver),
+                _ => return self.hand_out(name, tag, giver),
+            }
+        }
         let Self { board, up, down, .. } = self;
         let (ring, other) = if name == RingName::Up { (up, down) } else { (down, up) };
         let (me, first) = (board.rank, ring.next_position());
