@@ -8,7 +8,8 @@ use shm_core::operator::{Far, Max, Operator};
 use shm_core::{Collective, Element};
 
 use super::adapt::{self, Search};
-use super::communicator::{HierComm, Lane};
+use super::choosing::Lane;
+use super::communicator::HierComm;
 use super::cut::{Cut, Vector, cuts_alike};
 use super::error::Result;
 use super::flight::Flight;

@@ -2,24 +2,25 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
-use shm_core::operator::{BitOr, Min, Operator};
-use shm_core::{Buffer, Collective, Counters, Element, Zeroable};
+use shm_core::operator::{BitOr, Min};
+use shm_core::{Buffer, Counters, Element, Zeroable};
 
 use super::adapt::Search;
 use super::alarm::{Alarm, Cause};
+use super::choosing::{Lane, LaneKey, ProgramKey};
 use super::error::{Error, Result, of_node};
 use super::model::NetworkModel;
 use super::network::Network;
 use super::one_sided::OneSided;
-use super::rules::{Choice, ClusterRules, Rule, Setting};
+use super::rules::{Choice, ClusterRules};
 use super::settings::{Agreed, ClusterSettings, Cost, Words};
 use crate::communicator::{exchange_places, own_place};
 use crate::nodes::{self, Placement, Watch};
 use crate::plan::TopologyPlan;
-use crate::schedule::{Algorithm, Goal, Program};
+use crate::schedule::Program;
 use crate::table::NetworkTable;
 use crate::transport::Transport;
 
@@ -44,13 +45,13 @@ pub struct HierComm {
     pub(super) here: usize,
     pub(super) rules: ClusterRules,
     /// What was measured across nodes, if a table says something of that.
-    table: Option<Arc<NetworkTable>>,
+    pub(super) table: Option<Arc<NetworkTable>>,
     /// Whether contributions are combined in rank order always.
-    strict: bool,
+    pub(super) strict: bool,
     /// The ranks of this communicator that are the members of the node's whole job, by their rank there.
-    world: Arc<[Option<usize>]>,
+    pub(super) world: Arc<[Option<usize>]>,
     /// The host of each rank.
-    hosts: Arc<[String]>,
+    pub(super) hosts: Arc<[String]>,
     /// How it was made, for a communicator of the ranks that are left when some have failed.
     pub(super) settings: Arc<ClusterSettings>,
     pub(super) words: Arc<Words>,
@@ -59,39 +60,23 @@ pub struct HierComm {
     /// Ends the watch over the node's processes, once the last communicator of the node's job has gone: after `node`.
     watch: Arc<Watch>,
     /// Runs that were begun so far, counted alike on all ranks: tags are made of it.
-    runs: Cell<u32>,
-    programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
-    lanes: RefCell<HashMap<LaneKey, Lane>>,
+    pub(super) runs: Cell<u32>,
+    pub(super) programs: RefCell<HashMap<ProgramKey, Arc<Program>>>,
+    pub(super) lanes: RefCell<HashMap<LaneKey, Lane>>,
     /// What the last call of each collective did, and on how many bytes with what kind of operator.
-    choices: Cell<[Option<(usize, bool, Choice)>; 4]>,
+    pub(super) choices: Cell<[Option<(usize, bool, Choice)>; 4]>,
     pub(super) searches: RefCell<HashMap<u32, Search>>,
     /// Whether the network has one-sided communication, once that was asked; and what this rank has for it.
     pub(super) has_windows: Cell<Option<bool>>,
     pub(super) one_sided: RefCell<Option<OneSided>>,
     /// What the network costs.
     pub(super) model: Cell<NetworkModel>,
-    broken: Cell<bool>,
+    pub(super) broken: Cell<bool>,
     /// The rank whose end was the end of this communicator.
     pub(super) lost: Cell<Option<usize>>,
     pub(super) debug: bool,
-    traced: Cell<[u64; 4]>,
+    pub(super) traced: Cell<[u64; 4]>,
 }
-
-/// The ranks that reduce a share with each other, one of each node, and this rank's place among them.
-#[derive(Clone)]
-pub(super) struct Lane {
-    pub peers: Arc<[usize]>,
-    pub place: usize,
-}
-
-/// Leaders a node, share, whether nodes stand in the order of their ranks.
-type LaneKey = (usize, usize, bool);
-
-/// Algorithm, goal, ranks, rank.
-type ProgramKey = (Algorithm, Goal, u32, u32);
-
-/// Schedules use the tags below this one.
-const TAGS: u32 = 16_000;
 
 /// What [`HierComm::assemble`] puts together.
 struct Parts {
@@ -390,227 +375,6 @@ impl HierComm {
     pub fn duplicate(&self) -> Result<Self> {
         let copy = self.split(Some(0), self.rank as i64)?;
         Ok(copy.expect("a rank with a color is in a group"))
-    }
-
-    /// What a call on `bytes` bytes with an operator that commutes does, for people.
-    #[must_use]
-    pub fn explain(&self, what: Collective, bytes: usize) -> String {
-        let choice = self.choose(what, bytes, !self.strict);
-        let nodes = self.placement.nodes();
-        if nodes == 1 {
-            return "within the node".to_owned();
-        }
-        if choice.one_sided {
-            return format!("one-sided among {nodes} nodes, where the network can, else {}", choice.algorithm);
-        }
-        let slice = match self.slice_bytes(what, bytes, &choice) {
-            slice if slice >= bytes => "whole".to_owned(),
-            slice => format!("slices of {slice} bytes, {} in flight", choice.flight),
-        };
-        let source = match self.measured().map(|table| table.rule(what, bytes)) {
-            Some(rule) if rule != Rule::default() => ", by the table",
-            _ => "",
-        };
-        format!("{} among {nodes} nodes, leaders a node: {}, {slice}{source}", choice.algorithm, choice.leaders)
-    }
-
-    /// What was measured on such a communicator, if a table says something of it.
-    fn measured(&self) -> Option<&NetworkTable> {
-        let placement = &self.placement;
-        self.table.as_deref().filter(|table| table.fits(placement.nodes(), placement.fewest(), placement.most()))
-    }
-
-    /// Whether contributions may be combined in another order than that of ranks.
-    pub(super) fn may_reorder<T: Element, O: Operator<T>>(&self, operator: &O) -> bool {
-        operator.is_commutative() && !self.strict
-    }
-
-    /// Carries calls out by these rules from now on, the same on all ranks.
-    pub(crate) fn set_rules(&mut self, rules: ClusterRules) {
-        self.rules = rules;
-        self.choices.take();
-    }
-
-    /// Sets what the network costs: choices follow from it.
-    pub(super) fn set_model(&self, model: NetworkModel) {
-        self.model.set(model);
-        self.choices.take();
-    }
-
-    /// The table's word on a call.
-    pub(super) fn choose(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
-        let mut choices = self.choices.get();
-        match choices[what as usize] {
-            Some((of, kind, choice)) if (of, kind) == (bytes, commutative) => choice,
-            _ => {
-                let choice = self.choose_anew(what, bytes, commutative);
-                choices[what as usize] = Some((bytes, commutative, choice));
-                self.choices.set(choices);
-                choice
-            }
-        }
-    }
-
-    fn choose_anew(&self, what: Collective, bytes: usize, commutative: bool) -> Choice {
-        let setting = Setting {
-            nodes: self.placement.nodes(),
-            ranks: self.size(),
-            fewest: self.placement.fewest(),
-            block: self.placement.is_block(),
-            commutative,
-            network: self.model.get(),
-        };
-        let measured = self.measured().map_or(Rule::default(), |table| table.rule(what, bytes));
-        self.rules.choose(what, bytes, setting, measured)
-    }
-
-    /// Says on stderr what a call does, once for each size class (`PHALANX_DEBUG`).
-    pub(super) fn trace(&self, what: Collective, bytes: usize) {
-        let class = 1_u64 << super::adapt::class(bytes).min(63);
-        let mut traced = self.traced.get();
-        if self.debug && self.rank == 0 && traced[what as usize] & class == 0 {
-            traced[what as usize] |= class;
-            self.traced.set(traced);
-            eprintln!("phalanx: {what} of {bytes} bytes on {} ranks: {}", self.size(), self.explain(what, bytes));
-        }
-    }
-
-    /// Begins a call, which must be held until it ends: a panic that leaves it (of a user-defined operator) ends this
-    /// communicator on all nodes.
-    ///
-    /// # Errors
-    /// When an earlier call has failed, or this rank is in the midst of one, or may not make one.
-    pub(super) fn enter(&self) -> Result<Call<'_>> {
-        if self.broken.get() {
-            let broken = Error::Broken { rank: self.rank };
-            return Err(self.lost.get().map_or(broken, |rank| self.rank_failed(rank)));
-        }
-        self.reach()?.transport.ready()?;
-        Ok(Call { comm: self, unwinding: std::thread::panicking() })
-    }
-
-    /// Passes a part's outcome on; should it be an error, ends this communicator on all nodes.
-    pub(super) fn settle<T>(&self, outcome: Result<T>) -> Result<T> {
-        let error = match outcome {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        self.broken.set(true);
-        self.node.give_up();
-        let heard = self.network().alarmed();
-        let failed = error.failed_rank().or(heard.and_then(|cause| cause.failed));
-        let failed = failed.or_else(|| if error.is_second_hand() { self.network().hear_of_failure() } else { None });
-        let heard = heard.filter(|cause| cause.rank != self.rank);
-        let culprit = match error {
-            Error::Node(shm_core::Error::Refused { rank }) => rank,
-            _ => self.rank,
-        };
-        self.break_off(culprit, failed);
-        // What a node's ranks find out first is that their first rank went no further: that a rank has failed, or that it was
-        // told to by another node, says more.
-        Err(match (failed, heard) {
-            (Some(rank), _) => self.rank_failed(rank),
-            (None, Some(cause)) => Error::Elsewhere { rank: cause.rank },
-            (None, None) => error,
-        })
-    }
-
-    /// Ends this communicator on all nodes, because of a rank that cannot go on, or of one that has failed.
-    pub(super) fn break_off(&self, rank: usize, failed: Option<usize>) {
-        self.broken.set(true);
-        self.lost.set(self.lost.get().or(failed));
-        self.node.give_up();
-        self.network().fail(Cause { rank, failed });
-    }
-
-    fn rank_failed(&self, rank: usize) -> Error {
-        Error::RankFailed { rank, host: self.hosts.get(rank).cloned().unwrap_or_default() }
-    }
-
-    /// The outcome of a call on the node, with an error in terms of this communicator's ranks, and the end of this
-    /// communicator on all nodes, should it be one.
-    pub(super) fn on_node<T>(&self, outcome: shm_core::Result<T>) -> Result<T> {
-        self.settle(outcome.map_err(|error| self.translated(error)))
-    }
-
-    pub(super) fn translated(&self, error: shm_core::Error) -> Error {
-        let shm_core::Error::RankFailed { rank } = error else { return of_node(error, &self.placement, self.here) };
-        match self.world.get(rank).copied().flatten() {
-            Some(rank) => self.rank_failed(rank),
-            None => Error::NodeFailed { rank: self.rank, host: self.hosts[self.rank].clone() },
-        }
-    }
-
-    /// The network, for a call that an operator may make in the midst of another one.
-    ///
-    /// # Errors
-    /// [`shm_core::Error::Busy`], there: only this rank uses it, and who finds it locked is inside of a step of the network.
-    pub(super) fn reach(&self) -> Result<MutexGuard<'_, Network>> {
-        match self.network.try_lock() {
-            Err(TryLockError::WouldBlock) => Err(shm_core::Error::Busy { rank: self.rank }.into()),
-            Err(TryLockError::Poisoned(network)) => Ok(network.into_inner()),
-            Ok(network) => Ok(network),
-        }
-    }
-
-    pub(super) fn network(&self) -> MutexGuard<'_, Network> {
-        // A panic while it was held leaves it whole: runs are stepped through or given up.
-        self.network.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The tag of the next run: all ranks count runs alike, whether they take part or not.
-    pub(super) fn next_tag(&self) -> u32 {
-        let run = self.runs.get();
-        self.runs.set((run + 1) % TAGS);
-        run
-    }
-
-    /// This node's place in the ring.
-    pub(super) fn place_in_ring(&self) -> usize {
-        self.ring.iter().position(|&node| node == self.here).unwrap_or(self.here)
-    }
-
-    /// The leaders of a share, round the ring, or in the order of nodes where operands must stay in order.
-    pub(super) fn lane(&self, leaders: usize, share: usize, ordered: bool) -> Lane {
-        let new = || {
-            let leader = |node: usize| {
-                let members = self.placement.members(node);
-                members[share * members.len() / leaders]
-            };
-            let peers: Arc<[usize]> = match ordered {
-                false => self.ring.iter().map(|&node| leader(node)).collect(),
-                true => (0..self.placement.nodes()).map(leader).collect(),
-            };
-            let place = peers.iter().position(|&rank| rank == self.rank).unwrap_or(self.here);
-            Lane { peers, place }
-        };
-        self.lanes.borrow_mut().entry((leaders, share, ordered)).or_insert_with(new).clone()
-    }
-
-    /// A program, kept for the next time.
-    pub(super) fn program(&self, algorithm: Algorithm, goal: Goal, ranks: usize, rank: usize) -> Result<Arc<Program>> {
-        let key = (algorithm, goal, ranks as u32, rank as u32);
-        if let Some(program) = self.programs.borrow().get(&key) {
-            return Ok(Arc::clone(program));
-        }
-        let program = Arc::new(algorithm.program(goal, key.2, key.3)?);
-        self.programs.borrow_mut().insert(key, Arc::clone(&program));
-        Ok(program)
-    }
-}
-
-/// A call that runs.
-pub(super) struct Call<'a> {
-    comm: &'a HierComm,
-    /// Whether the thread was unwinding when the call began.
-    unwinding: bool,
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() && !self.unwinding {
-            self.comm.break_off(self.comm.rank, None);
-        }
     }
 }
 

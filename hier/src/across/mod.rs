@@ -9,6 +9,8 @@
 //! | file | what |
 //! |---|---|
 //! | `communicator` | the communicator: made, divided, duplicated, ended |
+//! | `choosing` | what a call does: its choice, its leaders, its schedule |
+//! | `faults` | how a call begins, and what an error in it ends |
 //! | `group` | communicators that their members make among themselves |
 //! | `allreduce`, `rooted` | the collectives |
 //! | `settings` | how it is made, and how ranks agree on that; `PHALANX_TOPOLOGY` |
@@ -26,9 +28,11 @@
 mod adapt;
 mod alarm;
 mod allreduce;
+mod choosing;
 mod communicator;
 mod cut;
 mod error;
+mod faults;
 mod flight;
 mod group;
 mod model;

@@ -1,0 +1,245 @@
+//! Ranks that read and write each other's private memory, as threads and as processes; and those that may not, or cannot any more.
+
+use std::process::Child;
+
+use super::*;
+use crate::communicator::Communicator;
+use crate::job::{Job, JobSpec, Standing};
+use crate::processes::{self, ended};
+
+const LEN: usize = 3 << 20;
+
+fn byte(rank: usize, place: usize) -> u8 {
+    (place.wrapping_mul(2_654_435_761) >> 13) as u8 ^ rank as u8
+}
+
+/// Everybody reads from everybody: whole, and at odd places.
+fn all_read_all(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    let own: Vec<u8> = (0..LEN).map(|place| byte(rank, place)).collect();
+    let mut addresses = vec![0u64; size];
+    addresses[rank] = own.as_ptr().expose_provenance() as u64;
+    world.all_reduce_in_place(&mut addresses, crate::operator::BitOr).unwrap();
+    let reach = world.seat().reach();
+    for (peer, place) in addresses.into_iter().enumerate() {
+        for (from, bytes) in [(0, LEN), (1, 5000), (LEN - 1, 1), (4095, 2), (7, 0)] {
+            let mut into = vec![0; bytes + 2];
+            let address = place + from as u64;
+            // SAFETY: the peer's vector is there until the barrier below, `into` is this rank's.
+            unsafe { reach.read(peer, address, into[1..].as_mut_ptr(), bytes) }.unwrap();
+            let expected = (0..bytes).map(|place| byte(peer, from + place));
+            assert!(into[1..=bytes].iter().copied().eq(expected), "rank {rank} from {peer}, {bytes} at {from}");
+            assert_eq!((into[0], into[bytes + 1]), (0, 0));
+        }
+    }
+    world.barrier().unwrap();
+}
+
+/// Everybody writes to everybody, each to a row of its own.
+fn all_write_all(world: &Communicator) {
+    const ROW: usize = 70_001;
+    let (rank, size) = (world.rank(), world.size());
+    let mut own = vec![0u8; size * ROW];
+    let mut addresses = vec![0u64; size];
+    addresses[rank] = own.as_mut_ptr().expose_provenance() as u64;
+    world.all_reduce_in_place(&mut addresses, crate::operator::BitOr).unwrap();
+    let reach = world.seat().reach();
+    for (peer, place) in addresses.into_iter().enumerate() {
+        let row: Vec<u8> = (0..ROW).map(|place| byte(rank, place)).collect();
+        for (from, bytes) in [(1, ROW - 2), (5, 0)] {
+            let address = place + (rank * ROW + from) as u64;
+            // SAFETY: the peer's vector is there until the barrier below, where it looks at it; this row is this rank's alone to write.
+            unsafe { reach.write(peer, row[from..].as_ptr(), address, bytes) }.unwrap();
+        }
+    }
+    world.barrier().unwrap();
+    // What others have written the compiler cannot know of.
+    let own = std::hint::black_box(own);
+    for (peer, row) in own.chunks(ROW).enumerate() {
+        let expected = (1..ROW - 1).map(|place| byte(peer, place));
+        assert!(row[1..ROW - 1].iter().copied().eq(expected), "rank {rank} from {peer}");
+        assert_eq!((row[0], row[ROW - 1]), (0, 0));
+    }
+}
+
+/// Broadcasts of private buffers that are as long as those that are lent on trial, of which the ranks of a pair reach some.
+fn all_broadcast(world: &Communicator) {
+    broadcast_long(world);
+    let reached = world.counters().reached;
+    assert_eq!(reached > 0, world.size() == 2, "{reached} bytes on rank {}", world.rank());
+}
+
+/// A job whose rings hold less than these.
+fn with_short_rings(ranks: usize) -> JobSpec {
+    let mut spec = JobSpec::new(ranks).unwrap();
+    spec.tuning.force("broadcast:down_cells=4,down_cell=32K").unwrap();
+    spec
+}
+
+fn broadcast_long(world: &Communicator) {
+    const LONG: usize = 300_001;
+    let rank = world.rank();
+    for root in 0..world.size() {
+        let process = world.process_at_rank(root);
+        for call in 0..40 {
+            let mut buffer =
+                if rank == root { (0..LONG).map(|place| byte(call, place)).collect() } else { vec![0; LONG] };
+            process.broadcast_into(&mut buffer).unwrap();
+            let got = std::hint::black_box(&buffer);
+            assert!(got.iter().copied().eq((0..LONG).map(|place| byte(call, place))), "{call} from {root} on {rank}");
+        }
+    }
+}
+
+/// Lets no other user's process reach this one, and, of the superuser, this one no other user's.
+fn close() {
+    let user = nix::unistd::Uid::from_raw(65534);
+    if nix::unistd::setuid(user).is_err() {
+        nix::sys::prctl::set_dumpable(false).unwrap();
+    }
+}
+
+#[test]
+fn threads_reach_each_other() {
+    for ranks in [1, 2, 5] {
+        let plan = Arc::new(crate::FlatPlan) as Arc<dyn crate::Plan>;
+        Communicator::threads_of(&with_short_rings(ranks), &plan, |world| {
+            // All attached before any of them ran.
+            assert_eq!(world.reaching(), Reaching::Allowed);
+            all_read_all(&world);
+            all_write_all(&world);
+            all_broadcast(&world);
+        })
+        .unwrap();
+    }
+    let mut spec = JobSpec::new(2).unwrap();
+    spec.cma = false;
+    let plan = Arc::new(crate::FlatPlan) as Arc<dyn crate::Plan>;
+    let found = Communicator::threads_of(&spec, &plan, |world| world.reaching()).unwrap();
+    assert_eq!(found, [Reaching::Unwanted; 2]);
+}
+
+/// What a process of the tests below does: not a test of its own.
+#[test]
+#[ignore = "the other tests start it"]
+fn process() {
+    let Ok(role) = std::env::var("REACH_ROLE") else { return };
+    let invitation = crate::job::Invitation::from_environment().unwrap().unwrap();
+    if role == "stranger" {
+        // The superuser reads everything, so that only another user is refused; others are by who closes itself.
+        close();
+    }
+    let world = invitation.accept(Arc::new(crate::FlatPlan)).unwrap();
+    // From here on all have attached. Each asks; then all know.
+    world.barrier().unwrap();
+    let _ = world.reaching();
+    world.barrier().unwrap();
+    let found = world.reaching();
+    match role.as_str() {
+        "reader" if std::env::var("REACH_STRANGERS").is_err() => {
+            if found == Reaching::Allowed {
+                all_read_all(&world);
+                all_write_all(&world);
+                all_broadcast(&world);
+                errors_name_the_rank(&world);
+            }
+            println!("found: {found:?}");
+        }
+        // It closes itself when all have found that they reach each other: what is lent is declined then, once.
+        "closing" => {
+            if found == Reaching::Allowed {
+                if world.rank() == 1 {
+                    close();
+                }
+                world.barrier().unwrap();
+                broadcast_long(&world);
+                assert!(matches!(world.reaching(), Reaching::Refused(_)), "{:?}", world.reaching());
+            }
+            println!("found: {found:?}");
+        }
+        _ => {
+            assert!(matches!(found, Reaching::Refused(_)), "{found:?}");
+            println!("found: Refused");
+        }
+    }
+    world.barrier().unwrap();
+}
+
+fn errors_name_the_rank(world: &Communicator) {
+    let (rank, reach) = (world.rank(), world.seat().reach());
+    let peer = (rank + 1) % world.size();
+    let mut into = [0u8; 64];
+    // SAFETY: nothing lies at this address of another process: the call fails.
+    let read = unsafe { reach.read(peer, 64, into.as_mut_ptr(), into.len()) };
+    // SAFETY: the same.
+    let written = unsafe { reach.write(peer, into.as_ptr(), 64, into.len()) };
+    for error in [read.unwrap_err(), written.unwrap_err()] {
+        assert!(
+            matches!(error, Error::Unreachable { rank, own, .. } if rank == peer && own == world.rank()),
+            "{error}"
+        );
+    }
+    assert!(reach.allowed(), "one wrong address is no refusal");
+}
+
+fn start(job: &Job, rank: usize, role: &str, strangers: bool) -> Child {
+    let strangers = strangers.then_some(("REACH_STRANGERS", "1"));
+    let environment: Vec<_> = std::iter::once(("REACH_ROLE", role)).chain(strangers).collect();
+    processes::start(job, rank, "reach::tests::process", &environment)
+}
+
+#[test]
+fn processes_reach_each_other() {
+    for ranks in [2, 3] {
+        let job = Job::create(&with_short_rings(ranks)).unwrap();
+        let found = ended((0..ranks).map(|rank| start(&job, rank, "reader", false)).collect());
+        assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
+        println!("{}", found[0]);
+        assert!((0..ranks).all(|rank| job.standing(rank) == Standing::Left));
+    }
+}
+
+#[test]
+fn what_cannot_be_reached_any_more_is_declined() {
+    let job = Job::create(&with_short_rings(2)).unwrap();
+    let found = ended((0..2).map(|rank| start(&job, rank, "closing", false)).collect());
+    assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
+    println!("{}", found[0]);
+    assert!((0..2).all(|rank| job.standing(rank) == Standing::Left));
+}
+
+#[test]
+fn a_rank_that_is_refused_is_one_for_all() {
+    let job = Job::create(&JobSpec::new(3).unwrap()).unwrap();
+    let roles = ["reader", "stranger", "reader"];
+    let children = (0..3).map(|rank| start(&job, rank, roles[rank], true)).collect();
+    assert_eq!(ended(children), ["Refused"; 3]);
+}
+
+/// A process that came to the id of a rank, or has it in another namespace, is not read.
+#[test]
+fn another_process_in_the_place_of_a_rank() {
+    let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();
+    let world = job.attach(0, Arc::new(crate::FlatPlan)).unwrap();
+    let reach = world.seat().reach();
+    let other = reach.of(1);
+    // This very process, under the number of another.
+    other.pid.store(std::process::id(), Ordering::Relaxed);
+    other.beacon.store(BEACON.as_ptr().addr() as u64, Ordering::Relaxed);
+    other.number.store(reach.own ^ 2, Ordering::Release);
+    let mut into = [7u8; 8];
+    // SAFETY: the place is this test's own; nothing is taken from it.
+    let error = unsafe { reach.read(1, into.as_ptr().addr() as u64, into.as_mut_ptr(), 4) }.unwrap_err();
+    assert_eq!(error, Error::RankFailed { rank: 1 });
+    let from = [9u8; 8];
+    // SAFETY: the same.
+    let error = unsafe { reach.write(1, from.as_ptr(), into.as_mut_ptr().addr() as u64, 4) }.unwrap_err();
+    assert_eq!((error, std::hint::black_box(into)), (Error::RankFailed { rank: 1 }, [7; 8]), "nothing was written");
+    // One that is no more. Ids end at 2^22.
+    other.pid.store((1 << 22) + 1, Ordering::Relaxed);
+    // SAFETY: there is no such process.
+    let error = unsafe { reach.read(1, 4096, into.as_mut_ptr(), 4) }.unwrap_err();
+    assert_eq!(error, Error::RankFailed { rank: 1 });
+    assert!(!reach.allowed());
+    assert_eq!(reach.found(), Reaching::Refused(Errno::ESRCH.desc()));
+}
