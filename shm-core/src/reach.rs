@@ -233,7 +233,8 @@ impl Reach {
         let count = if bytes > 0 { places.len() } else { 0 };
         match self.try_read(rank, &places[..count], &mut ends[..count]) {
             Ok(read) => read == count,
-            Err(Errno::EFAULT) => false,
+            // The memory is not there, or the process is no more: that says nothing of the others.
+            Err(Errno::EFAULT | Errno::ESRCH) => false,
             Err(error) => {
                 self.forbid(error);
                 false

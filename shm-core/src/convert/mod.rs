@@ -287,8 +287,8 @@ unsafe fn put(mapping: &Mapping, pages: &Range<usize>, offset: u64) -> bool {
 /// Ends a call with what was lent to it, and its result.
 #[inline]
 pub(crate) fn end_all<const N: usize>(lent: [Option<Lent>; N], result: Result<()>) -> Result<()> {
-    for lent in lent.into_iter().flatten() {
-        lent.end(&result);
+    if lent.iter().any(Option::is_some) {
+        lent.into_iter().flatten().for_each(|lent| lent.end(&result));
     }
     result
 }

@@ -202,6 +202,9 @@ pub fn exchange_slices<B: Board>(
     work: &mut impl Slices,
 ) -> Result<()> {
     debug_assert!(ring.slots() >= LEAST_SLICE_SLOTS);
+    if slices == 1 && board.size() == 2 && work.crosses() && !work.location().is_lent() {
+        return exchange_one(board, ring, tag, work);
+    }
     let first = ring.take(work.positions().max(slices + 1));
     let (last, stored) = (first + slices - 1, ring.next_position() - 1);
     let me = board.rank();
@@ -250,4 +253,26 @@ pub fn exchange_slices<B: Board>(
     }
     ring.finish(board, stored);
     if location.is_lent() { ring.settle(board, first) } else { Ok(()) }
+}
+
+/// [`exchange_slices`] of one slice between two ranks that may write each in the other's cell, where this one lends nothing: the same slots, stamps and positions without its
+/// loops, so that each rank decides for itself. Nothing divides such a call.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn exchange_one<B: Board>(board: &B, ring: &mut Ring, tag: u32, work: &mut impl Slices) -> Result<()> {
+    debug_assert!(board.size() == 2 && work.crosses() && !work.location().is_lent());
+    let (first, other) = (ring.take(work.positions().max(2)), 1 - board.rank());
+    let crossed = ring.cross(first);
+    let slot = ring.claim(board, first)?;
+    work.write(0, slot, crossed);
+    ring.publish(board, first, tag, &Readers::All);
+    let (slot, location) = ring.expect_at(board, other, first, tag)?;
+    // It has read all that was published before.
+    ring.prove(first - 1);
+    work.note(other, location);
+    work.combine(0, slot, crossed)?;
+    ring.finish(board, ring.next_position() - 1);
+    Ok(())
 }

@@ -12,7 +12,7 @@
 //! longer in use. A giver that finds its half claimed touches nothing of the taker's.
 
 use super::board::Board;
-use super::location::Location;
+use super::location::{Location, Place};
 use super::ring::{Readers, Ring};
 use super::step::Span;
 use crate::error::Result;
@@ -88,7 +88,7 @@ impl Places {
     }
 }
 
-/// Whether the giver lends a payload of one slice, whole: for a taker that has taken no position yet. If so both take those of a call ([`Places::take`]); if not it
+/// Whether the giver lends a payload of one slice, which lies in the job's heap: for a taker that has taken no position yet. If so both take those of a call ([`Places::take`]); if not it
 /// takes the slice as it would that of any root.
 ///
 /// # Errors
@@ -96,7 +96,7 @@ impl Places {
 #[inline]
 pub fn is_lent<B: Board>(board: &B, giving: &Ring, tag: u32) -> Result<bool> {
     let (_, location) = giving.expect_at(board, 1 - board.rank(), giving.next_position(), tag)?;
-    Ok(location.whole)
+    Ok(location.whole && matches!(location.place, Place::Heap(_)))
 }
 
 /// The giver's side, where it lends its payload whole. Both rings are its own again when this returns. Never [`Outcome::NotLent`].

@@ -56,7 +56,7 @@ impl Engine {
         tag: u32,
     ) -> Result<()> {
         let slices = Slices::new(bytes, choice.down_cell, 1);
-        let (is_root, mut jointly) = (self.board.rank() == root, self.tries_jointly(slices));
+        let is_root = self.board.rank() == root;
         let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
         self.cut_cells(choice, if passes_on { &[RingName::Down] } else { &[] })?;
         let mut place = match passes_on {
@@ -64,16 +64,15 @@ impl Engine {
             // A leaf lends nothing here.
             false => Place::Cell,
         };
+        let jointly = self.jointly(&self.down, is_root, (slices, place), tag)?;
         let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
         let trial = (tries && is_root).then(|| self.course(bytes, self.down.next_position() + slices.count() - 1));
         if trial.is_some_and(|next| next.course == Course::Lent) {
             place = Place::private(buffer);
         }
-        if bytes <= choice.down_cell && self.is_flat(choice, Step::Release, bytes, root) {
-            jointly = self.one_jointly((RingName::Down, root), (bytes, place), tag)?;
-            if !jointly && place == Place::Cell {
-                return self.cell_broadcast(choice, root, buffer, bytes, tag);
-            }
+        let short = bytes <= choice.down_cell && place == Place::Cell && !jointly;
+        if short && self.is_flat(choice, Step::Release, bytes, root) {
+            return self.cell_broadcast(choice, root, buffer, bytes, tag);
         }
         let places = match jointly {
             false => None,
@@ -117,18 +116,17 @@ impl Engine {
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         let Reduction { send, bytes, fold, .. } = reduction;
         let slices = Slices::new(bytes, choice.up_cell, fold.element);
-        let (is_root, mut jointly) = (self.board.rank() == root, self.tries_jointly(slices));
+        let is_root = self.board.rank() == root;
         self.cut_cells(choice, if is_root { &[] } else { &[RingName::Up] })?;
         // The root lends nothing here.
         let mut place = match is_root {
             true => Place::Cell,
             false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
         };
-        if bytes <= choice.up_cell && self.is_flat(choice, Step::Gather, bytes, root) {
-            jointly = self.one_jointly((RingName::Up, 1 - root.min(1)), (bytes, place), tag)?;
-            if !jointly && place == Place::Cell {
-                return self.cell_reduce(choice, root, reduction, tag);
-            }
+        let jointly = self.jointly(&self.up, !is_root, (slices, place), tag)?;
+        let short = bytes <= choice.up_cell && place == Place::Cell && !jointly;
+        if short && self.is_flat(choice, Step::Gather, bytes, root) {
+            return self.cell_reduce(choice, root, reduction, tag);
         }
         let places = match jointly {
             false => None,

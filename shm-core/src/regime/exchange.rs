@@ -40,6 +40,9 @@ impl Engine {
             _ => Place::Cell,
         };
         let wanted = wanted.filter(|_| matches!(place, Place::Heap(_)));
+        if board.size() == 2 && cut.count() == 1 && place == Place::Cell {
+            return self.one_exchange(choice.up_cell, reduction, tag);
+        }
         sources.clear();
         sources.resize(board.size(), Source::Cell);
         results.clear();

@@ -19,36 +19,31 @@ use crate::error::Result;
 use crate::pace::{Way, ticks};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Outcome, Part, Places};
-use crate::protocol::{Board, Location, Place, Ring, RingName};
+use crate::protocol::{Board, Location, Place, Ring};
 use crate::segment::layout::LINE;
 
-/// Bytes from which a message of one slice is done by both ranks too, where it is lent. On an AMD EPYC (Zen 4), its cores near each other, broadcasts and reductions of 16 KiB in shared
-/// memory took 16 and 21 percent less than by the taker alone, of 32 KiB 18 and 19; of 8 KiB 5 percent less and 2 more.
-pub(crate) const JOINT_LEAST: usize = 12 << 10;
+/// Bytes from which a message of one slice is done by both ranks too, where it lies in shared memory. On an AMD EPYC (Zen 4), its cores near each other, broadcasts and reductions of
+/// 16 KiB between buffers there took 16 and 21 percent less so than by the taker alone, of 32 KiB 18 and 19; of 8 KiB 5 percent less and 2 more. A taker whose own buffer is private works alone all the same, and
+/// says so: that costs it 0.1 us.
+pub(crate) const JOINT_LEAST: usize = 16 << 10;
 
 impl Engine {
-    /// Whether two ranks try to do a call of these slices together: the same on both. Of one slice the giver decides ([`one_jointly`](Engine::one_jointly)).
-    pub(super) fn tries_jointly(&self, slices: Slices) -> bool {
-        self.board.size() == 2 && slices.count() > 1
-    }
-
-    /// Whether two ranks do a call of one slice together, which lies at `place` on its giver: the same on both. The taker waits for the giver.
+    /// Whether two ranks do a call of these slices together, or find out by trying: the same on both.
+    ///
+    /// Of several slices they try. Of one the giver decides, whose payload lies at `place`; the other one waits for it, and sees. Then the giver lends, and
+    /// the call does not end as [`NotLent`](Outcome::NotLent).
     #[inline]
-    pub(super) fn one_jointly(
-        &self,
-        (ring, giver): (RingName, usize),
-        (bytes, place): (usize, Place),
-        tag: u32,
-    ) -> Result<bool> {
+    pub(super) fn jointly(&self, ring: &Ring, gives: bool, (slices, place): (Slices, Place), tag: u32) -> Result<bool> {
         let Self { board, up, down, .. } = self;
-        if board.size() != 2 || bytes < JOINT_LEAST {
-            return Ok(false);
+        if board.size() != 2 || slices.count() > 1 || slices.bytes() < JOINT_LEAST {
+            return Ok(board.size() == 2 && slices.count() > 1);
         }
-        if board.rank() == giver {
-            return Ok(place != Place::Cell);
+        if gives {
+            return Ok(matches!(place, Place::Heap(_)));
         }
+        // Nothing is lent yet: so are calls left by an error.
         let lending = Lending::begin(board, (up, 0), (down, 0));
-        lending.end(joint::is_lent(board, if ring == RingName::Up { up } else { down }, tag))
+        lending.end(joint::is_lent(board, ring, tag))
     }
 
     /// A broadcast, of which the root's buffer lies at `place`; the taker leaves a figure if it `tries`. Where the root does not lend that slices follow at the positions that are returned.

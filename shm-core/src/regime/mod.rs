@@ -6,14 +6,14 @@
 //! | `exchange` | 1 through cells: everybody folds everybody's contribution | medium allreduces of few ranks |
 //! | `cells` | 2: release and gather steps over trees, pipelined cells | broadcasts, medium reductions |
 //! | `delivery`, `folded` | 1 and its form through cells, for blocks that are moved, and for blocks and prefixes that are folded |
-//! | `joint` | 2 between two ranks that reach each other's buffers: both work | long broadcasts and reductions of two |
+//! | `joint` | 2 between two ranks that reach each other's buffers: both work | broadcasts and reductions of two, of 16 KiB and more |
 //! | `slots` | 1: the short way of blocks that fit a slot | short blocks, short scans |
 //! | `rows` | 1: blocks that go along with their lengths | alltoalls of other lengths |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
 //! others can reach those (`lend`, and by what `lend_trial` finds); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
-//! messages of one slice. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
+//! messages of one slice, `one_exchange` that of an exchange between two ranks. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
 //! `division` cuts.
 
 pub(crate) mod blocks;
@@ -32,6 +32,7 @@ mod lend_trial;
 mod lengths;
 mod line;
 mod one;
+mod one_exchange;
 mod operands;
 mod passing;
 mod rows;

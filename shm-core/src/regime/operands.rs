@@ -125,16 +125,16 @@ impl Operands {
     }
 }
 
-/// [`Operands::fold`] of two operands that are here, of which `near` lies in memory that the other rank has stored to, and goes on to something else as a rule, through the caches: nothing is looked up, and nothing
+/// [`Operands::fold`] of two operands that are here, to so many results, of which `near` lies in memory that the other rank has stored to, and goes on to something else as a rule, through the caches: nothing is looked up, and nothing
 /// kept.
 ///
 /// # Safety
 /// As [`Fold::apply_to`].
 #[inline]
-pub(super) unsafe fn fold_two(
+pub(super) unsafe fn fold_two<const RESULTS: usize>(
     board: &SharedBoard,
     fold: &Fold<'_>,
-    results: [*mut u8; 2],
+    results: [*mut u8; RESULTS],
     operands: [*const u8; 2],
     near: usize,
     (len, bytes): (usize, usize),
