@@ -188,72 +188,74 @@ mod tests {
     /// for it, but for the stamps.
     #[test]
     fn lines_of_lent_buffers_are_those_that_are_moved() {
+        // Of several slices, and of one.
+        [48_000, 2_400].into_iter().for_each(lines_of_so_many_words);
+    }
+
+    fn lines_of_so_many_words(words: usize) {
         use crate::communicator::Communicator;
         use crate::job::JobSpec;
         use crate::operator::Sum;
 
-        // Of several slices, and of one.
-        for words in [48_000, 2_400] {
-            let all_lines = words as u64 / 8;
-            for size in 2..=5 {
-                for rules in ["all:cells", "all:shares,leaders=0;broadcast:cells"] {
-                    let mut spec = JobSpec::new(size).unwrap();
-                    spec.tuning.force(rules).unwrap();
-                    let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
-                    Communicator::threads_of(&spec, &plan, |comm| {
-                        let send = comm.alloc_copy(&vec![1u64; words]).unwrap();
-                        let mut recv = comm.alloc::<u64>(words).unwrap();
-                        let root = comm.process_at_rank(0);
-                        // Lines moved, and lines moved to and from the own buffers, by this rank.
-                        let moved = |call: &mut dyn FnMut()| {
-                            comm.reset_counters();
-                            call();
-                            let counters = comm.counters();
-                            (counters.loaded + counters.stored) / LINE as u64
-                        };
-                        let (peers, ranks) = (size as u64 - 1, size as u64);
-                        let counted = |what| comm.explain_lent(what, 8 * words).unwrap().critical_lines;
-                        let told = moved(&mut || root.broadcast_into(&mut recv).unwrap());
-                        let all_of = |own: u64| {
-                            let mut all = own;
-                            comm.all_reduce_into(&[own], std::slice::from_mut(&mut all), Sum).unwrap();
-                            all
-                        };
-                        let lines = counted(Collective::Broadcast);
-                        if size == 2 {
-                            // Each moves a half, and hears two words; or one of them both, if the other is late.
-                            assert_eq!((lines, all_of(told)), (all_lines / 2 + 2, 2 * all_lines), "broadcast on 2");
-                        } else {
-                            // The others store what they load; one stamp.
-                            let expected = if comm.rank() == 0 { 0 } else { 2 * (lines - 1) };
-                            assert_eq!(told, expected, "broadcast on {size}");
-                        }
-                        let reduced = moved(&mut || match comm.rank() {
-                            0 => root.reduce_into_root(&send, &mut recv, Sum).unwrap(),
-                            _ => root.reduce_into(&send, Sum).unwrap(),
-                        });
-                        if rules == "all:cells" && size == 2 {
-                            // Each loads the half of its own part, too.
-                            let expected = (counted(Collective::Reduce), all_of(reduced));
-                            assert_eq!(expected, (all_lines + 2, 3 * all_lines), "reduce on 2");
-                            return;
-                        }
-                        if rules == "all:cells" {
-                            // The root loads its own contribution too, and stores the result: 2n.
-                            let expected = counted(Collective::Reduce) - peers + 2 * all_lines;
-                            assert_eq!(reduced, if comm.rank() == 0 { expected } else { 0 }, "reduce on {size}");
-                            return;
-                        }
-                        let share = all_lines / ranks;
-                        let stamps = 2 * peers;
-                        // Each leader loads its own part too; the root's share of the result lies at its own place.
-                        let expected = counted(Collective::Reduce) - stamps + share;
-                        assert_eq!(reduced, expected, "reduce on {size}");
-                        let all = moved(&mut || comm.all_reduce_into(&send, &mut recv, Sum).unwrap());
-                        assert_eq!(all, counted(Collective::Allreduce) - stamps + 2 * share, "allreduce on {size}");
-                    })
-                    .unwrap();
-                }
+        let all_lines = words as u64 / 8;
+        for size in 2..=5 {
+            for rules in ["all:cells", "all:shares,leaders=0;broadcast:cells"] {
+                let mut spec = JobSpec::new(size).unwrap();
+                spec.tuning.force(rules).unwrap();
+                let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
+                Communicator::threads_of(&spec, &plan, |comm| {
+                    let send = comm.alloc_copy(&vec![1u64; words]).unwrap();
+                    let mut recv = comm.alloc::<u64>(words).unwrap();
+                    let root = comm.process_at_rank(0);
+                    // Lines moved, and lines moved to and from the own buffers, by this rank.
+                    let moved = |call: &mut dyn FnMut()| {
+                        comm.reset_counters();
+                        call();
+                        let counters = comm.counters();
+                        (counters.loaded + counters.stored) / LINE as u64
+                    };
+                    let (peers, ranks) = (size as u64 - 1, size as u64);
+                    let counted = |what| comm.explain_lent(what, 8 * words).unwrap().critical_lines;
+                    let told = moved(&mut || root.broadcast_into(&mut recv).unwrap());
+                    let all_of = |own: u64| {
+                        let mut all = own;
+                        comm.all_reduce_into(&[own], std::slice::from_mut(&mut all), Sum).unwrap();
+                        all
+                    };
+                    let lines = counted(Collective::Broadcast);
+                    if size == 2 {
+                        // Each moves a half, and hears two words; or one of them both, if the other is late.
+                        assert_eq!((lines, all_of(told)), (all_lines / 2 + 2, 2 * all_lines), "broadcast on 2");
+                    } else {
+                        // The others store what they load; one stamp.
+                        let expected = if comm.rank() == 0 { 0 } else { 2 * (lines - 1) };
+                        assert_eq!(told, expected, "broadcast on {size}");
+                    }
+                    let reduced = moved(&mut || match comm.rank() {
+                        0 => root.reduce_into_root(&send, &mut recv, Sum).unwrap(),
+                        _ => root.reduce_into(&send, Sum).unwrap(),
+                    });
+                    if rules == "all:cells" && size == 2 {
+                        // Each loads the half of its own part, too.
+                        let expected = (counted(Collective::Reduce), all_of(reduced));
+                        assert_eq!(expected, (all_lines + 2, 3 * all_lines), "reduce on 2");
+                        return;
+                    }
+                    if rules == "all:cells" {
+                        // The root loads its own contribution too, and stores the result: 2n.
+                        let expected = counted(Collective::Reduce) - peers + 2 * all_lines;
+                        assert_eq!(reduced, if comm.rank() == 0 { expected } else { 0 }, "reduce on {size}");
+                        return;
+                    }
+                    let share = all_lines / ranks;
+                    let stamps = 2 * peers;
+                    // Each leader loads its own part too; the root's share of the result lies at its own place.
+                    let expected = counted(Collective::Reduce) - stamps + share;
+                    assert_eq!(reduced, expected, "reduce on {size}");
+                    let all = moved(&mut || comm.all_reduce_into(&send, &mut recv, Sum).unwrap());
+                    assert_eq!(all, counted(Collective::Allreduce) - stamps + 2 * share, "allreduce on {size}");
+                })
+                .unwrap();
             }
         }
     }

@@ -261,7 +261,7 @@ pub fn exchange_slices<B: Board>(
 /// # Errors
 /// As there.
 #[inline]
-pub fn exchange_one<B: Board>(board: &B, ring: &mut Ring, tag: u32, work: &mut impl Slices) -> Result<()> {
+fn exchange_one<B: Board>(board: &B, ring: &mut Ring, tag: u32, work: &mut impl Slices) -> Result<()> {
     debug_assert!(board.size() == 2 && work.crosses() && !work.location().is_lent());
     let (first, other) = (ring.take(work.positions().max(2)), 1 - board.rank());
     let crossed = ring.cross(first);

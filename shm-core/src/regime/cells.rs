@@ -64,7 +64,7 @@ impl Engine {
             // A leaf lends nothing here.
             false => Place::Cell,
         };
-        let jointly = self.jointly(&self.down, is_root, (slices, place), tag)?;
+        let jointly = self.tries_jointly(&self.down, is_root, (slices, place), tag)?;
         let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
         let trial = (tries && is_root).then(|| self.course(bytes, self.down.next_position() + slices.count() - 1));
         if trial.is_some_and(|next| next.course == Course::Lent) {
@@ -123,7 +123,7 @@ impl Engine {
             true => Place::Cell,
             false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
         };
-        let jointly = self.jointly(&self.up, !is_root, (slices, place), tag)?;
+        let jointly = self.tries_jointly(&self.up, !is_root, (slices, place), tag)?;
         let short = bytes <= choice.up_cell && place == Place::Cell && !jointly;
         if short && self.is_flat(choice, Step::Gather, bytes, root) {
             return self.cell_reduce(choice, root, reduction, tag);

@@ -33,10 +33,22 @@ impl Engine {
     /// Of several slices they try. Of one the giver decides, whose payload lies at `place`; the other one waits for it, and sees. Then the giver lends, and
     /// the call does not end as [`NotLent`](Outcome::NotLent).
     #[inline]
-    pub(super) fn jointly(&self, ring: &Ring, gives: bool, (slices, place): (Slices, Place), tag: u32) -> Result<bool> {
+    pub(super) fn tries_jointly(
+        &self,
+        ring: &Ring,
+        gives: bool,
+        (slices, place): (Slices, Place),
+        tag: u32,
+    ) -> Result<bool> {
         let Self { board, up, down, .. } = self;
-        if board.size() != 2 || slices.count() > 1 || slices.bytes() < JOINT_LEAST {
-            return Ok(board.size() == 2 && slices.count() > 1);
+        if board.size() != 2 {
+            return Ok(false);
+        }
+        if slices.count() > 1 {
+            return Ok(true);
+        }
+        if slices.bytes() < JOINT_LEAST {
+            return Ok(false);
         }
         if gives {
             return Ok(matches!(place, Place::Heap(_)));

@@ -1,4 +1,4 @@
-//! The exchange of cells at its shortest: an allreduce of one slice between two ranks, by the protocol that has no loops ([`exchange_one`]).
+//! The exchange of cells at its shortest: an allreduce of one slice between two ranks, where [`exchange_slices`] has no loops.
 //!
 //! Of vectors of a few KiB the copies take no longer than what decides about them. So nothing is kept here for ranks that are not there, and nothing is listed. A rank that lends its
 //! contribution takes the longer way; the two go together.
@@ -12,7 +12,7 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::pace::Way;
 use crate::payload::copy_in_again;
-use crate::protocol::exchange::{Slices, exchange_one};
+use crate::protocol::exchange::{Slices, exchange_slices};
 use crate::protocol::{Board, Location};
 
 impl Engine {
@@ -22,7 +22,7 @@ impl Engine {
         let positions = crossing_positions(1, up.slots());
         let lending = Lending::begin(board, (up, positions), (down, 0));
         let mut work = OneSlice { board, cell, positions, reduction, operands, other: Location::CELL };
-        lending.end(exchange_one(board, up, tag, &mut work))
+        lending.end(exchange_slices(board, up, 1, tag, &mut work))
     }
 }
 
