@@ -35,10 +35,18 @@ pub(crate) fn to_read(at: *const u8) {
     let _ = at;
 }
 
+/// Whether this machine has the instruction of [`to_store`] (PREFETCHW). No feature is named for it that could be asked for: it came to Intel's processors
+/// with ADX (Broadwell), and AMD's have had it long before that.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn can_ask_to_store() -> bool {
+    is_x86_feature_detected!("adx")
+}
+
 /// Asks for the line at `at`, to be stored to.
 ///
 /// # Safety
-/// On a machine with registers of a line: every one of them has the instruction.
+/// The machine [can](can_ask_to_store), as each one with registers of a line can.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) unsafe fn to_store(at: *const u8) {
@@ -52,13 +60,13 @@ pub(crate) fn all_to_read(at: *const u8, bytes: usize) {
     (0..bytes).step_by(LINE).for_each(|line| to_read(at.wrapping_add(line)));
 }
 
-/// Asks for all lines of `bytes` bytes at `at`, to be stored to, where the machine is known to have the instruction.
+/// Asks for all lines of `bytes` bytes at `at`, to be stored to, where the machine can.
 #[inline]
 pub(crate) fn all_to_store(at: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
+    if can_ask_to_store() {
         for line in (0..bytes).step_by(LINE) {
-            // SAFETY: the feature was just detected.
+            // SAFETY: the machine can.
             unsafe { to_store(at.wrapping_add(line)) };
         }
     }

@@ -1,9 +1,10 @@
 //! Moving payload: the one door through which bytes enter and leave lines and cells.
 
+mod copy;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
-#[cfg(target_arch = "x86_64")]
-use crate::ask;
+use self::copy::{KEPT, LOADED, NOTHING, SETTLED, STORED, copy_rising, stream};
 use crate::ask::FRESH;
 use crate::counts::note;
 use crate::pace::Way;
@@ -94,7 +95,7 @@ pub(crate) fn take_slot(words: &[AtomicU64], bytes: usize) {
 
 /// Bytes of a cell that are taken at most. What leaves the first-level cache before it is filled is in the second: on an AMD EPYC (Zen 4) broadcasts of 32 KiB took
 /// 8 percent less with all of it taken than with half.
-const TAKEN: usize = 32 * 1024;
+pub(crate) const TAKEN: usize = 32 * 1024;
 
 /// Stores to each line of an own cell that will be filled next with `bytes` bytes, so that its lines are this core's before that.
 ///
@@ -152,7 +153,8 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
     }
 }
 
-/// [`copy_in`] of a cell whose lines are here, as a rule: this rank has read there what the other one stored.
+/// [`copy_in`] of a cell whose lines are here, as a rule: this rank has read there what the other one stored, or has [taken](take_lines) them. They are not asked
+/// for: between two cores that share a last-level cache (AMD EPYC, Zen 3) to ask for lines that are here made broadcasts of 16 KiB 4 to 8 percent longer.
 ///
 /// # Safety
 /// As there.
@@ -224,166 +226,6 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner
     }
 }
 
-/// What a copy asks for ahead: nothing, the lines that it stores to, those that it loads, or those that it loads, to be stored to later.
-const NOTHING: u8 = 0;
-const STORED: u8 = 1;
-const LOADED: u8 = 2;
-const KEPT: u8 = 3;
-/// The lines that it loads, which their writer has left.
-const SETTLED: u8 = 4;
-
-/// Copies line after line, upwards, a register a line where the machine has such, and asks ahead for the lines that `ASKS` says.
-///
-/// For lines that another core holds the way counts: each should be asked for once, in the order in which it is needed, and early. The C
-/// library's copies begin with both ends of a short buffer, and leave long ones to one instruction, which asks for nothing ahead.
-///
-/// # Safety
-/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
-/// nobody else touches meanwhile, and the two do not overlap.
-#[inline]
-unsafe fn copy_rising<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if bytes >= LINE && is_x86_feature_detected!("avx512f") {
-        // SAFETY: by contract, and the feature was just detected; a line at least.
-        return unsafe { copy_rising_avx512::<ASKS>(from, to, bytes) };
-    }
-    // SAFETY: by contract.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-}
-
-/// How far ahead lines are asked for. Nothing is asked for past the end: that would be another's cell. What is to be loaded may wait in the second-level
-/// cache: between two cores that share the next one (AMD EPYC, Zen 4) broadcasts of 64 KiB to 4 MiB took 4 to 7 percent less with 4 KiB than with nothing, and
-/// less was gained with 1 or 16.
-#[cfg(target_arch = "x86_64")]
-const fn ahead(asks: u8) -> usize {
-    match asks {
-        LOADED => 4096,
-        SETTLED => ask::BEHIND_A_WRITER,
-        _ => 1024,
-    }
-}
-
-/// Bytes that are loaded before the first of them is stored: loads that wait for another core's lines are then not held up behind stores.
-#[cfg(target_arch = "x86_64")]
-const GROUP: usize = 4 * LINE;
-
-/// [`copy_rising`] with registers of a line.
-///
-/// # Safety
-/// As there, of a line at least, on a machine with this feature.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn copy_rising_avx512<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) {
-    use core::arch::x86_64::{_mm512_loadu_si512, _mm512_storeu_si512};
-    let load = |at: usize| {
-        // SAFETY: the callers below have `at + LINE <= bytes`, so this line lies within the buffer; any alignment will do.
-        unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) }
-    };
-    let store = |at: usize, value| {
-        // SAFETY: the same of the other buffer.
-        unsafe { _mm512_storeu_si512(to.wrapping_add(at).cast(), value) };
-    };
-    let group = |at: usize| {
-        let (first, second) = (load(at), load(at + LINE));
-        let (third, fourth) = (load(at + 2 * LINE), load(at + 3 * LINE));
-        store(at, first);
-        store(at + LINE, second);
-        store(at + 2 * LINE, third);
-        store(at + 3 * LINE, fourth);
-    };
-    let (whole, grouped) = (bytes / LINE * LINE, bytes / GROUP * GROUP);
-    let ahead = const { ahead(ASKS) };
-    let near = if ASKS == NOTHING { 0 } else { grouped.saturating_sub(ahead) };
-    match ASKS {
-        LOADED | SETTLED => ask::all_to_read(from, whole.min(ahead)),
-        KEPT => ask::all_to_store(from, whole.min(ahead)),
-        _ => {}
-    }
-    for at in (0..near).step_by(GROUP) {
-        for line in (at + ahead..at + ahead + GROUP).step_by(LINE) {
-            match ASKS {
-                LOADED | SETTLED => ask::to_read(from.wrapping_add(line)),
-                // SAFETY: by contract the machine has registers of a line.
-                KEPT => unsafe { ask::to_store(from.wrapping_add(line)) },
-                // SAFETY: the same.
-                _ => unsafe { ask::to_store(to.wrapping_add(line)) },
-            }
-        }
-        group(at);
-    }
-    for at in (near..grouped).step_by(GROUP) {
-        group(at);
-    }
-    for at in (grouped..whole).step_by(LINE) {
-        store(at, load(at));
-    }
-    if whole < bytes {
-        store(bytes - LINE, load(bytes - LINE));
-    }
-}
-
-/// Copies past the caches where the machine can. A line that its reader still holds is then not fetched back to
-/// be overwritten, nor fetched out of the writer's cache afterwards. The caller fences.
-///
-/// # Safety
-/// As [`copy_in`].
-unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let head = to.align_offset(LINE).min(bytes);
-        let lines = (bytes - head) / LINE;
-        let tail = head + lines * LINE;
-        // SAFETY: `head <= bytes`.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, head) };
-        let (from_lines, to_lines) = (from.wrapping_add(head), to.wrapping_add(head));
-        if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the feature was just detected; so many whole lines are there, and `to_lines` is aligned to them.
-            unsafe { stream_lines_avx512(from_lines, to_lines, lines) };
-        } else {
-            // SAFETY: the same.
-            unsafe { stream_lines(from_lines, to_lines, lines) };
-        }
-        // SAFETY: `tail <= bytes`.
-        unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(tail), to.wrapping_add(tail), bytes - tail) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: by contract.
-    unsafe {
-        std::ptr::copy_nonoverlapping(from, to, bytes);
-    }
-}
-
-/// Streams whole lines, a register a line.
-///
-/// # Safety
-/// As [`copy_in`], of `lines` lines, on a machine with this feature; `to` is aligned to lines.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn stream_lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
-    use core::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
-    for at in (0..lines).map(|line| line * LINE) {
-        // SAFETY: the line lies within the buffer; any alignment will do.
-        let value = unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) };
-        // SAFETY: the line lies within the cell, aligned.
-        unsafe { _mm512_stream_si512(to.wrapping_add(at).cast(), value) };
-    }
-}
-
-/// Streams whole lines, with what every x86-64 has: a line's four stores meet in a write-combining buffer.
-///
-/// # Safety
-/// As [`copy_in`], of `lines` lines; `to` is aligned to lines.
-#[cfg(target_arch = "x86_64")]
-unsafe fn stream_lines(from: *const u8, to: *mut u8, lines: usize) {
-    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    for at in (0..lines * LINE).step_by(size_of::<__m128i>()) {
-        // SAFETY: these bytes lie within the buffer; any alignment will do.
-        let value = unsafe { _mm_loadu_si128(from.wrapping_add(at).cast()) };
-        // SAFETY: these bytes lie within the cell, aligned.
-        unsafe { _mm_stream_si128(to.wrapping_add(at).cast(), value) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -442,17 +284,5 @@ mod tests {
                 assert!(to[..3].iter().chain(&to[3 + bytes..]).all(|&byte| byte == 255), "{manner:?}, {bytes}");
             }
         }
-    }
-
-    #[test]
-    #[cfg(target_arch = "x86_64")]
-    fn lines_are_streamed_without_wide_registers_too() {
-        let from: Vec<u8> = (0..1024).map(|i| (i * 7 % 251) as u8).collect();
-        let mut to = Lines([255; 1024]);
-        // SAFETY: fifteen lines and a byte are there.
-        unsafe { stream_lines(from[1..].as_ptr(), to.0.as_mut_ptr(), 15) };
-        end_parts(Way::Streamed);
-        assert_eq!(to.0[..960], from[1..961]);
-        assert!(to.0[960..].iter().all(|&byte| byte == 255));
     }
 }

@@ -10,7 +10,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Pace, Way, reading, reading_of};
-use crate::payload::{Manner, copy_in, take_lines};
+use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location, RingName};
@@ -48,7 +48,7 @@ impl Engine {
             down_pace.writing_to(board, position, reader, (bytes, takes), |way| {
                 takes &= way == Way::Cached;
                 // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
-                unsafe { copy_in(buffer, to, bytes, way) };
+                unsafe { fill(buffer, to, bytes, (way, takes)) };
             });
             add(&board.tally.loaded, bytes);
             add(&board.tally.stored, bytes);
@@ -102,6 +102,21 @@ impl Engine {
     }
 }
 
+/// Copies `bytes` bytes into an own cell in this way; its lines are here, as a rule, where they are taken ahead.
+///
+/// # Safety
+/// As [`copy_in`].
+#[inline]
+unsafe fn fill(from: *const u8, cell: *mut u8, bytes: usize, (way, taken): (Way, bool)) {
+    if taken && bytes <= TAKEN {
+        debug_assert_eq!(way, Way::Cached);
+        // SAFETY: by contract.
+        return unsafe { copy_in_again(from, cell, bytes) };
+    }
+    // SAFETY: by contract.
+    unsafe { copy_in(from, cell, bytes, way) };
+}
+
 /// The payload of a reduction.
 struct Collected<'a> {
     board: &'a SharedBoard,
@@ -125,7 +140,7 @@ impl Contributions for Collected<'_> {
         self.pace.writing_to(self.board, self.position, self.root, (len, self.takes), |way| {
             self.takes &= way == Way::Cached;
             // SAFETY: `len` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
-            unsafe { copy_in(send, cell, len, way) };
+            unsafe { fill(send, cell, len, (way, self.takes)) };
         });
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
