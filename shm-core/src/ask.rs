@@ -2,7 +2,8 @@
 //!
 //! What is asked for to be read goes to the second-level cache. There more lines may be on their way at once than to the first level, which is what seems to bound
 //! a loop over another core's lines: on an AMD EPYC (Zen 4) the same hint for the first level (PREFETCHT0, PREFETCHNTA), or one for lines to be stored to,
-//! gained nothing at any distance from 512 bytes to 4 KiB.
+//! gained nothing at any distance from 512 bytes to 4 KiB. On machines whose registers hold less than a line they are left out: they cost more than they gained on an AMD EPYC of the
+//! generation before (Zen 3).
 
 use crate::segment::layout::LINE;
 
@@ -35,18 +36,10 @@ pub(crate) fn to_read(at: *const u8) {
     let _ = at;
 }
 
-/// Whether this machine has the instruction of [`to_store`] (PREFETCHW). No feature is named for it that could be asked for: it came to Intel's processors
-/// with ADX (Broadwell), and AMD's have had it long before that.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn can_ask_to_store() -> bool {
-    is_x86_feature_detected!("adx")
-}
-
 /// Asks for the line at `at`, to be stored to.
 ///
 /// # Safety
-/// The machine [can](can_ask_to_store), as each one with registers of a line can.
+/// On a machine with registers of a line: every one of them has the instruction.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) unsafe fn to_store(at: *const u8) {
@@ -60,13 +53,13 @@ pub(crate) fn all_to_read(at: *const u8, bytes: usize) {
     (0..bytes).step_by(LINE).for_each(|line| to_read(at.wrapping_add(line)));
 }
 
-/// Asks for all lines of `bytes` bytes at `at`, to be stored to, where the machine can.
+/// Asks for all lines of `bytes` bytes at `at`, to be stored to, where the machine is known to have the instruction.
 #[inline]
 pub(crate) fn all_to_store(at: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    if can_ask_to_store() {
+    if is_x86_feature_detected!("avx512f") {
         for line in (0..bytes).step_by(LINE) {
-            // SAFETY: the machine can.
+            // SAFETY: the feature was just detected.
             unsafe { to_store(at.wrapping_add(line)) };
         }
     }
