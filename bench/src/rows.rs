@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::cores::{Cores, Part, States, parts, ratios};
 use crate::plan::{BufferMode, Case, ElementType, Operation, Timing};
+use crate::runs::ours;
 use crate::samples::{CaseSamples, Count};
 use crate::statistics::{Summary, mean, median};
 
@@ -164,9 +165,11 @@ impl Row {
             == (other.ranks, other.operation, other.buffers, other.timing, other.bytes)
     }
 
-    /// Whether the baseline's row `theirs` stands beside this row of ours: the same thing with the buffers that an MPI has for it.
+    /// Whether `theirs` stands beside this row of ours: the same thing with the buffers that an MPI has for it, or, of ours with an algorithm forced, the same ones.
     pub fn is_beside(&self, theirs: &Row) -> bool {
-        (self.ranks, self.operation, self.buffers.beside(), self.timing, self.bytes)
+        let is_ours = theirs.series.strip_prefix(ours::NAME).is_some_and(|rest| rest.starts_with('-'));
+        let buffers = if is_ours { self.buffers } else { self.buffers.beside() };
+        (self.ranks, self.operation, buffers, self.timing, self.bytes)
             == (theirs.ranks, theirs.operation, theirs.buffers, theirs.timing, theirs.bytes)
     }
 
@@ -263,6 +266,9 @@ pub(crate) mod tests {
         let theirs = of(BufferMode::Rewritten, 3000.0);
         assert!(of(BufferMode::Shared, 1.0).is_beside(&theirs) && of(BufferMode::Rewritten, 1.0).is_beside(&theirs));
         assert!(!of(BufferMode::Cold, 1.0).is_beside(&theirs));
+        let forced = |buffers| Row { series: "phalanx-all-stream=1".into(), ..of(buffers, 1.0) };
+        assert!(of(BufferMode::Shared, 1.0).is_beside(&forced(BufferMode::Shared)));
+        assert!(!of(BufferMode::Shared, 1.0).is_beside(&forced(BufferMode::Rewritten)));
         assert_eq!(of(BufferMode::Shared, 1000.0).ratio_to(&theirs).unwrap().value, 3.0);
     }
 
