@@ -85,7 +85,7 @@ impl Communicator {
         let layout = selection.block_layout();
         let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
         let tuning = &seat.mapping().header().tuning;
-        let (thresholds, convert) = (Thresholds::new(tuning), (tuning.convert_least, tuning.convert_after));
+        let (thresholds, convert) = (Thresholds::new(tuning, &selection), (tuning.convert_least, tuning.convert_after));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
@@ -150,12 +150,13 @@ impl Communicator {
     }
 
     /// [`explain`](Communicator::explain), where all buffers lie in memory that the others can reach: in shared memory
-    /// ([`alloc`](Communicator::alloc)), or in private memory that is read by kernel-assisted copies.
+    /// ([`alloc`](Communicator::alloc)), or in private memory that is read by kernel-assisted copies; if they are long enough to be used where they lie.
     ///
     /// # Errors
     /// As there.
     pub fn explain_lent(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        self.explain_payload(what, bytes, Payload::Lent)
+        let is_lent = bytes as u64 >= self.selection.direct_least(what);
+        self.explain_payload(what, bytes, if is_lent { Payload::Lent } else { Payload::InCells })
     }
 
     fn explain_payload(&self, what: Collective, bytes: usize, payload: Payload) -> Result<Explanation> {
@@ -199,7 +200,7 @@ impl Communicator {
         tuning.check()?;
         let crowd = self.seat.mapping().header().crowd();
         let selection = tuning.select(self.size, crowd).within(&self.layout)?;
-        self.enter()?.set_thresholds(Thresholds::new(tuning));
+        self.enter()?.set_thresholds(Thresholds::new(tuning, &selection));
         self.selection = selection;
         // What the job was asked for stands.
         let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);

@@ -198,7 +198,8 @@ fn seed_of_run() -> u64 {
 
 fn world(size: usize, rules: &str, cores: usize) -> JobSpec {
     let mut spec = JobSpec::new(size).unwrap();
-    spec.tuning.force(rules).unwrap();
+    // Short ones are lent too.
+    spec.tuning.force(&format!("all:direct_least=1;{rules}")).unwrap();
     spec.cores = cores;
     spec
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::phalanx_command;
+use crate::settings::forced;
 
 /// How a program ended.
 #[derive(Debug)]
@@ -41,13 +42,13 @@ pub fn job(program: &str, ranks: usize, args: &[&str]) -> Command {
     command
 }
 
-/// Has the ranks of a job take these algorithms; where these have private buffers moved, the allocator maps even short ones, as it
+/// Has the ranks of a job take these algorithms ([`forced`]); where these have private buffers moved, the allocator maps even short ones, as it
 /// otherwise does long ones.
 pub fn force<'a>(command: &'a mut Command, rules: &str) -> &'a mut Command {
     if rules.contains("convert_least") {
         command.env("MALLOC_MMAP_THRESHOLD_", "4096").env("MALLOC_TOP_PAD_", "0");
     }
-    command.env("PHALANX_ALGORITHM", rules)
+    command.env("PHALANX_ALGORITHM", forced(rules))
 }
 
 /// A command without what this process's environment says about jobs.

@@ -114,7 +114,13 @@ pub const TREES: [&str; 14] = [
     "gather:kary:1<65,knomial:3<640,kary:2;release:knomial:2<65,kary:1<320,flat<1K,kary:4",
 ];
 
-/// A job of ranks that are threads, under forced rules. By the seed, it takes its ranks for having a core each, whatever cores there are, so that
+/// These rules, with short buffers in shared memory used where they lie too, if nothing else is said of them. `all:auto` alone is what it says.
+#[must_use]
+pub fn forced(rules: &str) -> String {
+    if rules == "all:auto" { rules.to_owned() } else { format!("all:direct_least=1;{rules}") }
+}
+
+/// A job of ranks that are threads, under [`forced`] rules. By the seed, it takes its ranks for having a core each, whatever cores there are, so that
 /// the rules for such ranks are run as well as those for ranks that share cores: rarely where ranks are many, since each then spins for others.
 ///
 /// # Panics
@@ -122,7 +128,7 @@ pub const TREES: [&str; 14] = [
 #[must_use]
 pub fn job(ranks: usize, rules: &str, seed: u64) -> JobSpec {
     let mut spec = JobSpec::new(ranks).unwrap();
-    spec.tuning.force(rules).unwrap();
+    spec.tuning.force(&forced(rules)).unwrap();
     let turn = if ranks <= 4 { 2 } else { 8 };
     if seed.is_multiple_of(turn) {
         spec.cores = ranks;

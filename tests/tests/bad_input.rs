@@ -175,7 +175,7 @@ fn headers_of_other_builds() {
     // A faithful copy is as good as the original, so that what is refused below is refused for its change.
     assert!(with(&|_| ()).stdout.contains("world of 1"));
     refused(&with(&|bytes| bytes[0] ^= 1), &["mark of a segment", "phalanx run"]);
-    refused(&with(&|bytes| bytes[8] += 1), &["layout is version 5", "version 4", "same sources"]);
+    refused(&with(&|bytes| bytes[8] += 1), &["layout is version 6", "version 5", "same sources"]);
     refused(&with(&|bytes| bytes[16] ^= 0x80), &["layout is version", "same sources"]);
     refused(&with(&|bytes| bytes[12] = 2), &["2 ranks"]);
     refused(&with(&|bytes| bytes[12..16].fill(0xff)), &["damaged"]);

@@ -47,6 +47,7 @@ pub(super) struct Rule {
     pub ranks: Option<Spanned<Number>>,
     pub ranks_per_core: Option<Spanned<Number>>,
     pub order: Option<Spanned<String>>,
+    pub direct_from: Option<Spanned<Number>>,
     pub ladder: Vec<Spanned<Band>>,
 }
 

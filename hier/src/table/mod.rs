@@ -34,13 +34,14 @@
 //! |---|---|
 //! | `machine` | where it was measured; a job on another machine does not take it unasked |
 //! | `node.flat_ranks` | ranks up to which lines are exchanged flat; 32 if it is not said |
-//! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, or `"never"` |
+//! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, or `"never"`, by rules that do not say it, built-in ones among them |
 //! | `node.reach_from` | bytes from which a collective reaches private buffers by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"` |
 //! | `node.trees` | as [`TreeRules`] has it |
 //! | `rules` | the first one that fits counts; what they do not speak of is as in the built-in table |
 //! | `ranks` | of the communicator: `4`, `"3..8"`; all, if it is not said |
 //! | `ranks_per_core` | of the job, rounded up: `1`, `"2..4"`; all, if it is not said |
 //! | `order` | `"rank"`: for the strict mode only |
+//! | `direct_from` | bytes from which buffers in the job's heap are used where they lie, or `"never"`; as `node.direct_from` says, if it is not said, or else 8K |
 //! | `ladder` | by bytes of a message, from 0 on: [`Band`](shm_core::select::Band) |
 //! | `network` | what was found across nodes: [`NetworkTable`] |
 
@@ -75,8 +76,8 @@ pub struct Table {
     pub machine: Fingerprint,
     /// Ranks up to which lines are exchanged flat.
     pub flat_ranks: u32,
-    /// Bytes from which buffers in the job's heap are used where they lie; `u64::MAX` for never.
-    pub direct_least: u64,
+    /// Bytes from which buffers in the job's heap are used where they lie, by the built-in rules that complete these; `u64::MAX` for never, and nothing for as they say.
+    pub direct_least: Option<u64>,
     /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`](shm_core::Collective); `u64::MAX` for never.
     pub reach_least: [u64; 4],
     /// The trees.
@@ -96,7 +97,7 @@ impl Table {
         Self {
             machine,
             flat_ranks: shm_core::select::FLAT_RANKS,
-            direct_least: shm_core::select::DIRECT_LEAST,
+            direct_least: None,
             reach_least: shm_core::select::REACH_LEAST,
             trees: TreeRules::default(),
             rules: Vec::new(),
@@ -112,7 +113,8 @@ impl Table {
     pub fn tuning(&self) -> Result<Tuning, Error> {
         let mut tuning = Tuning::of(&self.rules)?;
         tuning.flat_ranks = self.flat_ranks;
-        (tuning.direct_least, tuning.reach_least) = (self.direct_least, self.reach_least);
+        tuning.reach_least = self.reach_least;
+        self.direct_least.inspect(|&least| tuning.direct_from(self.rules.len(), least));
         Ok(tuning)
     }
 }

@@ -68,9 +68,7 @@ fn table(file: file::File) -> Piece<Table> {
     };
     let mut table = Table::new(machine);
     table.flat_ranks = file.node.flat_ranks.unwrap_or(table.flat_ranks);
-    if let Some(direct) = &file.node.direct_from {
-        table.direct_least = threshold(direct)?;
-    }
+    table.direct_least = file.node.direct_from.as_ref().map(threshold).transpose()?;
     for (what, least) in &file.node.reach_from {
         let what = collective(what)?;
         table.reach_least[what as usize] = match least.as_ref().text().as_str() {
@@ -82,7 +80,7 @@ fn table(file: file::File) -> Piece<Table> {
     if let Some(trees) = file.node.trees {
         table.trees = trees.as_ref().parse().map_err(|error: shm_core::Error| (trees.span(), error.to_string()))?;
     }
-    table.rules = file.rules.iter().map(rule).collect::<Result<_, _>>()?;
+    table.rules = file.rules.iter().map(|form| rule(form, table.direct_least)).collect::<Result<_, _>>()?;
     table.network = file.network.map(network).transpose()?;
     Ok(table)
 }
@@ -112,7 +110,8 @@ fn collective(name: &Spanned<String>) -> Piece<Collective> {
     })
 }
 
-fn rule(form: &Spanned<file::Rule>) -> Piece<Rule> {
+/// A rule; where it does not say it, buffers in the job's heap are used where they lie from `direct` bytes on.
+fn rule(form: &Spanned<file::Rule>, direct: Option<u64>) -> Piece<Rule> {
     let span = form.span();
     let form = form.as_ref();
     let what = collective(&form.collective)?;
@@ -130,6 +129,9 @@ fn rule(form: &Spanned<file::Rule>) -> Piece<Rule> {
     }
     if let Some(crowd) = &form.ranks_per_core {
         rule = rule.on_crowds(crowds(&crowd.as_ref().text()).map_err(|why| (crowd.span(), why))?);
+    }
+    if let Some(least) = form.direct_from.as_ref().map(threshold).transpose()?.or(direct) {
+        rule = rule.direct_from(least);
     }
     match &form.order {
         None => Ok(rule),

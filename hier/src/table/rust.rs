@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use shm_core::Collective;
-use shm_core::select::{Band, Regime};
+use shm_core::select::{Band, DIRECT_LEAST, Regime};
 
 use super::Table;
 
@@ -31,9 +31,14 @@ pub(super) const RULES: &[Rule] = &[
             // Writing to a String does not fail.
             let _ = writeln!(
                 text,
-                "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]),",
+                "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]){},",
                 rule.is_strict(),
-                bands.join(", ")
+                bands.join(", "),
+                match rule.direct_least() {
+                    DIRECT_LEAST => String::new(),
+                    u64::MAX => ".direct_from(u64::MAX)".to_owned(),
+                    least => format!(".direct_from({least})"),
+                }
             );
         }
         text.push_str("];\n");

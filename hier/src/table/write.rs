@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use shm_core::Collective;
 use shm_core::segment::layout::MOST_RANKS;
-use shm_core::select::{Band, REACH_TRIED, Regime, Rule};
+use shm_core::select::{Band, DIRECT_LEAST, REACH_TRIED, Regime, Rule};
 
 use super::read::VERSION;
 use super::{NetworkTable, Table};
@@ -18,6 +18,7 @@ const HEAD: &str = "\
 #   line    stamp and payload in one cache line        cells   trees, pipelined; number x bytes of cells up and down
 #   exchange  everybody folds everybody's contribution, through cells
 #   shares  every leader folds a share of the vector, in slices of at most so many bytes
+#   direct_from  from so many bytes on buffers in shared memory are used where they lie: nothing is copied, and their owner waits for the others
 ";
 
 impl Table {
@@ -37,16 +38,19 @@ impl Table {
             size(machine.l2),
             size(machine.l3)
         );
+        let direct = self.direct_least.map_or(String::new(), |least| {
+            format!("# The same as in rules, for those that do not say it.\ndirect_from = {}\n", threshold(least))
+        });
         let _ = write!(
             text,
-            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n# Bytes from which buffers in shared memory are used where they lie, and private ones are reached by kernel-assisted copies\n# (\"tried\": where calls that try both find that quicker).\ndirect_from = {}\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
+            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n{direct}# Bytes from which private buffers are reached by kernel-assisted copies (\"tried\": where calls that try both find that quicker).\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
             self.flat_ranks,
-            threshold(self.direct_least),
             Collective::ALL.map(|what| format!("{what} = {}", reach(self.reach_least[what as usize]))).join(", "),
             quoted(&self.trees.to_string())
         );
         for (at, rule) in self.rules.iter().enumerate() {
-            write_rule(&mut text, rule, self.remarks.get(at).map_or(&[], Vec::as_slice));
+            let unsaid = self.direct_least.unwrap_or(DIRECT_LEAST);
+            write_rule(&mut text, rule, unsaid, self.remarks.get(at).map_or(&[], Vec::as_slice));
         }
         if let Some(network) = &self.network {
             write_network(&mut text, network);
@@ -55,7 +59,8 @@ impl Table {
     }
 }
 
-fn write_rule(text: &mut String, rule: &Rule, remarks: &[String]) {
+/// Writes a rule; one that does not say from when on buffers in shared memory are used where they lie has them used so from `unsaid` bytes on.
+fn write_rule(text: &mut String, rule: &Rule, unsaid: u64, remarks: &[String]) {
     let Some(what) = rule.collective() else { return };
     let _ = write!(text, "\n[[rules]]\ncollective = \"{what}\"\n");
     let (least, most) = rule.ranks().into_inner();
@@ -69,6 +74,9 @@ fn write_rule(text: &mut String, rule: &Rule, remarks: &[String]) {
     }
     if rule.is_strict() {
         text.push_str("order = \"rank\"\n");
+    }
+    if what != Collective::Barrier || rule.direct_least() != unsaid {
+        let _ = writeln!(text, "direct_from = {}", threshold(rule.direct_least()));
     }
     text.push_str("ladder = [\n");
     for (at, band) in rule.bands().iter().enumerate() {

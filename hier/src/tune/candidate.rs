@@ -6,6 +6,18 @@ use shm_core::{Collective, Error, Tuning};
 use crate::rules::TreeRules;
 use crate::table::bare;
 
+/// Where the buffers of a call lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lying {
+    /// In private memory.
+    #[default]
+    Private,
+    /// In shared memory, and are copied all the same.
+    Copied,
+    /// In shared memory, and are used there.
+    Direct,
+}
+
 /// A way to carry a call out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
@@ -17,6 +29,8 @@ pub struct Candidate {
     pub strict: bool,
     /// Whether lines are exchanged flat.
     pub flat: bool,
+    /// Where buffers lie.
+    pub lying: Lying,
 }
 
 /// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
@@ -34,7 +48,8 @@ impl Candidate {
     /// # Errors
     /// `Tuning` when it cannot be carried out.
     pub fn tuning(&self, what: Collective) -> Result<Tuning, Error> {
-        let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?])?;
+        let direct = if self.lying == Lying::Direct { 1 } else { u64::MAX };
+        let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?.direct_from(direct)])?;
         tuning.strict = u32::from(self.strict);
         tuning.flat_ranks = if self.flat { shm_core::select::FLAT_RANKS } else { 1 };
         Ok(tuning)
@@ -62,6 +77,11 @@ impl Candidate {
         if self.strict {
             name.push_str(" strict");
         }
+        name.push_str(match self.lying {
+            Lying::Private => "",
+            Lying::Copied => ", shared, copied",
+            Lying::Direct => ", shared, where they lie",
+        });
         name
     }
 }
@@ -75,7 +95,13 @@ pub(super) fn candidates(
     built_in: &Selection,
     trees: &TreeRules,
 ) -> Vec<Candidate> {
-    let make = |band: Band| Candidate { band: Band { from: 0, ..band }, trees: trees.clone(), strict, flat: true };
+    let make = |band: Band| Candidate {
+        band: Band { from: 0, ..band },
+        trees: trees.clone(),
+        strict,
+        flat: true,
+        lying: Lying::Private,
+    };
     let usual = built_in.bands(what).iter().rfind(|band| band.from <= bytes as u64);
     let mut all: Vec<Candidate> = usual.into_iter().map(|&band| make(band)).collect();
     if bytes <= LONGEST_LINES {

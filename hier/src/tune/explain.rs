@@ -35,7 +35,8 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
                 .iter()
                 .map(|(from, candidate, _)| Band { from: *from as u64, ..candidate.band })
                 .collect();
-            let rule = Rule::new(finding.what, &bands)?.on_ranks(least as u32..=most as u32);
+            let rule =
+                Rule::new(finding.what, &bands)?.on_ranks(least as u32..=most as u32).direct_from(finding.direct);
             table.rules.push(rule.in_strict_mode(finding.strict));
             table.remarks.push(finding.ladder.iter().map(|(_, _, remark)| remark.clone()).collect());
         }
@@ -77,7 +78,7 @@ pub fn explanation(findings: &[Findings]) -> String {
             let order = if finding.strict { ", in rank order" } else { "" };
             // Writing to a String does not fail.
             let _ = writeln!(text, "{} on {} ranks{order}: microseconds, +- the spread", finding.what, found.ranks);
-            for looked in &finding.looked {
+            for looked in finding.looked.iter().chain(&finding.direct_looked) {
                 for (at, (name, figures)) in looked.times.iter().enumerate() {
                     let size = if at == 0 { bare(looked.bytes as u64) } else { String::new() };
                     let mark = if at == looked.taken { format!("  <- {}", looked.why) } else { String::new() };
@@ -90,7 +91,13 @@ pub fn explanation(findings: &[Findings]) -> String {
                 .iter()
                 .map(|(from, candidate, _)| format!("from {}: {}", bare(*from as u64), candidate.name(finding.what)))
                 .collect();
-            let _ = writeln!(text, "  => {}\n", rungs.join("; "));
+            let _ = writeln!(text, "  => {}", rungs.join("; "));
+            let _ = match finding.direct {
+                u64::MAX => writeln!(text, "  => buffers in shared memory are copied, always\n"),
+                from => {
+                    writeln!(text, "  => buffers in shared memory are used where they lie from {} on\n", bare(from))
+                }
+            };
         }
         for part in &found.tree_parts {
             let _ = writeln!(text, "trees: {part}\n");

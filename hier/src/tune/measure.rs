@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use shm_core::operator::{Max, Sum};
-use shm_core::{Collective, Error};
+use shm_core::{Buffer, Collective, Error};
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Lying};
 use super::search::{Search, Times};
 use super::{Effort, Figures, Findings, Ledger};
 use crate::communicator::{Communicator, exchange_places, own_place};
@@ -92,14 +92,15 @@ impl Times for Measured<'_> {
         if let Some(figures) = self.known.get(&key).filter(|figures| figures.len() == candidates.len()) {
             return Ok(figures.clone());
         }
-        let mut buffers = Buffers::new(bytes);
+        let shared = candidates.iter().any(|candidate| candidate.lying != Lying::Private);
+        let mut buffers = Buffers::new(&self.comm, bytes, shared)?;
         let mut calls = Vec::new();
         for candidate in candidates {
             self.take(what, candidate)?;
             let mut time = 0.0;
             for _ in 0..CHECKED {
                 time = self.block(what, &mut buffers, 1)?;
-                self.check(what, bytes, &buffers)?;
+                self.check(what, bytes, &mut buffers)?;
             }
             // A call is followed by its like, and preceded by a barrier and the writing of its input.
             calls.push((self.effort.block * 1e6 / time.max(0.1)).clamp(2.0, MOST_CALLS) as u64);
@@ -132,18 +133,17 @@ impl Measured<'_> {
         for _ in 0..calls {
             self.calls += 1;
             if self.comm.rank() == 0 || what != Collective::Broadcast {
-                buffers.send.fill(value(self.calls, self.comm.rank()));
+                buffers.parts().0.fill(value(self.calls, self.comm.rank()));
             }
             self.comm.barrier()?;
+            let (send, recv) = buffers.parts();
             let start = Instant::now();
             match what {
                 Collective::Barrier => self.comm.barrier(),
-                Collective::Broadcast => root.broadcast_into(&mut buffers.send),
-                Collective::Reduce if self.comm.rank() == 0 => {
-                    root.reduce_into_root(&buffers.send, &mut buffers.recv, Sum)
-                }
-                Collective::Reduce => root.reduce_into(&buffers.send, Sum),
-                Collective::Allreduce => self.comm.all_reduce_into(&buffers.send, &mut buffers.recv, Sum),
+                Collective::Broadcast => root.broadcast_into(send),
+                Collective::Reduce if self.comm.rank() == 0 => root.reduce_into_root(send, recv, Sum),
+                Collective::Reduce => root.reduce_into(send, Sum),
+                Collective::Allreduce => self.comm.all_reduce_into(send, recv, Sum),
             }?;
             elapsed += start.elapsed().as_secs_f64();
         }
@@ -153,14 +153,15 @@ impl Measured<'_> {
     }
 
     /// Whether the last call's answer is right.
-    fn check(&self, what: Collective, bytes: usize, buffers: &Buffers) -> Result<(), Error> {
+    fn check(&self, what: Collective, bytes: usize, buffers: &mut Buffers) -> Result<(), Error> {
+        let (send, recv) = buffers.parts();
         let rank = self.comm.rank();
         let sum: f64 = (0..self.comm.size()).map(|rank| value(self.calls, rank)).sum();
         let right = match what {
             Collective::Barrier => true,
-            Collective::Broadcast => buffers.send.iter().all(|&found| found == value(self.calls, 0)),
+            Collective::Broadcast => send.iter().all(|&found| found == value(self.calls, 0)),
             Collective::Reduce if rank != 0 => true,
-            Collective::Reduce | Collective::Allreduce => buffers.recv.iter().all(|&found| found == sum),
+            Collective::Reduce | Collective::Allreduce => recv.iter().all(|&found| found == sum),
         };
         let mut wrong = [u8::from(!right)];
         self.comm.all_reduce_in_place(&mut wrong, Max)?;
@@ -176,13 +177,25 @@ fn value(call: u64, rank: usize) -> f64 {
     (call % 31) as f64 + rank as f64
 }
 
-struct Buffers {
-    send: Vec<f64>,
-    recv: Vec<f64>,
+/// What a rank sends, and where it gets its result.
+enum Buffers {
+    Private([Vec<f64>; 2]),
+    Shared([Buffer<f64>; 2]),
 }
 
 impl Buffers {
-    fn new(bytes: usize) -> Self {
-        Self { send: vec![0.0; bytes / 8], recv: vec![-1.0; bytes / 8] }
+    fn new(comm: &Communicator, bytes: usize, shared: bool) -> Result<Self, Error> {
+        let both = [vec![0.0; bytes / 8], vec![-1.0; bytes / 8]];
+        Ok(match shared {
+            true => Self::Shared([comm.alloc_copy(&both[0])?, comm.alloc_copy(&both[1])?]),
+            false => Self::Private(both),
+        })
+    }
+
+    fn parts(&mut self) -> (&mut [f64], &mut [f64]) {
+        match self {
+            Self::Private([send, recv]) => (send, recv),
+            Self::Shared([send, recv]) => (send, recv),
+        }
     }
 }

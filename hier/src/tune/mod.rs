@@ -22,7 +22,7 @@ mod ledger;
 mod measure;
 mod search;
 
-pub use candidate::Candidate;
+pub use candidate::{Candidate, Lying};
 pub use explain::{check_room, explanation, table_of};
 pub use figures::Figures;
 pub use ledger::{Ledger, begin_ledger, read_ledger};

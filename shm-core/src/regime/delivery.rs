@@ -101,8 +101,9 @@ impl Engine {
             Sending::Rows(buffer, blocks) => (buffer, size * blocks.len(0)),
         };
         let in_place = matches!(route.send, Sending::Rows(..)) && std::ptr::eq(buffer, route.recv);
+        let all_for_all = matches!((&route.readers, route.sources), (Some(Readers::All), Sources::Others));
         let place = match route.lends && !choice.lines {
-            true => thresholds.place(board, Collective::Broadcast, buffer, bytes),
+            true => thresholds.block_place(board, Collective::Broadcast, all_for_all, buffer, bytes),
             false => Place::Cell,
         };
         sources.clear();
@@ -114,7 +115,6 @@ impl Engine {
         let first = ring.next_position();
         let blocks = if route.rows || matches!(route.sources, Sources::Others) { size * size } else { size };
         let way = if in_place { Way::Cached } else { thresholds.way_of_results(2 * blocks * route.longest) };
-        let all_for_all = matches!((&route.readers, route.sources), (Some(Readers::All), Sources::Others));
         let crosses = size == 2 && !choice.lines && all_for_all && route.even && route.longest > 0;
         let mut work = Copying {
             out: Outgoing { board, medium, cut, send: route.send, pace: up_pace, reader, first, crosses },
@@ -279,7 +279,8 @@ mod tests {
     /// Bytes loaded and stored by all ranks, in blocks of `n`: allgather, in place too, gather, scatter, alltoall, reduce-scatter, scan,
     /// exclusive scan.
     fn moved(size: usize, n: usize, shared: bool) -> [usize; 8] {
-        let spec = JobSpec::new(size).unwrap();
+        let mut spec = JobSpec::new(size).unwrap();
+        spec.tuning.force("all:direct_least=1").unwrap();
         let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
         let counts = Communicator::threads_of(&spec, &plan, |comm| {
             let (one, all) = (vec![1_u8; n], vec![1_u8; size * n]);

@@ -31,7 +31,7 @@ impl Engine {
         let cut = Cut::new(reduction.bytes, choice.up_cell, reduction.fold.element);
         let Self { board, up, down, operands, sources, results, up_pace, thresholds, .. } = self;
         let board = &*board;
-        let wanted = thresholds.heap_offset(board, reduction.recv, reduction.bytes);
+        let wanted = thresholds.heap_offset(board, Collective::Allreduce, reduction.recv, reduction.bytes);
         let place = match wanted.is_some() || reduction.bytes > COPIED {
             // What is combined in place changes while others still read it.
             true if reduction.send != reduction.recv => {

@@ -21,6 +21,7 @@ use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Outcome, Part, Places};
 use crate::protocol::{Board, Location, Place, Ring};
 use crate::segment::layout::LINE;
+use crate::select::Collective;
 
 /// Bytes from which a message of one slice is done by both ranks too, where it lies in shared memory. On an AMD EPYC (Zen 4), its cores near each other, broadcasts and reductions of
 /// 16 KiB between buffers there took 16 and 21 percent less so than by the taker alone, of 32 KiB 18 and 19; of 8 KiB 5 percent less and 2 more. A taker whose own buffer is private works alone all the same, and
@@ -68,7 +69,7 @@ impl Engine {
         let (bytes, gives) = (slices.bytes(), self.board.rank() == root);
         let location = match gives {
             true => Location::whole_at(place, bytes),
-            false => match self.thresholds.heap_offset(&self.board, buffer, bytes) {
+            false => match self.thresholds.heap_offset(&self.board, Collective::Broadcast, buffer, bytes) {
                 Some(offset) => Location::slice_at(Place::Heap(offset), bytes),
                 None => Location::CELL,
             },
@@ -108,7 +109,7 @@ impl Engine {
         let location = match gives {
             true => Location::whole_at(place, bytes),
             false => {
-                let offset = |buffer| self.thresholds.heap_offset(&self.board, buffer, bytes);
+                let offset = |buffer| self.thresholds.heap_offset(&self.board, Collective::Reduce, buffer, bytes);
                 match (offset(send), offset(recv)) {
                     (Some(send), Some(recv)) => Location::slice_at(Place::Heap(send), bytes).wanting(Some(recv), bytes),
                     _ => Location::CELL,

@@ -13,20 +13,22 @@ use crate::last_level::way_of_results;
 use crate::pace::Way;
 use crate::protocol::{Location, Place, Ring};
 use crate::select::tuning::{REACH_TRIED, STREAM_ALWAYS, STREAM_NEVER};
-use crate::select::{Collective, Tuning};
+use crate::select::{Collective, DIRECT_LEAST, Selection, Tuning};
 
 /// From which size buffers are used where they lie.
 #[derive(Clone, Copy)]
 pub(crate) struct Thresholds {
-    direct_least: u64,
+    direct_least: [u64; 4],
     reach_least: [u64; 4],
     /// How cells are filled: the table's word.
     pub stream: u32,
 }
 
 impl Thresholds {
-    pub fn new(tuning: &Tuning) -> Self {
-        Self { direct_least: tuning.direct_least, reach_least: tuning.reach_least, stream: tuning.stream }
+    /// Those of a table for a communicator, for which this was picked out of it.
+    pub fn new(tuning: &Tuning, selection: &Selection) -> Self {
+        let direct_least = Collective::ALL.map(|what| selection.direct_least(what));
+        Self { direct_least, reach_least: tuning.reach_least, stream: tuning.stream }
     }
 
     /// How results are stored of a call whose ranks together have buffers of so many bytes.
@@ -45,7 +47,28 @@ impl Thresholds {
 
     /// Where others find `bytes` bytes at `buffer` in a call of this collective.
     pub fn place(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
-        if let Some(offset) = self.heap_offset(board, buffer, bytes) {
+        self.place_from(self.direct_least[what as usize], board, what, buffer, bytes)
+    }
+
+    /// The same in a call on blocks, of which no rule speaks; private ones are reached as in calls of this collective. Where every rank waits for every other anyway
+    /// (`together`) they are used where they lie from [`DIRECT_LEAST`] bytes on, else always; or from less on, or never, if allreduces are.
+    pub fn block_place(
+        &self,
+        board: &SharedBoard,
+        what: Collective,
+        together: bool,
+        buffer: *const u8,
+        bytes: usize,
+    ) -> Place {
+        let least = match self.direct_least[Collective::Allreduce as usize] {
+            u64::MAX => u64::MAX,
+            least => least.min(if together { DIRECT_LEAST } else { 1 }),
+        };
+        self.place_from(least, board, what, buffer, bytes)
+    }
+
+    fn place_from(&self, least: u64, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
+        if let Some(offset) = heap_offset_from(least, board, buffer, bytes) {
             return Place::Heap(offset);
         }
         if bytes > 0 && bytes as u64 >= self.reach_least[what as usize] && !buffer.is_null() && board.can_reach() {
@@ -54,11 +77,16 @@ impl Thresholds {
         Place::Cell
     }
 
-    /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough.
-    pub fn heap_offset(&self, board: &SharedBoard, buffer: *const u8, bytes: usize) -> Option<u64> {
-        let long = bytes > 0 && bytes as u64 >= self.direct_least && !buffer.is_null();
-        if long { board.seat().mapping().heap_offset(buffer, bytes) } else { None }
+    /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough to be used there in a call of this collective.
+    pub fn heap_offset(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Option<u64> {
+        heap_offset_from(self.direct_least[what as usize], board, buffer, bytes)
     }
+}
+
+/// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are `least` at least.
+fn heap_offset_from(least: u64, board: &SharedBoard, buffer: *const u8, bytes: usize) -> Option<u64> {
+    let long = bytes > 0 && bytes as u64 >= least && !buffer.is_null();
+    if long { board.seat().mapping().heap_offset(buffer, bytes) } else { None }
 }
 
 /// Where this rank gets at another's payload.
@@ -203,7 +231,8 @@ mod tests {
 
     fn threads<R: Send>(ranks: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
         let mut spec = JobSpec::new(ranks).unwrap();
-        spec.tuning.force(rules).unwrap();
+        // Short ones are lent too.
+        spec.tuning.force(&format!("all:direct_least=1;{rules}")).unwrap();
         Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
     }
 

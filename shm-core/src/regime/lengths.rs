@@ -183,7 +183,8 @@ fn disagree(world: &Communicator, memory: &mut Memory, shared: bool) -> Result<u
 fn job(ranks: usize, rules: &str) -> Job {
     let mut spec = JobSpec::new(ranks).unwrap();
     spec.heap = Some((extents(ranks) * EXTENT) as u64);
-    spec.tuning.force(rules).unwrap();
+    // Short ones are lent too.
+    spec.tuning.force(&format!("all:direct_least=1;{rules}")).unwrap();
     Job::create(&spec).unwrap()
 }
 

@@ -138,7 +138,7 @@ impl Engine {
         } else if shared {
             board.seat().mapping().heap_offset(recv, bytes).filter(|_| bytes > 0)
         } else {
-            thresholds.heap_offset(board, recv, bytes)
+            thresholds.heap_offset(board, what, recv, bytes)
         };
         let contribution = Location::whole_at(place, bytes).wanting(wanted, bytes);
         let result = match takers {

@@ -13,14 +13,14 @@
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the down
 //! ring alike. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken, and from which
-//! shares. `reach_least` is [`Tuning`]'s field for these collectives, and for broadcasts `tried` where trials are to say it; `direct_least`, `convert_least`, `convert_after`, `up_bytes`, `down_bytes`,
+//! shares, and `direct_least` that from which buffers in shared memory are used where they lie. `reach_least` is [`Tuning`]'s field for these collectives, and for broadcasts `tried` where trials are to say it; `convert_least`, `convert_after`, `up_bytes`, `down_bytes`,
 //! `stream` and `flat_ranks` are its fields for all. Values take the suffixes K and M; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
 //! algorithm: the bits of a sum are those of a loop over the ranks. Cells take flat trees then.
 
 use super::choice::{Collective, Regime};
-use super::rule::Band;
+use super::rule::{Band, Rule};
 use super::tuning::{REACH_TRIED, Tuning};
 use crate::error::{Error, Result};
 
@@ -92,7 +92,10 @@ impl Tuning {
             "down_bytes" => self.down_bytes = narrow?,
             "flat_ranks" => self.flat_ranks = narrow?,
             "stream" => self.stream = narrow?,
-            "direct_least" => self.direct_least = value,
+            "direct_least" => {
+                let meant = |rule: &&mut Rule| rule.collective().is_some_and(|what| targets.contains(&what));
+                self.rules_mut().iter_mut().filter(meant).for_each(|rule| *rule = rule.direct_from(value));
+            }
             "convert_least" => self.convert_least = value,
             "convert_after" => self.convert_after = narrow?,
             "reach_least" if value == REACH_TRIED && targets != [Collective::Broadcast] => {

@@ -15,8 +15,6 @@ pub(crate) mod tuning;
 pub(crate) use choice::BlockChoice;
 pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;
-pub use rule::{Band, MOST_BANDS, Rule};
+pub use rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
 pub use selection::Selection;
-pub use tuning::{
-    CONVERT_AFTER, CONVERT_LEAST, DIRECT_LEAST, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning,
-};
+pub use tuning::{CONVERT_AFTER, CONVERT_LEAST, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning};

@@ -117,6 +117,9 @@ impl Band {
     }
 }
 
+/// [`Rule::direct_least`], where nobody says otherwise.
+pub const DIRECT_LEAST: u64 = 8 << 10;
+
 /// One rule: what a collective takes, by message size, on communicators of some sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -130,6 +133,8 @@ pub struct Rule {
     crowd: [u32; 2],
     length: u32,
     reserved: u32,
+    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
+    direct_least: u64,
     /// `length` bands, from 0 bytes on, rising; what follows is no band.
     ladder: [Band; MOST_BANDS],
 }
@@ -142,6 +147,7 @@ pub(super) const EMPTY: Rule = Rule {
     crowd: [0; 2],
     length: 0,
     reserved: 0,
+    direct_least: DIRECT_LEAST,
     ladder: [Band { from: 0, ..Band::new(0, Regime::Line) }; MOST_BANDS],
 };
 
@@ -205,6 +211,13 @@ impl Rule {
         self
     }
 
+    /// The same with buffers in the job's heap used where they lie from so many bytes on; `u64::MAX` for never.
+    #[must_use]
+    pub const fn direct_from(mut self, bytes: u64) -> Self {
+        self.direct_least = bytes;
+        self
+    }
+
     /// The collective.
     #[must_use]
     pub fn collective(&self) -> Option<Collective> {
@@ -227,6 +240,13 @@ impl Rule {
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.strict != 0
+    }
+
+    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never. Who lends a buffer copies
+    /// nothing, but waits until the others are through with it: where ranks share cores, that is a turn of everybody.
+    #[must_use]
+    pub fn direct_least(&self) -> u64 {
+        self.direct_least
     }
 
     /// Its bands.

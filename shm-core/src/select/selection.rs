@@ -1,7 +1,7 @@
 //! What of the table counts for one communicator: picked out when it is made, so that a call looks at a few bands only.
 
 use super::choice::{BlockChoice, Choice, Collective, Regime, Vector};
-use super::rule::{Band, MOST_BANDS};
+use super::rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots, up_slots_to_give_back};
@@ -38,6 +38,8 @@ impl Ladder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
     ladders: [Ladder; 4],
+    /// Bytes from which buffers in the job's heap are used where they lie, by collective.
+    direct_least: [u64; 4],
     forced: [Option<Regime>; 4],
     size: usize,
     /// Line slots a rank owns.
@@ -59,10 +61,9 @@ pub struct Selection {
 
 impl Selection {
     pub(super) fn new(table: &Tuning, size: usize, crowd: u32) -> Self {
-        let ladders = Collective::ALL.map(|what| {
-            // A checked table has a rule for every call.
-            Ladder::new(table.rule(what, size, crowd).map_or(&[], |rule| rule.bands()))
-        });
+        // A checked table has a rule for every call.
+        let rules = Collective::ALL.map(|what| table.rule(what, size, crowd));
+        let ladders = rules.map(|rule| Ladder::new(rule.map_or(&[], |rule| rule.bands())));
         let most = |area: fn(&Band) -> usize| ladders.iter().flat_map(Ladder::bands).map(area).max().unwrap_or(0);
         let area = |given: u32, derived: usize| if given == 0 { derived } else { given as usize };
         let (up, down) = if size <= 64 { (256 << 10, 128 << 10) } else { (128 << 10, 64 << 10) };
@@ -70,6 +71,7 @@ impl Selection {
         let forced = table.forced.map(Regime::from_number);
         Self {
             ladders,
+            direct_least: rules.map(|rule| rule.map_or(DIRECT_LEAST, Rule::direct_least)),
             forced,
             block_lines: block_lines(&ladders, &forced),
             block_cut: block_cut(&ladders),
@@ -102,6 +104,12 @@ impl Selection {
     #[must_use]
     pub fn bands(&self, what: Collective) -> &[Band] {
         self.ladders[what as usize].bands()
+    }
+
+    /// Bytes from which calls of `what` use buffers in the job's heap where they lie; `u64::MAX` for never.
+    #[must_use]
+    pub fn direct_least(&self, what: Collective) -> u64 {
+        self.direct_least[what as usize]
     }
 
     /// Whether every call combines contributions in rank order.

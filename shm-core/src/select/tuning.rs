@@ -17,8 +17,6 @@ pub const MOST_RULES: usize = 64;
 pub struct Tuning {
     /// `length` rules; what follows is none.
     rules: [Rule; MOST_RULES],
-    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
-    pub direct_least: u64,
     /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
     /// for never, and for broadcasts [`REACH_TRIED`] where trials are to say it.
     pub reach_least: [u64; 4],
@@ -54,9 +52,6 @@ pub(crate) const STREAM_ALWAYS: u32 = 2;
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
 
-/// [`Tuning::direct_least`], where nobody says otherwise.
-pub const DIRECT_LEAST: u64 = 1;
-
 /// [`Tuning::reach_least`] of broadcasts: of two ranks, where the message is longer than a ring of cells, trials say it; else never.
 pub const REACH_TRIED: u64 = u64::MAX - 1;
 
@@ -83,7 +78,6 @@ impl Tuning {
     const fn nothing() -> Self {
         Self {
             rules: [EMPTY; MOST_RULES],
-            direct_least: DIRECT_LEAST,
             reach_least: REACH_LEAST,
             convert_least: u64::MAX,
             length: 0,
@@ -121,6 +115,11 @@ impl Tuning {
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules[..(self.length as usize).min(MOST_RULES)]
+    }
+
+    /// Has buffers in the job's heap used where they lie from so many bytes on, by the rules from the one at `at` on.
+    pub fn direct_from(&mut self, at: usize, bytes: u64) {
+        self.rules_mut().iter_mut().skip(at).for_each(|rule| *rule = rule.direct_from(bytes));
     }
 
     pub(super) fn rules_mut(&mut self) -> &mut [Rule] {
