@@ -274,7 +274,7 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
         Ok(())
     }
 
-    /// Writes the next call's input anew: a streaming store over the whole of it.
+    /// Writes the next call's input anew, all of it.
     fn rewrite(&mut self) {
         if self.case.buffers.is_rewritten() {
             let value = T::whole(rewritten_value(self.calls));

@@ -69,7 +69,7 @@ const GROUP: usize = 4 * LINE;
 unsafe fn copy_avx512<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) {
     use core::arch::x86_64::__m512i;
     // SAFETY: by contract.
-    unsafe { copy_by::<__m512i, { GROUP / size_of::<__m512i>() }, ASKS>(from, to, bytes) }
+    unsafe { copy_by::<__m512i, 4, 1, ASKS>(from, to, bytes) }
 }
 
 /// [`copy_rising`] with registers of half a line.
@@ -81,7 +81,7 @@ unsafe fn copy_avx512<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize
 unsafe fn copy_avx2(from: *const u8, to: *mut u8, bytes: usize) {
     use core::arch::x86_64::__m256i;
     // SAFETY: by contract.
-    unsafe { copy_by::<__m256i, { GROUP / size_of::<__m256i>() }, NOTHING>(from, to, bytes) }
+    unsafe { copy_by::<__m256i, 8, 2, NOTHING>(from, to, bytes) }
 }
 
 /// [`copy_rising`] with what every x86-64 has.
@@ -92,17 +92,21 @@ unsafe fn copy_avx2(from: *const u8, to: *mut u8, bytes: usize) {
 unsafe fn copy_sse2(from: *const u8, to: *mut u8, bytes: usize) {
     use core::arch::x86_64::__m128i;
     // SAFETY: by contract.
-    unsafe { copy_by::<__m128i, { GROUP / size_of::<__m128i>() }, NOTHING>(from, to, bytes) }
+    unsafe { copy_by::<__m128i, 16, 4, NOTHING>(from, to, bytes) }
 }
 
-/// The loop, with registers `R`, `N` of which hold a group.
+/// The loop, with registers `R`, `GROUPED` of which hold a group, and `LINED` a line.
 ///
 /// # Safety
 /// As [`copy_rising`], of a line at least, on a machine that has such registers; of a line, where `ASKS` is of lines that will be stored to.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn copy_by<R: Copy, const N: usize, const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) {
-    const { assert!(N * size_of::<R>() == GROUP && LINE.is_multiple_of(size_of::<R>())) };
+unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS: u8>(
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+) {
+    const { assert!(GROUPED * size_of::<R>() == GROUP && LINED * size_of::<R>() == LINE) };
     let load = |at: usize| {
         // SAFETY: what is loaded lies within the buffer, as the callers below see to; any alignment will do.
         unsafe { from.wrapping_add(at).cast::<R>().read_unaligned() }
@@ -112,10 +116,13 @@ unsafe fn copy_by<R: Copy, const N: usize, const ASKS: u8>(from: *const u8, to: 
         unsafe { to.wrapping_add(at).cast::<R>().write_unaligned(value) };
     };
     let group = |at: usize| {
-        let values: [R; N] = std::array::from_fn(|i| load(at + i * size_of::<R>()));
+        let values: [R; GROUPED] = std::array::from_fn(|i| load(at + i * size_of::<R>()));
         values.into_iter().enumerate().for_each(|(i, value)| store(at + i * size_of::<R>(), value));
     };
-    let line = |at: usize| (at..at + LINE).step_by(size_of::<R>()).for_each(|at| store(at, load(at)));
+    let line = |at: usize| {
+        let values: [R; LINED] = std::array::from_fn(|i| load(at + i * size_of::<R>()));
+        values.into_iter().enumerate().for_each(|(i, value)| store(at + i * size_of::<R>(), value));
+    };
     let (whole, grouped) = (bytes / LINE * LINE, bytes / GROUP * GROUP);
     let ahead = const { ahead(ASKS) };
     let near = if ASKS == NOTHING { 0 } else { grouped.saturating_sub(ahead) };
