@@ -11,10 +11,9 @@ use super::lend::{Lending, Source};
 use super::operands::Input;
 use crate::board::SharedBoard;
 use crate::counters::add;
-use crate::counts::note;
 use crate::error::Result;
 use crate::pace::{Way, reading};
-use crate::payload::Manner;
+use crate::payload::{Manner, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::{Board, Location, Place, Readers, RingName};
 use crate::select::{BlockChoice, Collective};
@@ -141,10 +140,8 @@ impl Engine {
 
 pub(super) fn copy_own(board: &SharedBoard, own: OwnBlock) {
     if let Some((from, to, bytes)) = own {
-        note::loaded(from, bytes);
-        note::stored(to, bytes);
         // SAFETY: the caller has so many bytes at both places, in buffers that do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        unsafe { copy_out(from, to, bytes, Manner::Plain) };
         add(&board.tally.loaded, bytes);
         add(&board.tally.stored, bytes);
     }

@@ -14,12 +14,11 @@ use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
-use crate::counts::note;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
 use crate::pace::{Pace, Way, reading};
-use crate::payload::copy_in;
+use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::step::{self, Gathers, Span};
 use crate::protocol::{Board, Location, Place, Readers, RingName};
@@ -317,9 +316,8 @@ impl Gathers for Prefixes<'_> {
         folded?;
         if self.exclusive {
             // Behind the fold: in place, the result takes the own vector's place.
-            note::loaded(before, len);
             // SAFETY: the prefix of the rank before is still there; so many bytes of the caller's buffer are.
-            unsafe { std::ptr::copy_nonoverlapping(before, recv, len) };
+            unsafe { copy_out(before, recv, len, Manner::Plain) };
             add(&board.tally.loaded, len);
             add(&board.tally.stored, len);
         }
