@@ -214,3 +214,16 @@ fn a_table_of_another_machine_is_refused_or_adapted_and_says_so() {
         assert_eq!(asked(nothing), Asked::BuiltIn);
     }
 }
+
+#[test]
+fn what_a_rule_says_of_shared_buffers_counts_before_what_the_node_says() {
+    let mut table = Table::from_toml(BUILT_IN).unwrap();
+    table.rules.truncate(1);
+    table.direct_least = Some(777);
+    let bands = [Band::cells(0, (32, 32 << 10), (32, 32 << 10))];
+    table.rules.push(Rule::new(Collective::Reduce, &bands).unwrap().direct_from(4242));
+    let back = Table::from_toml(&table.to_toml()).unwrap();
+    let selection = back.tuning().unwrap().select(8, 4);
+    assert_eq!(selection.direct_least(Collective::Reduce), 4242);
+    assert_eq!(selection.direct_least(Collective::Allreduce), 777);
+}

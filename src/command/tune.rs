@@ -249,6 +249,8 @@ fn launch(thorough: Thorough, ranks: usize, partial: &Path) -> Result<(), Stoppe
         // Room for the largest cells that are compared.
         .env("PHALANX_ALGORITHM", "all:up_bytes=2M,down_bytes=2M")
         .env("PHALANX_DEBUG", "0")
+        // Room for the buffers in shared memory that are compared.
+        .env("PHALANX_HEAP", "1G")
         .run()
         .map_err(|error| Stopped::because(error.to_string(), error.status()))?;
     match (outcome.interrupted, outcome.status()) {
@@ -288,7 +290,9 @@ fn finished(ledger: &Path) -> usize {
 fn steps(effort: &Effort, ranks: usize) -> usize {
     let searches = if effort.strict && ranks > 2 { 5 } else { 3 };
     let trees = if ranks > 2 { 5 } else { 0 };
-    trees + searches * (effort.sizes.len() + 2 * effort.halvings)
+    // Buffers in shared memory, of those that are no lines.
+    let shared = 3 * effort.sizes.len().saturating_sub(1);
+    trees + searches * (effort.sizes.len() + 2 * effort.halvings) + shared
 }
 
 /// A bar that follows the ledger; lines, now and then, where there is no terminal.

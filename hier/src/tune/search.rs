@@ -243,8 +243,10 @@ impl<T: Times> Search<'_, T> {
         let as_built_in = looked.iter().all(|looked| looked.taken == 0);
         let direct = match wins.iter().rposition(|wins| !wins) {
             _ if as_built_in => built_in,
-            None => 1,
-            Some(last) if last + 1 == wins.len() => u64::MAX,
+            // Of shorter messages nothing was measured.
+            None => looked[0].bytes as u64,
+            // Nor of longer ones.
+            Some(last) if last + 1 == wins.len() => built_in.max(2 * looked[last].bytes as u64),
             Some(last) => {
                 let (low, high) = (looked[last].bytes, looked[last + 1].bytes);
                 match two_at(high) {

@@ -20,7 +20,7 @@ impl Communicator {
     /// ranks longer ones in cells, and combined by every rank in rank order; others are reduced to rank 0 and released by trees of cells; long ones
     /// are divided among leaders, each of which folds its share in rank order. All ranks get the same bits.
     ///
-    /// Buffers in shared memory ([`alloc`](Communicator::alloc)) are used where they lie, each by itself, whatever the others
+    /// Buffers in shared memory ([`alloc`](Communicator::alloc)) are used where they lie, if they are long enough for that to gain, each by itself, whatever the others
     /// are: a contribution is combined there, a result is stored there.
     ///
     /// # Cost

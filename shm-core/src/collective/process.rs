@@ -37,7 +37,7 @@ impl Process<'_> {
     /// Collective: all ranks must give the same root, count and element type. Short messages go in lines, others in a
     /// pipeline of cells down the tree of this root. The root may return before the others have the message.
     ///
-    /// A buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies; so is a long private
+    /// A buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies, if it is long enough for that to gain (`direct_from` of the table); so is a long private
     /// one, by the kernel, where the system lets it (`reach_least` of [`Tuning`](crate::Tuning)): of two ranks that of a message longer than a ring
     /// of cells (2 MiB), where trials find that quicker. Its owner then returns when its readers have the message.
     ///

@@ -68,8 +68,9 @@ impl Thresholds {
     }
 
     fn place_from(&self, least: u64, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
-        if let Some(offset) = heap_offset_from(least, board, buffer, bytes) {
-            return Place::Heap(offset);
+        // What lies in the heap and is too short is copied, and not reached by the kernel.
+        if let Some(offset) = heap_offset_from(1, board, buffer, bytes) {
+            return if bytes as u64 >= least { Place::Heap(offset) } else { Place::Cell };
         }
         if bytes > 0 && bytes as u64 >= self.reach_least[what as usize] && !buffer.is_null() && board.can_reach() {
             return Place::private(buffer);

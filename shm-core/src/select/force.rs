@@ -222,6 +222,18 @@ mod tests {
     }
 
     #[test]
+    fn buffers_are_used_where_they_lie_from_what_is_forced_on() {
+        let mut tuning = Tuning::default();
+        let usual = tuning.select(8, 4);
+        tuning.force("reduce:direct_least=3000").unwrap();
+        let forced = tuning.select(8, 4);
+        assert_eq!(forced.direct_least(Collective::Reduce), 3000);
+        for what in [Collective::Broadcast, Collective::Allreduce] {
+            assert_eq!(forced.direct_least(what), usual.direct_least(what), "{what}");
+        }
+    }
+
+    #[test]
     fn rules_are_read() {
         let mut tuning = Tuning::default();
         tuning.force("allreduce:shares,leaders=4; broadcast:cells,cell=16K,cells=8").unwrap();
