@@ -167,8 +167,7 @@ impl Row {
 
     /// Whether `theirs` stands beside this row of ours: the same thing with the buffers that an MPI has for it, or, of ours with an algorithm forced, the same ones.
     pub fn is_beside(&self, theirs: &Row) -> bool {
-        let is_ours = theirs.series.strip_prefix(ours::NAME).is_some_and(|rest| rest.starts_with('-'));
-        let buffers = if is_ours { self.buffers } else { self.buffers.beside() };
+        let buffers = if ours::is_forced(&theirs.series) { self.buffers } else { self.buffers.beside() };
         (self.ranks, self.operation, buffers, self.timing, self.bytes)
             == (theirs.ranks, theirs.operation, theirs.buffers, theirs.timing, theirs.bytes)
     }
@@ -266,7 +265,7 @@ pub(crate) mod tests {
         let theirs = of(BufferMode::Rewritten, 3000.0);
         assert!(of(BufferMode::Shared, 1.0).is_beside(&theirs) && of(BufferMode::Rewritten, 1.0).is_beside(&theirs));
         assert!(!of(BufferMode::Cold, 1.0).is_beside(&theirs));
-        let forced = |buffers| Row { series: "phalanx-all-stream=1".into(), ..of(buffers, 1.0) };
+        let forced = |buffers| Row { series: ours::forced_name("all:stream=1"), ..of(buffers, 1.0) };
         assert!(of(BufferMode::Shared, 1.0).is_beside(&forced(BufferMode::Shared)));
         assert!(!of(BufferMode::Shared, 1.0).is_beside(&forced(BufferMode::Rewritten)));
         assert_eq!(of(BufferMode::Shared, 1000.0).ratio_to(&theirs).unwrap().value, 3.0);

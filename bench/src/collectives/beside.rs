@@ -56,8 +56,7 @@ impl Other {
     pub fn name(&self) -> String {
         match self {
             Other::Mpi(series) => series.name(),
-            // No colon: it stands between a baseline and its setting.
-            Other::Ours(algorithm) => format!("{}-{}", ours::NAME, algorithm.replace(':', "-")),
+            Other::Ours(algorithm) => ours::forced_name(algorithm),
         }
     }
 

@@ -16,6 +16,17 @@ use crate::scratch::Scratch;
 /// The name of our series in tables, plots and records.
 pub const NAME: &str = "phalanx";
 
+/// The series' name in tables and records with this algorithm forced.
+pub fn forced_name(algorithm: &str) -> String {
+    // No colon: it stands between a baseline and its setting.
+    format!("{NAME}-{}", algorithm.replace(':', "-"))
+}
+
+/// Whether a series is ours with an algorithm forced.
+pub fn is_forced(series: &str) -> bool {
+    series.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('-'))
+}
+
 /// Runs `order` through our collectives; `algorithm` forces one, as `PHALANX_ALGORITHM` does.
 pub fn run(order: &Order<'_>, algorithm: Option<&str>, scratch: &Scratch, progress: &Progress) -> Result<Run> {
     let files = Files::prepare(order, scratch, NAME)?;

@@ -114,7 +114,7 @@ impl Table {
         let mut tuning = Tuning::of(&self.rules)?;
         tuning.flat_ranks = self.flat_ranks;
         tuning.reach_least = self.reach_least;
-        self.direct_least.inspect(|&least| tuning.direct_from(self.rules.len(), least));
+        self.direct_least.inspect(|&least| tuning.set_direct_least(self.rules.len(), least));
         Ok(tuning)
     }
 }

@@ -79,7 +79,7 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*cons
         if is_x86_feature_detected!("avx2") {
             // Asking ahead gains nothing there, and costs 6 to 10 percent of reductions and allreduces of 4 and 16 KiB (AMD EPYC, Zen 3).
             // SAFETY: the feature was just detected; the rest by contract.
-            return unsafe { fold_avx2::<T, S>(dsts, operands, None, n) };
+            return unsafe { fold_avx2::<T, S>(dsts, operands, n) };
         }
     }
     // SAFETY: by contract.
@@ -99,9 +99,9 @@ unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const
 /// As [`fold`], on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
+unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dsts, operands, far, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, None, n) }
 }
 
 /// One arm for each size of element: the length of a block must be a constant.

@@ -107,22 +107,10 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS:
     bytes: usize,
 ) {
     const { assert!(GROUPED * size_of::<R>() == GROUP && LINED * size_of::<R>() == LINE) };
-    let load = |at: usize| {
-        // SAFETY: what is loaded lies within the buffer, as the callers below see to; any alignment will do.
-        unsafe { from.wrapping_add(at).cast::<R>().read_unaligned() }
-    };
-    let store = |at: usize, value: R| {
-        // SAFETY: the same of the other buffer.
-        unsafe { to.wrapping_add(at).cast::<R>().write_unaligned(value) };
-    };
-    let group = |at: usize| {
-        let values: [R; GROUPED] = std::array::from_fn(|i| load(at + i * size_of::<R>()));
-        values.into_iter().enumerate().for_each(|(i, value)| store(at + i * size_of::<R>(), value));
-    };
-    let line = |at: usize| {
-        let values: [R; LINED] = std::array::from_fn(|i| load(at + i * size_of::<R>()));
-        values.into_iter().enumerate().for_each(|(i, value)| store(at + i * size_of::<R>(), value));
-    };
+    // SAFETY: a group lies within both buffers, as the callers below see to.
+    let group = |at: usize| unsafe { copy_registers::<R, GROUPED>(from.wrapping_add(at), to.wrapping_add(at)) };
+    // SAFETY: the same of a line.
+    let line = |at: usize| unsafe { copy_registers::<R, LINED>(from.wrapping_add(at), to.wrapping_add(at)) };
     let (whole, grouped) = (bytes / LINE * LINE, bytes / GROUP * GROUP);
     let ahead = const { ahead(ASKS) };
     let near = if ASKS == NOTHING { 0 } else { grouped.saturating_sub(ahead) };
@@ -153,6 +141,22 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS:
         line(bytes - LINE);
     }
 }
+
+/// Copies as many bytes as `N` registers `R` hold, all of which are loaded before the first is stored. One by one: a copy of them as a whole could become a call of the C library's.
+///
+/// # Safety
+/// So many bytes are initialised at `from`, and may be written at `to`; any alignment will do.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn copy_registers<R: Copy, const N: usize>(from: *const u8, to: *mut u8) {
+    // SAFETY: by contract.
+    let values: [R; N] = std::array::from_fn(|i| unsafe { from.cast::<R>().wrapping_add(i).read_unaligned() });
+    for (i, value) in values.into_iter().enumerate() {
+        // SAFETY: the same.
+        unsafe { to.cast::<R>().wrapping_add(i).write_unaligned(value) };
+    }
+}
+
 /// Copies past the caches where the machine can. A line that its reader still holds is then not fetched back to
 /// be overwritten, nor fetched out of the writer's cache afterwards. The caller fences.
 ///

@@ -118,7 +118,7 @@ impl Tuning {
     }
 
     /// Has buffers in the job's heap used where they lie from so many bytes on, by the rules from the one at `at` on.
-    pub fn direct_from(&mut self, at: usize, bytes: u64) {
+    pub fn set_direct_least(&mut self, at: usize, bytes: u64) {
         self.rules_mut().iter_mut().skip(at).for_each(|rule| *rule = rule.direct_from(bytes));
     }
 
