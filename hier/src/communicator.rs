@@ -372,8 +372,15 @@ impl Communicator {
         self.node.explain(what, bytes)
     }
 
-    /// [`explain`](Communicator::explain), where all buffers lie in memory that the others can reach
-    /// ([`alloc`](Communicator::alloc), or private memory that is read by kernel-assisted copies).
+    /// [`explain`](Communicator::explain), where all buffers lie in shared memory ([`alloc`](Communicator::alloc)).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn explain_shared(&self, what: Collective, bytes: usize) -> Result<Explanation> {
+        self.node.explain_shared(what, bytes)
+    }
+
+    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory, or in private memory by kernel-assisted copies.
     ///
     /// # Errors
     /// As there.

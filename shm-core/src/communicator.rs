@@ -149,14 +149,22 @@ impl Communicator {
         self.explain_payload(what, bytes, Payload::InCells)
     }
 
-    /// [`explain`](Communicator::explain), where all buffers lie in memory that the others can reach: in shared memory
-    /// ([`alloc`](Communicator::alloc)), or in private memory that is read by kernel-assisted copies; if they are long enough to be used where they lie.
+    /// [`explain`](Communicator::explain), where all buffers lie in shared memory ([`alloc`](Communicator::alloc)): where they are too short to be used there, their
+    /// payload goes through cells all the same.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn explain_shared(&self, what: Collective, bytes: usize) -> Result<Explanation> {
+        let is_lent = bytes as u64 >= self.selection.direct_least(what);
+        self.explain_payload(what, bytes, if is_lent { Payload::Lent } else { Payload::InCells })
+    }
+
+    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory, or in private memory by kernel-assisted copies.
     ///
     /// # Errors
     /// As there.
     pub fn explain_lent(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        let is_lent = bytes as u64 >= self.selection.direct_least(what);
-        self.explain_payload(what, bytes, if is_lent { Payload::Lent } else { Payload::InCells })
+        self.explain_payload(what, bytes, Payload::Lent)
     }
 
     fn explain_payload(&self, what: Collective, bytes: usize, payload: Payload) -> Result<Explanation> {
@@ -395,6 +403,28 @@ impl std::fmt::Debug for Communicator {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Shared buffers cost what those in cells cost below the table's threshold, and what lent ones cost from there on.
+    #[test]
+    fn explanations_know_from_which_size_on_shared_buffers_are_lent() {
+        Communicator::threads(2, |mut comm| {
+            let mut tuning = Tuning::default();
+            tuning.force("all:cells;broadcast:direct_least=90000;allreduce:direct_least=70000").unwrap();
+            comm.set_tuning(&tuning).unwrap();
+            for (what, least) in [(Collective::Broadcast, 90_000), (Collective::Allreduce, 70_000)] {
+                let explained = |bytes| {
+                    let all =
+                        [comm.explain(what, bytes), comm.explain_lent(what, bytes), comm.explain_shared(what, bytes)];
+                    all.map(|explanation| explanation.unwrap().critical_lines)
+                };
+                let ([cells, lent, shared], [long_cells, long_lent, long_shared]) =
+                    (explained(least - 1), explained(least));
+                assert!(lent < cells && long_lent < long_cells, "{what}");
+                assert_eq!((shared, long_shared), (cells, long_lent), "{what}");
+            }
+        })
+        .unwrap();
+    }
 
     /// What was chosen is remembered until the table changes, and no longer.
     #[test]

@@ -127,8 +127,11 @@ fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, meas
             0 if is_pair => 4 * measured.count.loaded < 3 * all,
             _ => 4 * measured.reached > all,
         };
-        let lent = reached || case.buffers.is_shared();
-        let mut choice = if lent { comm.explain_lent(what, bytes) } else { comm.explain(what, bytes) }?;
+        let mut choice = match case.buffers.is_shared() {
+            true => comm.explain_shared(what, bytes)?,
+            false if reached => comm.explain_lent(what, bytes)?,
+            false => comm.explain(what, bytes)?,
+        };
         if reached {
             choice.text.push_str(", lent");
         }

@@ -9,6 +9,7 @@
 //! | `candidate` | what is compared: a band of a ladder, with trees |
 //! | `figures` | blocks of times, and when one wins over another |
 //! | `search` | which candidates at which sizes, and where one gives way to the next: pure, but for the times it asks for |
+//! | `direct` | from which size on shared buffers are used where they lie, in the same way |
 //! | `measure` | times on a communicator |
 //! | `ledger` | finished measurements on disk, from which an interrupted run goes on |
 //! | `explain` | the findings as a table, and as text |
@@ -16,6 +17,7 @@
 
 mod candidate;
 pub mod cluster;
+mod direct;
 mod explain;
 mod figures;
 mod ledger;

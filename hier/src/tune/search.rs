@@ -215,51 +215,8 @@ impl<T: Times> Search<'_, T> {
         Ok(Finding { what, strict, ladder, looked, direct, direct_looked })
     }
 
-    /// From how many bytes on buffers in shared memory are used where they lie: as the built-in table says, where nothing else wins by more than the spread.
-    fn direct(
-        &mut self,
-        what: Collective,
-        ladder: &[(usize, Candidate, String)],
-        built_in: u64,
-    ) -> Result<(u64, Vec<Looked>), Error> {
-        let two_at = |bytes: usize| {
-            let (_, taken, _) = ladder.iter().rfind(|(from, ..)| *from <= bytes)?;
-            let lying = |lying| Candidate { lying, ..taken.clone() };
-            (taken.band.regime() != Some(Regime::Line)).then(|| [lying(Lying::Copied), lying(Lying::Direct)])
-        };
-        let mut looked: Vec<Looked> = Vec::new();
-        let mut wins = Vec::new();
-        for &bytes in &self.effort.sizes {
-            let Some(mut candidates) = two_at(bytes) else { continue };
-            if built_in <= bytes as u64 {
-                candidates.reverse();
-            }
-            let figures = self.times.times(what, bytes, &candidates)?;
-            let (taken, why) = choose(&figures, None);
-            wins.push(candidates[taken].lying == Lying::Direct);
-            let times = candidates.iter().map(|candidate| candidate.name(what)).zip(figures).collect();
-            looked.push(Looked { bytes, times, taken, why });
-        }
-        let as_built_in = looked.iter().all(|looked| looked.taken == 0);
-        let direct = match wins.iter().rposition(|wins| !wins) {
-            _ if as_built_in => built_in,
-            // Of shorter messages nothing was measured.
-            None => looked[0].bytes as u64,
-            // Nor of longer ones.
-            Some(last) if last + 1 == wins.len() => built_in.max(2 * looked[last].bytes as u64),
-            Some(last) => {
-                let (low, high) = (looked[last].bytes, looked[last + 1].bytes);
-                match two_at(high) {
-                    Some([copied, direct]) => self.edge(what, [&copied, &direct], low, high)? as u64,
-                    None => high as u64,
-                }
-            }
-        };
-        Ok((direct, looked))
-    }
-
     /// From how many bytes on the second one of two is faster, between a size where the first is and one where the second is.
-    fn edge(&mut self, what: Collective, two: [&Candidate; 2], low: usize, high: usize) -> Result<usize, Error> {
+    pub(super) fn edge(&mut self, what: Collective, two: [&Candidate; 2], low: usize, high: usize) -> Result<usize, Error> {
         let (mut low, mut high) = (low, high);
         for _ in 0..self.effort.halvings {
             let middle = ((low as f64 * high as f64).sqrt() / 64.0).round() as usize * 64;

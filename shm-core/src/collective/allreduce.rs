@@ -80,7 +80,7 @@ impl Communicator {
         };
         let mut reduction = Reduction { send, recv, bytes, fold };
         // SAFETY: the slices are the call's until it returns.
-        let lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
+        let lent = unsafe { self.lend_operands(self.lends_from(Collective::Allreduce, &choice), &mut reduction) };
         self.trace(Collective::Allreduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &reduction.fold, count));
@@ -162,7 +162,8 @@ impl Communicator {
         }
         let from = send.as_ptr().cast_mut().cast();
         // SAFETY: the slice is the call's until it returns.
-        let (from, _lent) = unsafe { self.lend(choice.regime, from, bytes, Use::Reads) };
+        let (from, _lent) =
+            unsafe { self.lend(self.lends_from(Collective::Allreduce, &choice), from, bytes, Use::Reads) };
         let reduction = Reduction { send: from, recv, bytes, fold };
         let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
         // SAFETY: all leaders have stored their shares there, and rank 0 has counted a view for each rank.

@@ -3,11 +3,10 @@
 use crate::communicator::Communicator;
 use crate::convert::{Lent, Use};
 use crate::error::{Error, Result};
-use crate::protocol::delivery::Sources;
 use crate::regime::Engine;
 use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::delivery::Route;
-use crate::select::{BlockChoice, Regime, Vector};
+use crate::select::{BlockChoice, Vector};
 
 use super::tag_of_call;
 
@@ -104,20 +103,20 @@ impl Communicator {
     /// # Safety
     /// As there.
     unsafe fn lend_sent(&self, route: &mut Route<'_>) -> Option<Lent> {
+        let direct = self.selection.block_least(route.waits_for_all());
         let (buffer, bytes) = match &mut route.send {
             Sending::Same(buffer, bytes) if route.lends => (buffer, *bytes),
             Sending::Rows(buffer, blocks) if route.lends => (buffer, self.size() * blocks.len(0)),
             _ => return None,
         };
         // SAFETY: by contract.
-        let (place, lent) = unsafe { self.lend(Regime::Cells, buffer.cast_mut(), bytes, Use::Reads) };
+        let (place, lent) = unsafe { self.lend(direct, buffer.cast_mut(), bytes, Use::Reads) };
         *buffer = place;
         lent
     }
 
     fn choose_for(&self, route: &Route<'_>, parts: usize) -> Result<BlockChoice> {
-        let together = route.readers.is_some() && matches!(route.sources, Sources::Others);
-        self.selection.choose_blocks(parts.max(1), together, Vector::of_bytes(route.longest))
+        self.selection.choose_blocks(parts.max(1), route.waits_for_all(), Vector::of_bytes(route.longest))
     }
 
     /// Whether blocks of which `parts` lie in a slot, the longest of `bytes` bytes, go in lines, the short way.

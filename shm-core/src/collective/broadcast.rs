@@ -34,7 +34,8 @@ impl Communicator {
         };
         let usage = if root == self.rank() { Use::Reads } else { Use::Writes };
         // SAFETY: the slice is the call's until it returns.
-        let (buffer, lent) = unsafe { self.lend(choice.regime, buffer, bytes, usage) };
+        let (buffer, lent) =
+            unsafe { self.lend(self.lends_from(Collective::Broadcast, &choice), buffer, bytes, usage) };
         self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.cast_const()]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));

@@ -3,23 +3,30 @@
 use crate::communicator::Communicator;
 use crate::convert::{Lent, Use};
 use crate::regime::Reduction;
-use crate::select::Regime;
+use crate::select::{Choice, Collective, Regime};
 
 impl Communicator {
-    /// What a call of this regime is to see in the place of a buffer of `bytes` bytes, and what is to be kept until it has ended.
+    /// From how many bytes on a call that is carried out so uses buffers in the heap where they lie.
+    #[inline]
+    pub(crate) fn lends_from(&self, what: Collective, choice: &Choice) -> u64 {
+        if choice.regime == Regime::Line { u64::MAX } else { self.selection.direct_least(what) }
+    }
+
+    /// What a call that uses buffers in the heap from `direct` bytes on is to see in the place of a buffer of `bytes` bytes, and what is to be kept until it has
+    /// ended.
     ///
     /// # Safety
     /// The buffer is the call's to use so until what is returned is dropped.
     #[inline]
     pub(crate) unsafe fn lend(
         &self,
-        regime: Regime,
+        direct: u64,
         buffer: *mut u8,
         bytes: usize,
         usage: Use,
     ) -> (*mut u8, Option<Lent>) {
         let (least, after) = self.convert;
-        if (bytes as u64) < least || regime == Regime::Line || self.size() == 1 {
+        if (bytes as u64) < least.max(direct) || self.size() == 1 {
             return (buffer, None);
         }
         // SAFETY: by contract.
@@ -32,19 +39,19 @@ impl Communicator {
     /// # Safety
     /// As there: what is at `send` is read, what is at `recv` written.
     #[inline]
-    pub(crate) unsafe fn lend_operands(&self, regime: Regime, reduction: &mut Reduction<'_>) -> [Option<Lent>; 2] {
+    pub(crate) unsafe fn lend_operands(&self, direct: u64, reduction: &mut Reduction<'_>) -> [Option<Lent>; 2] {
         let bytes = reduction.bytes;
         let in_place = reduction.send == reduction.recv.cast_const();
         let usage = if in_place { Use::Both } else { Use::Reads };
         // SAFETY: by contract; it is not written unless it is the place of the result too.
-        let (send, lent) = unsafe { self.lend(regime, reduction.send.cast_mut(), bytes, usage) };
+        let (send, lent) = unsafe { self.lend(direct, reduction.send.cast_mut(), bytes, usage) };
         reduction.send = send;
         if in_place {
             reduction.recv = send;
             return [lent, None];
         }
         // SAFETY: by contract.
-        let (recv, result) = unsafe { self.lend(regime, reduction.recv, bytes, Use::Writes) };
+        let (recv, result) = unsafe { self.lend(direct, reduction.recv, bytes, Use::Writes) };
         reduction.recv = recv;
         [lent, result]
     }

@@ -41,7 +41,7 @@ impl Communicator {
         };
         let mut reduction = Reduction { send, recv, bytes, fold };
         // SAFETY: the slices are the call's until it returns.
-        let lent = unsafe { self.lend_operands(choice.regime, &mut reduction) };
+        let lent = unsafe { self.lend_operands(self.lends_from(Collective::Reduce, &choice), &mut reduction) };
         self.trace(Collective::Reduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &reduction.fold, count));

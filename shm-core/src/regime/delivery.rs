@@ -42,6 +42,14 @@ pub(crate) struct Route<'a> {
     pub longest: usize,
 }
 
+impl Route<'_> {
+    /// Whether every rank waits for every other one in this call.
+    #[inline]
+    pub fn waits_for_all(&self) -> bool {
+        matches!((&self.readers, self.sources), (Some(Readers::All), Sources::Others))
+    }
+}
+
 /// Where a rank puts the blocks that it gets.
 #[derive(Clone, Copy)]
 pub(crate) enum Landing<'a> {
@@ -100,7 +108,7 @@ impl Engine {
             Sending::Rows(buffer, blocks) => (buffer, size * blocks.len(0)),
         };
         let in_place = matches!(route.send, Sending::Rows(..)) && std::ptr::eq(buffer, route.recv);
-        let all_for_all = matches!((&route.readers, route.sources), (Some(Readers::All), Sources::Others));
+        let all_for_all = route.waits_for_all();
         let place = match route.lends && !choice.lines {
             true => thresholds.block_place(board, Collective::Broadcast, all_for_all, buffer, bytes),
             false => Place::Cell,

@@ -12,7 +12,7 @@
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
-//! others can reach those (`lend`, and by what `lend_trial` finds); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
+//! others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
 //! messages of one slice, `one_exchange` that of an exchange between two ranks. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
 //! `division` cuts.
 
@@ -38,6 +38,7 @@ mod passing;
 mod rows;
 pub(crate) mod shares;
 mod slots;
+mod thresholds;
 
 use std::sync::Arc;
 
@@ -54,9 +55,9 @@ use crate::shared_result::ResultMemory;
 
 pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
-pub(crate) use lend::Thresholds;
 use lend_trial::LendTrial;
 use operands::Operands;
+pub(crate) use thresholds::Thresholds;
 
 /// The part of a message that one rank combines, and where the result goes: at byte `0..bytes` of both.
 #[derive(Clone, Copy)]

@@ -112,6 +112,16 @@ impl Selection {
         self.direct_least[what as usize]
     }
 
+    /// Bytes from which calls on blocks do so; no rule speaks of them. Where every rank waits for every other anyway (`together`) this gains from [`DIRECT_LEAST`] bytes
+    /// on, else always; or from less on, or never, if allreduces do.
+    #[must_use]
+    pub(crate) fn block_least(&self, together: bool) -> u64 {
+        match self.direct_least(Collective::Allreduce) {
+            u64::MAX => u64::MAX,
+            least => least.min(if together { DIRECT_LEAST } else { 1 }),
+        }
+    }
+
     /// Whether every call combines contributions in rank order.
     #[must_use]
     pub fn is_strict(&self) -> bool {
