@@ -117,7 +117,7 @@ impl Communicator {
         self.node.size()
     }
 
-    /// Makes a vector of `len` elements in shared memory, all zero, which collectives work on where it lies:
+    /// Makes a vector of `len` elements in shared memory, all zero, which collectives work on where it lies from some size on:
     /// [`shm_core::Communicator::alloc`].
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub struct Tune {
     #[arg(long, value_name = "TABLE", hide = true)]
     rust: Option<PathBuf>,
 
-    /// How thorough, by name
+    /// The measurement by name: those of `--quick` and without it, and one for tests
     #[arg(long, value_enum, hide = true)]
     effort: Option<Thorough>,
 
@@ -57,7 +57,7 @@ pub struct Tune {
     rank: Option<PathBuf>,
 }
 
-/// How thorough a measurement is.
+/// The measurements that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Thorough {
     Usual,

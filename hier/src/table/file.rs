@@ -105,7 +105,10 @@ pub(super) struct NetworkBand {
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Number {
-    Plain(u64),
+    /// Below 0 it is refused as what it is.
+    Plain(i64),
+    /// So is this.
+    Fraction(f64),
     Text(String),
 }
 
@@ -113,6 +116,7 @@ impl Number {
     pub fn text(&self) -> String {
         match self {
             Number::Plain(number) => number.to_string(),
+            Number::Fraction(number) => number.to_string(),
             Number::Text(text) => text.clone(),
         }
     }

@@ -216,7 +216,13 @@ impl<T: Times> Search<'_, T> {
     }
 
     /// From how many bytes on the second one of two is faster, between a size where the first is and one where the second is.
-    pub(super) fn edge(&mut self, what: Collective, two: [&Candidate; 2], low: usize, high: usize) -> Result<usize, Error> {
+    pub(super) fn edge(
+        &mut self,
+        what: Collective,
+        two: [&Candidate; 2],
+        low: usize,
+        high: usize,
+    ) -> Result<usize, Error> {
         let (mut low, mut high) = (low, high);
         for _ in 0..self.effort.halvings {
             let middle = ((low as f64 * high as f64).sqrt() / 64.0).round() as usize * 64;

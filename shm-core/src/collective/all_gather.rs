@@ -16,11 +16,11 @@ impl Communicator {
     /// every rank.
     ///
     /// Collective: all ranks must give the same count and element type. Everybody publishes its block and copies everybody's to its place. What
-    /// lies in shared memory ([`alloc`](Communicator::alloc)) is copied from where it lies.
+    /// lies in shared memory, and is long enough ([`alloc`](Communicator::alloc)), is copied from where it lies.
     ///
     /// # Cost
     /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep. 2p(p+1)n bytes loaded and stored for blocks of n bytes on p ranks;
-    /// 2p²n where all of them lie in shared memory; 2pn less in place.
+    /// 2p²n where all of them are copied from where they lie; 2pn less in place.
     ///
     /// # Errors
     /// [`Blocks`](crate::Error::Blocks): refused, nothing was written. [`RankFailed`](crate::Error::RankFailed),

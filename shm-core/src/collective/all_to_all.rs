@@ -16,11 +16,12 @@ impl Communicator {
     /// a block for each rank, all of one length.
     ///
     /// Collective: all ranks must give the same count and element type. Everybody publishes rows, a part for each other rank, and copies its
-    /// parts out of everybody's. What lies in shared memory ([`alloc`](Communicator::alloc)) is copied from where it lies.
+    /// parts out of everybody's. What lies in shared memory, and is long enough
+    /// ([`alloc`](Communicator::alloc)), is copied from where it lies.
     ///
     /// # Cost
     /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. p(4p-2)n bytes loaded and
-    /// stored for blocks of n bytes on p ranks; 2p²n where all `send`s lie in shared memory.
+    /// stored for blocks of n bytes on p ranks; 2p²n where all `send`s are copied from where they lie.
     ///
     /// # Errors
     /// [`Length`](crate::Error::Length), [`Blocks`](crate::Error::Blocks): refused, nothing was written.

@@ -20,13 +20,13 @@ impl Communicator {
     /// ranks longer ones in cells, and combined by every rank in rank order; others are reduced to rank 0 and released by trees of cells; long ones
     /// are divided among leaders, each of which folds its share in rank order. All ranks get the same bits.
     ///
-    /// Buffers in shared memory ([`alloc`](Communicator::alloc)) are used where they lie, if they are long enough for that to gain, each by itself, whatever the others
+    /// Buffers in shared memory that are long enough ([`alloc`](Communicator::alloc)) are used where they lie, each by itself, whatever the others
     /// are: a contribution is combined there, a result is stored there.
     ///
     /// # Cost
     /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines);
     /// p(p+3)n (exchange through cells); (5p-2)n
-    /// bytes with p leaders (shares), (5p-1)n over trees (cells); 2pn with p leaders when all buffers lie in shared memory.
+    /// bytes with p leaders (shares), (5p-1)n over trees (cells); 2pn with p leaders when all buffers are used where they lie.
     ///
     /// # Errors
     /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning): refused, nothing was written; ranks that made
@@ -104,7 +104,7 @@ impl Communicator {
     /// to agree on a place would cost more than to copy it. So nobody may count on the same address, or the same memory, on all ranks.
     ///
     /// # Cost
-    /// For n bytes on p ranks whose `send` lies in shared memory ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded and stored;
+    /// For n bytes on p ranks whose `send` is used where it lies ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded and stored;
     /// 2(p-1)n more for private ones. A result takes n + 64 bytes of the heap, rounded up to 2 MiB; rank 0 keeps the memory of four. A short
     /// one costs what it costs with [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
     ///

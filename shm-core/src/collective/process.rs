@@ -37,7 +37,7 @@ impl Process<'_> {
     /// Collective: all ranks must give the same root, count and element type. Short messages go in lines, others in a
     /// pipeline of cells down the tree of this root. The root may return before the others have the message.
     ///
-    /// A buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies, if it is long enough for that to gain (`direct_from` of the table); so is a long private
+    /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc)) is copied from where it lies; so is a long private
     /// one, by the kernel, where the system lets it (`reach_least` of [`Tuning`](crate::Tuning)): of two ranks that of a message longer than a ring
     /// of cells (2 MiB), where trials find that quicker. Its owner then returns when its readers have the message.
     ///
@@ -67,12 +67,12 @@ impl Process<'_> {
     /// 4.1, section 6.9.1).
     ///
     /// Collective: all ranks must give the same root, count, element type and operator. May return before the root has the result.
-    /// What lies in shared memory ([`alloc`](crate::Communicator::alloc)) is combined where it lies, and stored where the root
-    /// wants it.
+    /// What lies in shared memory, and is long enough ([`alloc`](crate::Communicator::alloc)), is combined where it lies, and stored where the
+    /// root wants it.
     ///
     /// # Cost
     /// (3p-1)n bytes loaded and stored for n bytes on p ranks (lines, cells); with leaders up to 2n more; (p+1)n with leaders, or
-    /// over a flat tree, when all buffers lie in shared memory.
+    /// over a flat tree, when all buffers are used where they lie.
     ///
     /// # Errors
     /// As [`reduce_into_root`](Process::reduce_into_root).

@@ -15,11 +15,12 @@ impl Communicator {
     /// `send` has a block for each rank, as long as `recv`.
     ///
     /// Collective: all ranks must give the same count, element type and operator. Everybody publishes rows, a part for each other rank, and
-    /// combines its parts of everybody's, in rank order. What lies in shared memory ([`alloc`](Communicator::alloc)) is combined where it lies.
+    /// combines its parts of everybody's, in rank order. What lies in shared memory, and is long enough
+    /// ([`alloc`](Communicator::alloc)), is combined where it lies.
     ///
     /// # Cost
     /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. p(3p-1)n bytes loaded and
-    /// stored for blocks of n bytes on p ranks; p(p+1)n where all `send`s lie in shared memory.
+    /// stored for blocks of n bytes on p ranks; p(p+1)n where all `send`s are combined where they lie.
     ///
     /// # Errors
     /// [`Blocks`](crate::Error::Blocks), [`Tuning`](crate::Error::Tuning): refused, nothing was written.

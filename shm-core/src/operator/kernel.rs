@@ -82,8 +82,10 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*cons
             return unsafe { fold_avx2::<T, S>(dsts, operands, n) };
         }
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = far;
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dsts, operands, far, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, None, n) }
 }
 
 /// # Safety
