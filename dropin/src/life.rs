@@ -186,10 +186,13 @@ fn report(own: &Stats) {
     let (text, path) = match asked.trim() {
         path if path.ends_with(".json") => (sum.to_json(), path),
         path if path.ends_with(".csv") => (sum.to_csv(), path),
-        _ => return eprint!("phalanx: what {} ranks called\n{}", world.size, sum.to_table()),
+        _ => return hier::remark(format_args!("what {} ranks called\n{}", world.size, sum.to_table().trim_end())),
     };
     if let Err(error) = std::fs::write(path, text) {
-        eprintln!("phalanx: PHALANX_STATS={path}: {error}; name a file that can be written\n{}", sum.to_table());
+        hier::remark(format_args!(
+            "PHALANX_STATS={path}: {error}; name a file that can be written\n{}",
+            sum.to_table().trim_end()
+        ));
     }
 }
 
@@ -207,7 +210,7 @@ fn is_running() -> bool {
 fn say_alone(text: &str) {
     let rank = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"].iter().find_map(|name| std::env::var(name).ok());
     if rank.is_none_or(|rank| rank.trim() == "0") {
-        eprintln!("phalanx: {text}");
+        hier::remark(format_args!("{text}"));
     }
 }
 
@@ -244,7 +247,7 @@ impl World {
 
     fn say(&self, text: &str) {
         if self.rank == 0 {
-            eprintln!("phalanx: {text}");
+            hier::remark(format_args!("{text}"));
         }
     }
 
@@ -268,12 +271,12 @@ impl World {
             // Of two programs in one job, one has the first rank, the other the last.
             if waited > LATE && !is_told && (self.rank == 0 || self.rank + 1 == self.size) {
                 is_told = true;
-                eprintln!(
-                    "phalanx: rank {} has waited for other ranks for {} s in MPI_Init: if this is not a slow start, some ranks of the \
+                hier::remark(format_args!(
+                    "rank {} has waited for other ranks for {} s in MPI_Init: if this is not a slow start, some ranks of the \
                      job do not load libphalanx_mpi.so; have all load it, or none",
                     self.rank,
                     LATE.as_secs()
-                );
+                ));
             }
         }
     }

@@ -274,7 +274,7 @@ fn ranks(comm: Word) -> usize {
 /// Says what differs, and ends the job.
 #[cold]
 fn differ(what: &str, rank: usize, comm: Word, text: &str) {
-    eprintln!("phalanx: PHALANX_VERIFY: rank {rank}: {what}: {text}");
+    hier::remark(format_args!("PHALANX_VERIFY: rank {rank}: {what}: {text}"));
     // SAFETY: a communicator that the library knows. It does not return.
     let _ = unsafe { ffi::PMPI_Abort(abi::comm(comm), 1) };
 }

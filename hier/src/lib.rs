@@ -23,6 +23,8 @@ pub use plan::TopologyPlan;
 pub use rules::TreeRules;
 /// The communicator of one node ([`HierComm::single_node`]).
 pub use shm_core::Communicator as NodeCommunicator;
+#[doc(hidden)]
+pub use shm_core::remark;
 pub use shm_core::{
     Blocks, Buffer, Collective, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process,
     Reaching, Regime, Result, SharedResult, Tuning, Zeroable, job, operator,

@@ -145,7 +145,8 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
         (format!("{GOOD}[node]\nreach_from = {{ broadcast = \"Tried\" }}"), 10, "or \"never\""),
         (format!("{GOOD}[node]\ndirect_from = \"late\""), 10, "no number"),
         (format!("{GOOD}[node]\ndirect_from = -1"), 10, "\"-1\" is no number of bytes: write 8192"),
-        (format!("{GOOD}[node]\ndirect_from = 8.5"), 10, "\"8.5\" is no number of bytes"),
+        (format!("{GOOD}[node]\ndirect_from = 8.0"), 10, "\"8.0\" is no number of bytes"),
+        (format!("{GOOD}[node]\ndirect_from = [8]"), 10, "a number is expected"),
         (rule("collective = \"scan\"\nladder = []"), 10, "no collective"),
         (rule("collective = \"reduce\"\nladder = []"), 9, "1 to 6"),
         (

@@ -38,8 +38,9 @@ impl Communicator {
     /// slices, and a part of one too.
     ///
     /// From some size on collectives use them where they lie: their owner copies nothing, and waits in the call for those that read them. Shorter ones are copied, as
-    /// private ones are. Allreduce, reduce and broadcast go by `direct_from` of the table (8 KiB between two ranks; more where ranks share cores);
-    /// allgather, alltoall and reduce-scatter lend from 8 KiB on, gather, scatter and scan whatever does not go in lines.
+    /// private ones are. Allreduce, reduce and broadcast go by `direct_from` of the table (8 KiB between two ranks; more where ranks share cores).
+    /// Of calls on blocks no rule speaks: allgather, alltoall and reduce-scatter lend from 8 KiB on (all that a rank sends, to whomever), gather, scatter and scan whatever does
+    /// not go in lines (but scans along a chain, and in place); all of them from less on, or never, where allreduces do.
     ///
     /// Buffers are aligned to 4 KiB. Memory is taken in pieces of 2 MiB, as huge pages where the system gives them, and
     /// lies on the NUMA node of the core that calls. Buffers of up to 1 MiB share pieces by pages of 4 KiB; longer ones take

@@ -12,6 +12,7 @@ use crate::plan::{Plan, Step};
 use crate::protocol::Place;
 use crate::reach::Reaching;
 use crate::regime::{Engine, Thresholds};
+use crate::remark::remark;
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
@@ -324,9 +325,9 @@ impl Communicator {
                         lying.push_str(&format!(", {name} {}", PLACE_WORDS[kind]));
                     }
                 }
-                eprintln!(
-                    "phalanx: {what} of {bytes} bytes on {size} ranks: {explanation}{lying} ({lines} lines on the longest chain)"
-                );
+                remark(format_args!(
+                    "{what} of {bytes} bytes on {size} ranks: {explanation}{lying} ({lines} lines on the longest chain)"
+                ));
             }
         }
     }

@@ -24,16 +24,16 @@ pub enum Error {
 
     /// Two ranks made different calls where the same one was due.
     #[error(
-        "rank {rank} of this communicator made another call than {}: {own_call}; \
+        "rank {rank} and {} of this communicator made different calls (rank {own} noticed it in {own_call}); \
          all ranks must name the same collective, root, operator, element type and count, in the same order",
-        if rank == own { "the others".to_owned() } else { format!("rank {own}") }
+        if rank == own { "another one".to_owned() } else { format!("rank {own}") }
     )]
     Mismatch {
-        /// The rank that differs, in this communicator.
+        /// The rank that differs from the one that noticed, in this communicator.
         rank: usize,
         /// The rank that noticed.
         own: usize,
-        /// What the noticing rank was doing.
+        /// In which of its calls that was: the one that differs, or one after it.
         own_call: String,
     },
 
@@ -147,8 +147,10 @@ pub enum Error {
 
     /// The arena has no block left for another communicator.
     #[error(
-        "no room for another communicator: it needs {needed} bytes, {free} of the arena's {arena} are free; \
-         drop communicators that are no longer used, or start the job with a larger arena (PHALANX_ARENA=BYTES)"
+        "no room for {} communicator: it needs {needed} bytes, {free} of the arena's {arena} are free; \
+         {}start the job with a larger arena (PHALANX_ARENA=BYTES)",
+        if free == arena { "a" } else { "another" },
+        if free == arena { "" } else { "drop communicators that are no longer used, or " }
     )]
     ArenaExhausted {
         /// Bytes of the block.
@@ -222,6 +224,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// A mismatch that was noticed in this call, `call` in words.
+    #[cold]
+    pub(crate) fn noticed_in(self, call: impl fmt::Display) -> Self {
+        match self {
+            Self::Mismatch { rank, own, own_call } => {
+                Self::Mismatch { rank, own, own_call: format!("{own_call}, {call}") }
+            }
+            other => other,
+        }
+    }
+
     /// A failed system call as an error.
     pub(crate) fn system(call: &'static str, cause: impl fmt::Display) -> Self {
         Self::System { call, cause: cause.to_string() }

@@ -77,8 +77,8 @@ fn bytes_of(name: &'static str, least: u64) -> Result<Option<u64>> {
 /// `Environment` when it is none, below `least`, or 64 TiB and more.
 pub fn read_bytes(name: &'static str, value: &str, least: u64) -> Result<u64> {
     number_of_bytes(value).filter(|&bytes| bytes >= least && bytes < 1 << 46).ok_or_else(|| {
-        let why = "a number of bytes is expected, perhaps with a suffix K, M or G, below 64 TiB";
-        wrong(name, value.to_owned(), why.to_owned())
+        let why = format!("a number of bytes is expected, perhaps with a suffix K, M or G, from {least} to 64 TiB");
+        wrong(name, value.to_owned(), why)
     })
 }
 

@@ -41,6 +41,7 @@ mod processes;
 pub mod protocol;
 mod reach;
 mod regime;
+mod remark;
 mod seat;
 pub mod segment;
 pub mod select;
@@ -62,5 +63,7 @@ pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
 pub use reach::Reaching;
 pub use regime::blocks::Blocks;
 pub use regime::division::{Division, leader_of};
+#[doc(hidden)]
+pub use remark::remark;
 pub use select::{Collective, Explanation, Regime, Tuning};
 pub use shared_result::SharedResult;

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 #[command(after_help = AFTER, after_long_help = AFTER_LONG)]
 pub struct Mpirun {
     /// How many ranks
-    #[arg(short = 'n', long = "ranks", value_name = "N")]
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = ranks)]
     ranks: Option<u32>,
 
     /// Whose mpirun starts the ranks, where the program does not tell (scripts, interpreters)
@@ -93,27 +93,41 @@ impl Mpirun {
                 eprintln!("phalanx: {}: {error}; name another with --launcher PATH", command.get_program().display());
                 ExitCode::from(126)
             }
-            Err(why) => {
+            Err((why, status)) => {
                 eprintln!("phalanx: {why}");
-                ExitCode::from(125)
+                ExitCode::from(status)
             }
         }
     }
 
-    /// The command that starts the ranks.
-    fn command(&self) -> Result<Command, String> {
-        let (options, program) = divide(&self.rest)?;
+    /// The command that starts the ranks; else why there is none, and the exit status.
+    fn command(&self) -> Result<Command, (String, u8)> {
+        let (options, program) = divide(&self.rest).map_err(|why| (why, 125))?;
         let linked = linked_with(&program[0]);
         let mpi = self.mpi.or(linked.as_ref().map(|linked| linked.mpi)).ok_or_else(|| {
-            format!(
-                "{} is not linked with an MPI that Phalanx knows; say whose mpirun to use: --mpi openmpi, mpich or intel",
-                program[0].display()
-            )
+            let shown = program[0].display();
+            match on_path(&program[0]) {
+                None => (format!("{shown}: there is no such program; check the path, or build the program first"), 127),
+                Some(_) => (
+                    format!("{shown} is not linked with an MPI that Phalanx knows; say whose mpirun to use: --mpi openmpi, mpich or intel"),
+                    125,
+                ),
+            }
         })?;
+        self.command_of(mpi, linked.as_ref(), options, program).map_err(|why| (why, 125))
+    }
+
+    fn command_of(
+        &self,
+        mpi: Mpi,
+        linked: Option<&Linked>,
+        options: &[OsString],
+        program: &[OsString],
+    ) -> Result<Command, String> {
         let library = library()?;
         let launcher = match &self.launcher {
             Some(path) => path.clone(),
-            None => launcher(mpi, linked.as_ref())?,
+            None => launcher(mpi, linked)?,
         };
         let mut preload = library.into_os_string();
         // What the user has preloaded stays.
@@ -145,6 +159,15 @@ impl Mpirun {
         }
         command.args(options).args(program);
         Ok(command)
+    }
+}
+
+/// A number of ranks, as it is written; how many there can be is mpirun's to say.
+fn ranks(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("a job has at least 1 rank; try `-n 2`".to_owned()),
+        Ok(ranks) => Ok(ranks),
+        Err(_) => Err("a number of ranks is expected".to_owned()),
     }
 }
 
@@ -263,6 +286,18 @@ mod tests {
         assert_eq!(divide(&all).unwrap(), (&[][..], &all[..]));
         assert!(divide(&words("--bind-to core ./program")).unwrap_err().contains("put `--`"));
         assert!(divide(&words("--bind-to core --")).unwrap_err().contains("no program"));
+    }
+
+    #[test]
+    fn programs_that_are_not_there_and_no_ranks_are_told_as_such() {
+        let mpirun =
+            |rest: &str| Mpirun { ranks: None, mpi: None, launcher: None, show: true, rest: vec![rest.into()] };
+        let (why, status) = mpirun("./not/there").command().unwrap_err();
+        assert!(status == 127 && why.contains("no such program"), "{why}");
+        let (why, status) = mpirun("/bin/sh").command().unwrap_err();
+        assert!(status == 125 && why.contains("--mpi"), "{why}");
+        assert!(ranks("0").unwrap_err().contains("at least 1") && ranks("x").unwrap_err().contains("expected"));
+        assert_eq!(ranks("300"), Ok(300));
     }
 
     #[test]

@@ -177,6 +177,9 @@ pub(super) fn places(
     let output = output.map(Path::to_owned).or_else(default_place).ok_or_else(|| {
         Stopped::because("there is neither XDG_CONFIG_HOME nor HOME: say where the table goes with --output", 2)
     })?;
+    if output.is_dir() {
+        return Err(Stopped::because(format!("{} is a folder; name a file in it", output.display()), 2));
+    }
     if let Some(folder) = output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))?;
     }

@@ -366,7 +366,12 @@ fn errors_name_rank_sizes_and_what_to_do() {
         for (rank, [length, root, mismatch]) in texts.unwrap().into_iter().enumerate() {
             assert!(length.contains(&format!("rank {rank}: ")) && length.contains("6 elements where 5"), "{length}");
             assert!(root.contains(&format!("rank {rank} of 2: root 7")), "{root}");
-            assert!(mismatch.contains("another call") && mismatch.contains("same collective"), "{mismatch}");
+            let own = format!("an allreduce of {} elements", 1 + rank);
+            assert!(
+                mismatch.contains("different calls") && mismatch.contains(&format!("rank {rank} noticed")),
+                "{mismatch}"
+            );
+            assert!(mismatch.contains(&own) && mismatch.contains("same collective"), "{mismatch}");
         }
     });
 }

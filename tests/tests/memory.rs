@@ -145,6 +145,7 @@ fn an_arena_that_is_used_up_is_told_to_all_alike_and_can_be_used_again() {
         spec.arena = Some(1);
         let error = Communicator::threads_of(&spec, TreeRules::default(), |_| ()).unwrap_err();
         assert!(matches!(error, Error::ArenaExhausted { .. }), "{error}");
+        assert!(!error.to_string().contains("no longer used"), "there is none yet: {error}");
     });
 }
 

@@ -194,7 +194,7 @@ impl Call {
             // Its launcher ends the job with that rank's status, as if this rank waited for it in MPI.
             std::thread::sleep(LAUNCHER);
         }
-        eprintln!("phalanx: rank {rank}: {} failed: {error}", self.what.function());
+        hier::remark(format_args!("rank {rank}: {} failed: {error}", self.what.function()));
         // SAFETY: a communicator that the library knows.
         let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
         abi::ERR_OTHER

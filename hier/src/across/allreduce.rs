@@ -325,11 +325,11 @@ impl HierComm {
         if let Some(search) = searches.get_mut(&class) {
             search.note(bytes, longest[0]);
             if search.is_frozen() && self.rank == 0 && self.debug {
-                eprintln!(
-                    "phalanx: allreduces from {} bytes on: slices of {} bytes from here on",
+                shm_core::remark(format_args!(
+                    "allreduces from {} bytes on: slices of {} bytes from here on",
                     1_usize << class,
                     search.slice()
-                );
+                ));
             }
         }
         Ok(())

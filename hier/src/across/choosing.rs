@@ -108,7 +108,11 @@ impl HierComm {
         if self.debug && self.rank == 0 && traced[what as usize] & class == 0 {
             traced[what as usize] |= class;
             self.traced.set(traced);
-            eprintln!("phalanx: {what} of {bytes} bytes on {} ranks: {}", self.size(), self.explain(what, bytes));
+            shm_core::remark(format_args!(
+                "{what} of {bytes} bytes on {} ranks: {}",
+                self.size(),
+                self.explain(what, bytes)
+            ));
         }
     }
 

@@ -174,7 +174,7 @@ impl HierComm {
         let plan = TopologyPlan::new(agreed.trees.clone(), places, joined.node.crowd());
         joined.node.set_plan(Arc::new(plan)).map_err(on_node)?;
         if transport.rank() == 0 {
-            joined.remarks.iter().for_each(|remark| eprintln!("phalanx: {remark}"));
+            joined.remarks.iter().for_each(|remark| shm_core::remark(format_args!("{remark}")));
         }
         let ring = agreed.ring(&placement)?;
         Ok((joined.node, Arc::new(joined.watch), agreed, placement, ring, joined.hosts.into()))

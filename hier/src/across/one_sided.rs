@@ -60,7 +60,9 @@ impl HierComm {
             } else {
                 one_sided.leak();
                 if self.rank == 0 {
-                    eprintln!("phalanx: the network has no one-sided communication; allreduces use messages");
+                    shm_core::remark(format_args!(
+                        "the network has no one-sided communication; allreduces use messages"
+                    ));
                 }
             }
         }

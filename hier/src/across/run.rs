@@ -330,11 +330,11 @@ impl Run {
         let arrivals = self.arrivals.drain(..).map(|arrival| arrival.request);
         for request in arrivals.chain(self.departures.drain(..)) {
             if !request.has_ended() && !transport.abandon(request, FAREWELL) {
-                eprintln!(
-                    "phalanx: rank {}: a message of a call that failed cannot be withdrawn; the process ends, since its memory is not \
+                shm_core::remark(format_args!(
+                    "rank {}: a message of a call that failed cannot be withdrawn; the process ends, since its memory is not \
                      safe any more",
                     transport.rank()
-                );
+                ));
                 std::process::abort();
             }
         }

@@ -103,11 +103,11 @@ pub(super) struct NetworkBand {
 
 /// A number, or text that means one or several: `8192`, `"8K"`, `"3..8"`, `"all"`.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a number is expected, or text that means one")]
 pub(super) enum Number {
     /// Below 0 it is refused as what it is.
     Plain(i64),
-    /// So is this.
+    /// So is this, whatever it is.
     Fraction(f64),
     Text(String),
 }
@@ -116,7 +116,7 @@ impl Number {
     pub fn text(&self) -> String {
         match self {
             Number::Plain(number) => number.to_string(),
-            Number::Fraction(number) => number.to_string(),
+            Number::Fraction(number) => format!("{number:?}"),
             Number::Text(text) => text.clone(),
         }
     }

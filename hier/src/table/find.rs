@@ -75,7 +75,7 @@ impl Asked {
         match self {
             Asked::BuiltIn | Asked::Usual(None) => Ok(Found::default()),
             Asked::File { path, adapt } => {
-                let text = topo::read_text(path).map_err(|error| wrong(path, format!("it cannot be read: {error}")))?;
+                let text = topo::read_text(path).map_err(|error| wrong(path, format!("it cannot be read: {error}; measure one with `phalanx tune`, or start without it: PHALANX_TABLE=none")))?;
                 let table = read(path, &text)?;
                 let differences = machine().differences(&table.machine);
                 if differences.is_empty() {
@@ -125,7 +125,7 @@ pub fn found(asked: &Asked) -> Result<Option<Table>, Error> {
     static SAID: std::sync::Once = std::sync::Once::new();
     let found = asked.find(Fingerprint::of_this_machine)?;
     if let Some(remark) = &found.remark {
-        SAID.call_once(|| eprintln!("phalanx: {remark}"));
+        SAID.call_once(|| shm_core::remark(format_args!("{remark}")));
     }
     Ok(found.table.map(|(table, _)| table))
 }

@@ -190,8 +190,7 @@ impl SharedBoard {
     }
 
     fn mismatch(&self, rank: usize) -> Error {
-        let (call, tag) = self.call.get();
-        Error::Mismatch { rank, own: self.rank, own_call: format!("call {call} of this communicator (tag {tag:#08x})") }
+        Error::Mismatch { rank, own: self.rank, own_call: format!("its call {}", self.call.get().0) }
     }
 
     /// Says that `other` made another call: what it lends, or wants, has `theirs` bytes where this rank's message has `own`.

@@ -69,6 +69,19 @@ impl Communicator {
     #[inline]
     fn allreduce(&self, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
         let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let reduced = self.allreduce_bytes(send, recv, bytes, fold, count);
+        reduced.map_err(|error| error.noticed_in(format_args!("an allreduce of {count} elements")))
+    }
+
+    #[inline]
+    fn allreduce_bytes(
+        &self,
+        send: *const u8,
+        recv: *mut u8,
+        bytes: usize,
+        fold: Fold<'_>,
+        count: usize,
+    ) -> Result<()> {
         if self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
             let mut engine = self.enter()?;
             let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));

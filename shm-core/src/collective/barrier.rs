@@ -25,10 +25,10 @@ impl Communicator {
     pub fn barrier(&self) -> Result<()> {
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Barrier, 0, 0, 0, 0));
-        if self.fits_a_slot(Collective::Barrier, 0) {
-            return engine.slot_barrier(tag);
-        }
-        let choice = self.selection.choose(Collective::Barrier, Vector::of_bytes(0))?;
-        engine.line_barrier(&choice, tag)
+        let met = match self.fits_a_slot(Collective::Barrier, 0) {
+            true => engine.slot_barrier(tag),
+            false => engine.line_barrier(&self.selection.choose(Collective::Barrier, Vector::of_bytes(0))?, tag),
+        };
+        met.map_err(|error| error.noticed_in("a barrier"))
     }
 }

@@ -19,7 +19,8 @@ impl Communicator {
             });
         }
         let (bytes, count) = (size_of_val(buffer), buffer.len());
-        self.broadcast_bytes(root, buffer.as_mut_ptr().cast(), bytes, (type_number::<T>(), count))
+        let told = self.broadcast_bytes(root, buffer.as_mut_ptr().cast(), bytes, (type_number::<T>(), count));
+        told.map_err(|error| error.noticed_in(format_args!("a broadcast of {count} elements from rank {root}")))
     }
 
     fn broadcast_bytes(&self, root: usize, buffer: *mut u8, bytes: usize, (kind, count): (u64, usize)) -> Result<()> {

@@ -30,6 +30,19 @@ impl Communicator {
             });
         }
         let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let reduced = self.reduce_bytes(root, send, recv, (bytes, count), fold);
+        reduced.map_err(|error| error.noticed_in(format_args!("a reduction of {count} elements to rank {root}")))
+    }
+
+    #[inline]
+    fn reduce_bytes(
+        &self,
+        root: usize,
+        send: *const u8,
+        recv: *mut u8,
+        (bytes, count): (usize, usize),
+        fold: Fold<'_>,
+    ) -> Result<()> {
         if self.fits_a_slot(Collective::Reduce, bytes) && fold.vector(bytes).fits_lines() {
             let mut engine = self.enter()?;
             let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));

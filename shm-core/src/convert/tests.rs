@@ -42,7 +42,7 @@ fn ranks<R: Send>(number: usize, rules: &str, f: impl Fn(Communicator) -> R + Sy
 }
 
 /// Every buffer is moved when it is seen.
-const AT_ONCE: &str = "all:auto,convert_least=1,convert_after=0,line_most=64";
+const AT_ONCE: &str = "all:auto,convert_least=1,convert_after=0,line_most=64,direct_least=1";
 
 fn moved(comm: &Communicator) -> u64 {
     comm.seat().conversions().bytes()
@@ -490,4 +490,37 @@ fn a_call_that_fails() {
         let raw = unsafe { std::slice::from_raw_parts(at, length) };
         assert!(raw.iter().all(|&byte| byte <= 1));
     });
+}
+
+/// Pages are moved for calls that use them where they lie, and for no others: whatever else asks for it.
+#[test]
+fn pages_stay_where_calls_would_copy_them_all_the_same() {
+    let Some(_alone) = alone() else { return };
+    let seen = |direct: &str, number: usize, gathers: bool| {
+        let rules = format!("{AT_ONCE};reduce:cells;all:{direct}");
+        let bytes = ranks(2, &rules, |comm| {
+            let (send, mut recv) = (words(number), words(2 * number));
+            if gathers {
+                comm.all_gather_into(&send, &mut recv).unwrap();
+            } else {
+                comm.all_reduce_into(&send, &mut recv[..number], Sum).unwrap();
+            }
+            moved(&comm)
+        });
+        bytes.into_iter().sum::<u64>()
+    };
+    // Of 512 KiB and of 1 MiB.
+    for (direct, short, long) in
+        [("direct_least=1M", false, true), ("direct_least=never", false, false), ("direct_least=512K", true, true)]
+    {
+        for (number, moves) in [(64 << 10, short), (128 << 10, long)] {
+            assert_eq!(seen(direct, number, false) > 0, moves, "allreduce of {number} words, {direct}");
+            // Blocks go from 8 KiB on, unless no allreduce does.
+            assert_eq!(
+                seen(direct, number, true) > 0,
+                direct != "direct_least=never",
+                "allgather of {number} words, {direct}"
+            );
+        }
+    }
 }

@@ -296,6 +296,17 @@ fn a_reader_that_leaves_ends_the_job() {
     }
 }
 
+/// What is said in the midst of calls (`PHALANX_DEBUG`) does not end a rank whose standard error nobody reads any more.
+#[test]
+fn errors_that_nobody_reads_end_no_rank() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(phalanx_tests::phalanx_command());
+    command.args(["run", "-n", "2", "--", env!("CARGO_BIN_EXE_conformance_rank"), "mix", "1", "300", "3000"]);
+    let ended = command.env("PHALANX_DEBUG", "1").stderr(writer).output().expect("the launcher starts");
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
 #[test]
 fn programs_that_do_not_start_are_one_error() {
     let plain = Scratch::new("plain", b"echo hello\n");
