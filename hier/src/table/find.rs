@@ -75,7 +75,10 @@ impl Asked {
         match self {
             Asked::BuiltIn | Asked::Usual(None) => Ok(Found::default()),
             Asked::File { path, adapt } => {
-                let text = topo::read_text(path).map_err(|error| wrong(path, format!("it cannot be read: {error}; measure one with `phalanx tune`, or start without it: PHALANX_TABLE=none")))?;
+                let text = topo::read_text(path).map_err(|error| {
+                    let advice = format!("measure one with `phalanx tune`, or start without it: {VARIABLE}=none");
+                    wrong(path, format!("it cannot be read: {error}; {advice}"))
+                })?;
                 let table = read(path, &text)?;
                 let differences = machine().differences(&table.machine);
                 if differences.is_empty() {
