@@ -34,3 +34,22 @@ pub fn ended(children: Vec<Child>) -> Vec<String> {
     };
     children.into_iter().map(wait).collect()
 }
+
+/// Whether this process is there for `test` alone, which asks. If not, one that is runs now, and if it fails so does the test.
+pub fn is_alone<T: Fn()>(test: T) -> bool {
+    const ALONE: &str = "PHALANX_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let (_, name) = std::any::type_name_of_val(&test).split_once("::").unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--test-threads=1", "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "alone: {}\n{text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 
 use nix::sys::mman::{MRemapFlags, MapFlags, ProtFlags, mmap_anonymous, mprotect, mremap, munmap};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -26,15 +26,13 @@ fn spec(ranks: usize, rules: &str) -> JobSpec {
     spec
 }
 
-/// One test at a time: what others do with their memory decides which buffers can be moved.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> Option<MutexGuard<'static, ()>> {
+/// Whether `test`, which asks, is to go on: in a process of its own, since what others do with their memory decides which buffers can be moved.
+fn alone<T: Fn()>(test: T) -> bool {
     if !super::is_possible() {
         eprintln!("skipped: conversion takes Linux 6.11, and /proc");
-        return None;
+        return false;
     }
-    Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+    crate::processes::is_alone(test)
 }
 
 fn ranks<R: Send>(number: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
@@ -92,7 +90,9 @@ fn sums(comm: &Communicator, words: &mut [u64], turn: u64) {
 /// Parts of vectors, at odd places, that grow and shrink, in place and not, with every root.
 #[test]
 fn parts_of_vectors_at_odd_places() {
-    let Some(_alone) = alone() else { return };
+    if !alone(parts_of_vectors_at_odd_places) {
+        return;
+    }
     for rules in [
         AT_ONCE,
         "all:cells,cell=1K,cells=3,convert_least=1,convert_after=3",
@@ -156,7 +156,9 @@ fn parts_of_vectors_at_odd_places() {
 
 #[test]
 fn what_comes_seldom_or_is_short_stays() {
-    let Some(_alone) = alone() else { return };
+    if !alone(what_comes_seldom_or_is_short_stays) {
+        return;
+    }
     ranks(2, "all:auto,convert_least=64K,convert_after=5", |comm| {
         let (mut long, mut short) = (words(1 << 17), words_of_all(&comm, 4 << 10));
         for turn in 0..5 {
@@ -181,7 +183,9 @@ fn what_comes_seldom_or_is_short_stays() {
 /// What ranks send of blocks lies in the heap too.
 #[test]
 fn blocks_that_are_sent() {
-    let Some(_alone) = alone() else { return };
+    if !alone(blocks_that_are_sent) {
+        return;
+    }
     ranks(3, AT_ONCE, |comm| {
         let (rank, size, each) = (comm.rank(), comm.size(), 5000);
         let value = |from: usize, to: usize, at: usize| (from * 100 + to * 10 + at) as u64;
@@ -218,7 +222,9 @@ fn a_buffer_that_is_called_with_several_lengths() {
 /// Whole pages are moved, of parts of allocations too, which are found among their neighbours.
 #[test]
 fn parts_of_allocations() {
-    let Some(_alone) = alone() else { return };
+    if !alone(parts_of_allocations) {
+        return;
+    }
     ranks(2, AT_ONCE, |comm| {
         let mut vectors = [(); 3].map(|()| words_of_all(&comm, 16 * PAGE_WORDS));
         for (at, vector) in vectors.iter_mut().enumerate() {
@@ -235,7 +241,9 @@ fn parts_of_allocations() {
 /// What is not an allocation of its own stays: arrays on the stack, pages that the program has mapped, short allocations.
 #[test]
 fn other_memory_stays() {
-    let Some(_alone) = alone() else { return };
+    if !alone(other_memory_stays) {
+        return;
+    }
     ranks(2, AT_ONCE, |comm| {
         let mut stack = [0u64; 40 * PAGE_WORDS];
         sums(&comm, &mut stack, 0);
@@ -257,7 +265,9 @@ fn other_memory_stays() {
 /// Freed, and something else at the same address.
 #[test]
 fn other_pages_at_the_same_address() {
-    let Some(_alone) = alone() else { return };
+    if !alone(other_pages_at_the_same_address) {
+        return;
+    }
     let job = Job::create(&spec(2, AT_ONCE)).unwrap();
     std::thread::scope(|scope| {
         for rank in 0..2 {
@@ -281,7 +291,9 @@ fn other_pages_at_the_same_address() {
 /// Moved by the program: nobody gets the block as long as it is somewhere.
 #[test]
 fn pages_that_the_program_moves() {
-    let Some(_alone) = alone() else { return };
+    if !alone(pages_that_the_program_moves) {
+        return;
+    }
     ranks(2, AT_ONCE, |comm| {
         let mut vector = words(16 * PAGE_WORDS);
         sums(&comm, &mut vector, 0);
@@ -310,7 +322,9 @@ fn pages_that_the_program_moves() {
 /// The allocator grows and shrinks what was moved: never into what is not its own.
 #[test]
 fn vectors_that_shrink_and_grow() {
-    let Some(_alone) = alone() else { return };
+    if !alone(vectors_that_shrink_and_grow) {
+        return;
+    }
     ranks(2, AT_ONCE, |comm| {
         for turn in 0..20 {
             let mut vector = words(64 * PAGE_WORDS);
@@ -337,7 +351,9 @@ fn vectors_that_shrink_and_grow() {
 /// A page in the middle that may not be written.
 #[test]
 fn pages_of_several_kinds() {
-    let Some(_alone) = alone() else { return };
+    if !alone(pages_of_several_kinds) {
+        return;
+    }
     ranks(2, AT_ONCE, |comm| {
         let (mut own, mut most) = (words(10 * PAGE_WORDS), words_of_all(&comm, 10 * PAGE_WORDS));
         // Before the page: behind such a page nobody can tell where an allocation begins.
@@ -393,7 +409,9 @@ fn child_has(words: &mut [u64], value: u64) {
 /// A child has its own copy of what its parent had when it forked; and the parent goes on.
 #[test]
 fn a_child_has_its_own_copy() {
-    let Some(_alone) = alone() else { return };
+    if !alone(a_child_has_its_own_copy) {
+        return;
+    }
     ranks(2, AT_ONCE, |comm| {
         let mut vector = words_of_all(&comm, EXTENT / 4);
         for turn in 0..3 {
@@ -412,7 +430,9 @@ fn a_child_has_its_own_copy() {
 /// When the job has ended its buffers are the program's, as before; and a child has its own copy of them still.
 #[test]
 fn buffers_outlive_the_job() {
-    let Some(_alone) = alone() else { return };
+    if !alone(buffers_outlive_the_job) {
+        return;
+    }
     let mut kept = ranks(2, AT_ONCE, |comm| {
         let mut vector = words(100_000);
         sums(&comm, &mut vector, 5);
@@ -436,7 +456,9 @@ fn buffers_outlive_the_job() {
 /// Two ranks that are threads contribute the same memory.
 #[test]
 fn one_buffer_of_two_ranks() {
-    let Some(_alone) = alone() else { return };
+    if !alone(one_buffer_of_two_ranks) {
+        return;
+    }
     let mut common = words(50_000);
     common.iter_mut().zip(0..).for_each(|(word, at)| *word = at);
     ranks(2, AT_ONCE, |comm| {
@@ -451,7 +473,9 @@ fn one_buffer_of_two_ranks() {
 /// A heap that is full: buffers stay where they are; and what nobody has any more makes room for those that are asked for.
 #[test]
 fn a_heap_that_is_full() {
-    let Some(_alone) = alone() else { return };
+    if !alone(a_heap_that_is_full) {
+        return;
+    }
     let mut spec = spec(2, AT_ONCE);
     spec.heap = Some(8 * EXTENT as u64);
     Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), |comm| {
@@ -475,7 +499,9 @@ fn a_heap_that_is_full() {
 /// A call that fails leaves nothing of others in a result.
 #[test]
 fn a_call_that_fails() {
-    let Some(_alone) = alone() else { return };
+    if !alone(a_call_that_fails) {
+        return;
+    }
     ranks(2, AT_ONCE, |comm| {
         let mut bytes = vec![255u8; 100_000];
         comm.process_at_rank(0).broadcast_into(&mut bytes).unwrap();
@@ -495,7 +521,9 @@ fn a_call_that_fails() {
 /// Pages are moved for calls that use them where they lie, and for no others: whatever else asks for it.
 #[test]
 fn pages_stay_where_calls_would_copy_them_all_the_same() {
-    let Some(_alone) = alone() else { return };
+    if !alone(pages_stay_where_calls_would_copy_them_all_the_same) {
+        return;
+    }
     let seen = |direct: &str, number: usize, gathers: bool| {
         let rules = format!("{AT_ONCE};reduce:cells;all:{direct}");
         let bytes = ranks(2, &rules, |comm| {
