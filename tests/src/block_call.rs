@@ -1,10 +1,10 @@
 //! One call that moves blocks, or combines them, made and checked against an oracle: what every rank should have is written down from what
 //! all ranks contribute, with no thought of how it got there.
 
-use hier::operator::Operator;
 use hier::{Partition, PartitionMut};
 
 use crate::call::{Buffer, Lying};
+use crate::folding::{Folding, Operation};
 use crate::random::{Random, mixed};
 use crate::sample::{Flavour, Sample};
 use crate::{Communicator, Error};
@@ -213,8 +213,8 @@ impl<T: Sample> Scene<T> {
             (true, _) => (0, receives.len),
             _ => (sends.len, receives.len),
         };
-        let send = Buffer::new((comm, call.lying.send), flavour, call.seed, send_len, |place| before[place])?;
-        let recv = Buffer::new((comm, call.lying.recv), flavour, !call.seed, recv_len, |place| found[place])?;
+        let send = Buffer::new((comm, call.lying.send), flavour, call.seed, send_len, &|place| before[place])?;
+        let recv = Buffer::new((comm, call.lying.recv), flavour, !call.seed, recv_len, &|place| found[place])?;
         if !gets || call.kind == Kind::ExclusiveScan && rank == 0 {
             after = found;
         }
@@ -224,8 +224,8 @@ impl<T: Sample> Scene<T> {
     fn check(&self, comm: &Communicator, call: &BlockCall, name: &str) {
         let complaint = self
             .send
-            .complaint("contribution", |place| self.before[place])
-            .or_else(|| self.recv.complaint("result", |place| self.after[place]));
+            .complaint("contribution", &|place| self.before[place])
+            .or_else(|| self.recv.complaint("result", &|place| self.after[place]));
         if let Some(complaint) = complaint {
             panic!("rank {} of {}: {call:?} of {name}: {complaint}", comm.rank(), comm.size());
         }
@@ -295,21 +295,15 @@ pub fn check_moved<T: Sample>(comm: &Communicator, call: &BlockCall, name: &str)
     Ok(())
 }
 
-/// Makes a call that combines blocks, or prefixes, with `operator`, and checks everything that this rank can see of it against `oracle`.
+/// Makes a call that combines blocks, or prefixes, and checks everything that this rank can see of it against the operation's oracle.
 ///
 /// # Errors
 /// That of the collective.
 ///
 /// # Panics
 /// As [`check_moved`].
-pub fn check_folded<T: Sample, O: Operator<T>>(
-    comm: &Communicator,
-    call: &BlockCall,
-    name: &str,
-    flavour: Flavour,
-    operator: O,
-    oracle: impl Fn(T, T) -> T,
-) -> Result<(), Error> {
+pub fn check_folded<T: Sample>(comm: &Communicator, call: &BlockCall, operation: &Operation<T>) -> Result<(), Error> {
+    let Operation { name, flavour, make, .. } = *operation;
     let (rank, size) = (comm.rank(), comm.size());
     let mut scene = Scene::<T>::new(comm, call, flavour)?;
     let (end, to) = match call.kind {
@@ -319,22 +313,21 @@ pub fn check_folded<T: Sample, O: Operator<T>>(
     };
     if end > 0 {
         for (place, sum) in scene.after.iter_mut().enumerate() {
-            let first = call.element(flavour, 0, to, place);
-            *sum = (1..end).fold(first, |sum, rank| oracle(sum, call.element(flavour, rank, to, place)));
+            *sum = operation.fold(end, &|rank| call.element(flavour, rank, to, place));
         }
     }
     let Scene { send, recv, sends, in_place, .. } = &mut scene;
-    let in_place = *in_place;
-    let (send, recv) = (send.middle(), recv.middle());
-    match call.kind {
-        Kind::ReduceScatter if call.uneven => comm.reduce_scatter_into(send, recv, &sends.counts, operator)?,
-        Kind::ReduceScatter => comm.reduce_scatter_block_into(send, recv, operator)?,
-        Kind::Scan if in_place => comm.scan_in_place(recv, operator)?,
-        Kind::Scan => comm.scan_into(send, recv, operator)?,
-        Kind::ExclusiveScan if in_place => comm.exclusive_scan_in_place(recv, operator)?,
-        Kind::ExclusiveScan => comm.exclusive_scan_into(send, recv, operator)?,
-        kind => panic!("{kind:?} does not combine"),
-    }
+    let (send, recv, counts) = (send.middle(), recv.middle(), &sends.counts);
+    let folding = match (call.kind, *in_place) {
+        (Kind::ReduceScatter, _) if call.uneven => Folding::ReduceScatter { send, recv, counts },
+        (Kind::ReduceScatter, _) => Folding::ReduceScatterBlock { send, recv },
+        (Kind::Scan, true) => Folding::ScanInPlace(recv),
+        (Kind::Scan, false) => Folding::Scan { send, recv },
+        (Kind::ExclusiveScan, true) => Folding::ExclusiveScanInPlace(recv),
+        (Kind::ExclusiveScan, false) => Folding::ExclusiveScan { send, recv },
+        (kind, _) => panic!("{kind:?} does not combine"),
+    };
+    make(comm, folding)?;
     scene.check(comm, call, name);
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! contributions.
 
 use hier::Collective;
-use hier::operator::Operator;
 
+use crate::folding::{Folding, Operation};
 use crate::sample::{Flavour, Sample};
 use crate::{Communicator, Error};
 
@@ -62,7 +62,7 @@ impl<T: Sample> Buffer<T> {
         flavour: Flavour,
         seed: u64,
         len: usize,
-        content: impl Fn(usize) -> T,
+        content: &dyn Fn(usize) -> T,
     ) -> Result<Self, Error> {
         let margin = !seed;
         let edge = |place: usize| T::sample(flavour, margin, 0, place);
@@ -83,7 +83,7 @@ impl<T: Sample> Buffer<T> {
     }
 
     /// What differs from `expected`, if anything does.
-    pub(crate) fn complaint(&self, what: &str, expected: impl Fn(usize) -> T) -> Option<String> {
+    pub(crate) fn complaint(&self, what: &str, expected: &dyn Fn(usize) -> T) -> Option<String> {
         let all: &[T] = match &self.all {
             Values::Private(all) => all,
             Values::Shared(all) => all,
@@ -98,7 +98,7 @@ impl<T: Sample> Buffer<T> {
 }
 
 /// Which element is the first that is not as expected, if one is.
-fn difference<T: Sample>(what: &str, found: &[T], expected: impl Fn(usize) -> T) -> Option<String> {
+fn difference<T: Sample>(what: &str, found: &[T], expected: &dyn Fn(usize) -> T) -> Option<String> {
     let wrong = |&place: &usize| found[place] != expected(place);
     let first = (0..found.len()).find(wrong)?;
     let count = (first..found.len()).filter(wrong).count();
@@ -110,31 +110,21 @@ fn difference<T: Sample>(what: &str, found: &[T], expected: impl Fn(usize) -> T)
     ))
 }
 
-/// Makes `call` with `operator`, and checks everything that this rank can see of it against `oracle`.
+/// Makes `call` with an operation, and checks everything that this rank can see of it against the operation's oracle.
 ///
 /// # Errors
 /// That of the collective.
 ///
 /// # Panics
 /// When an answer is wrong, a contribution was changed, or something beside a buffer was.
-pub fn check<T: Sample, O: Operator<T>>(
-    comm: &Communicator,
-    call: &Call,
-    name: &str,
-    flavour: Flavour,
-    operator: O,
-    oracle: impl Fn(T, T) -> T,
-) -> Result<(), Error> {
+pub fn check<T: Sample>(comm: &Communicator, call: &Call, operation: &Operation<T>) -> Result<(), Error> {
     let Call { what, root, len, in_place, lying, seed } = *call;
+    let Operation { name, flavour, make, .. } = *operation;
     let (rank, size) = (comm.rank(), comm.size());
     let of = |rank: usize| move |place: usize| T::sample(flavour, seed, rank, place);
     // What a result buffer holds before: another call's contributions.
     let stale = |place: usize| T::sample(flavour, seed ^ 0x5bd1_e995, rank, place);
-    let combined = |place: usize| {
-        (1..size)
-            .fold(T::sample(flavour, seed, 0, place), |sum, rank| oracle(sum, T::sample(flavour, seed, rank, place)))
-    };
-    let process = comm.process_at_rank(root);
+    let combined = |place: usize| operation.fold(size, &|rank| T::sample(flavour, seed, rank, place));
     let viewed = call.is_viewed();
     // A view brings its own memory.
     let gets = !viewed && (what != Collective::Reduce || rank == root);
@@ -145,37 +135,40 @@ pub fn check<T: Sample, O: Operator<T>>(
         flavour,
         seed,
         if has_own && what != Collective::Barrier { len } else { 0 },
-        of(rank),
+        &of(rank),
     )?;
     let mut recv = Buffer::new(
         (comm, lying.recv),
         flavour,
         !seed,
         if gets && what != Collective::Barrier { len } else { 0 },
-        |place| {
+        &|place| {
             if in_place || (what == Collective::Broadcast && rank == root) { of(rank)(place) } else { stale(place) }
         },
     )?;
     #[cfg_attr(feature = "mpi", expect(unused_mut, reason = "there are no views across nodes"))]
     let mut viewed_wrongly = None;
+    let (own, result) = (send.middle(), recv.middle());
     match what {
         Collective::Barrier => comm.barrier()?,
-        Collective::Broadcast => process.broadcast_into(recv.middle())?,
-        Collective::Reduce if rank != root => process.reduce_into(send.middle(), operator)?,
-        Collective::Reduce if in_place => process.reduce_into_root_in_place(recv.middle(), operator)?,
-        Collective::Reduce => process.reduce_into_root(send.middle(), recv.middle(), operator)?,
+        Collective::Broadcast => comm.process_at_rank(root).broadcast_into(result)?,
+        Collective::Reduce if rank != root => make(comm, Folding::Reduce { root, send: own })?,
+        Collective::Reduce if in_place => make(comm, Folding::ReduceAtRootInPlace(result))?,
+        Collective::Reduce => make(comm, Folding::ReduceAtRoot { send: own, recv: result })?,
         #[cfg(not(feature = "mpi"))]
         Collective::Allreduce if viewed => {
-            let view = comm.all_reduce_shared(send.middle(), operator)?;
-            assert!(view.len() == len && view.as_ptr().is_aligned(), "rank {rank} of {size}: {call:?}");
-            viewed_wrongly = difference("view", &view, combined);
+            let look = &mut |view: &[T]| {
+                assert!(view.len() == len && view.as_ptr().is_aligned(), "rank {rank} of {size}: {call:?}");
+                viewed_wrongly = difference("view", view, &combined);
+            };
+            make(comm, Folding::View { send: own, look })?;
         }
-        Collective::Allreduce if in_place => comm.all_reduce_in_place(recv.middle(), operator)?,
-        Collective::Allreduce => comm.all_reduce_into(send.middle(), recv.middle(), operator)?,
+        Collective::Allreduce if in_place => make(comm, Folding::AllreduceInPlace(result))?,
+        Collective::Allreduce => make(comm, Folding::Allreduce { send: own, recv: result })?,
     }
-    let complaint = send.complaint("contribution", of(rank)).or(viewed_wrongly).or_else(|| match what {
-        Collective::Broadcast => recv.complaint("message", of(root)),
-        _ => recv.complaint("result", combined),
+    let complaint = send.complaint("contribution", &of(rank)).or(viewed_wrongly).or_else(|| match what {
+        Collective::Broadcast => recv.complaint("message", &of(root)),
+        _ => recv.complaint("result", &combined),
     });
     if let Some(complaint) = complaint {
         panic!(

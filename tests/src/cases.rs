@@ -11,6 +11,7 @@ use crate::algebra::{affine, each, matrix, permutation, triangle, triangles};
 #[cfg(not(feature = "mpi"))]
 use crate::block_call::{BlockCall, check_folded};
 use crate::call::{Call, check};
+use crate::folding::Operation;
 use crate::sample::{Flavour, Sample};
 use crate::{Communicator, Error};
 
@@ -23,9 +24,9 @@ pub struct Case {
     pub element: usize,
     /// Whether operands must be combined in rank order.
     pub ordered: bool,
-    make: fn(&Communicator, &Call, &'static str) -> Result<(), Error>,
+    make: fn(&Communicator, &Call) -> Result<(), Error>,
     #[cfg(not(feature = "mpi"))]
-    fold: fn(&Communicator, &BlockCall, &'static str) -> Result<(), Error>,
+    fold: fn(&Communicator, &BlockCall) -> Result<(), Error>,
 }
 
 impl Case {
@@ -34,7 +35,7 @@ impl Case {
     /// # Errors
     /// That of the collective.
     pub fn make(&self, comm: &Communicator, call: &Call) -> Result<(), Error> {
-        (self.make)(comm, call, self.name)
+        (self.make)(comm, call)
     }
 
     /// Makes a reduce-scatter or a scan and checks it: [`check_folded`].
@@ -43,7 +44,7 @@ impl Case {
     /// That of the collective.
     #[cfg(not(feature = "mpi"))]
     pub fn fold(&self, comm: &Communicator, call: &BlockCall) -> Result<(), Error> {
-        (self.fold)(comm, call, self.name)
+        (self.fold)(comm, call)
     }
 }
 
@@ -93,35 +94,44 @@ fn merge(a: Reading, b: Reading) -> Reading {
     }
 }
 
+macro_rules! push {
+    ($list:ident, $type:ty, $name:expr, $ordered:expr, $flavour:ident, $operator:expr, $oracle:expr) => {
+        $list.push({
+            const OPERATION: Operation<$type> = Operation {
+                name: $name,
+                flavour: Flavour::$flavour,
+                make: |comm, folding| folding.make(comm, $operator),
+                oracle: $oracle,
+            };
+            Case {
+                name: $name,
+                element: size_of::<$type>(),
+                ordered: $ordered,
+                make: |comm, call| check(comm, call, &OPERATION),
+                #[cfg(not(feature = "mpi"))]
+                fold: |comm, call| check_folded(comm, call, &OPERATION),
+            }
+        })
+    };
+}
+
 macro_rules! case {
     ($list:ident, $type:ty, $operator:ident, $flavour:ident, $oracle:expr) => {
-        $list.push(Case {
-            name: concat!(stringify!($type), " ", stringify!($operator)),
-            element: size_of::<$type>(),
-            ordered: false,
-            make: |comm, call, name| check::<$type, _>(comm, call, name, Flavour::$flavour, $operator, $oracle),
-            #[cfg(not(feature = "mpi"))]
-            fold: |comm, call, name| check_folded::<$type, _>(comm, call, name, Flavour::$flavour, $operator, $oracle),
-        })
+        push!($list, $type, concat!(stringify!($type), " ", stringify!($operator)), false, $flavour, $operator, $oracle)
     };
 }
 
 macro_rules! user {
     ($list:ident, $type:ty, $kind:ident, $oracle:expr) => {
-        $list.push(Case {
-            name: concat!(stringify!($type), " ", stringify!($kind), " ", stringify!($oracle)),
-            element: size_of::<$type>(),
-            ordered: stringify!($kind).len() == "ordered".len(),
-            make: |comm, call, name| {
-                let operator = User::$kind(|left: &mut [$type], right: &[$type]| each(left, right, $oracle));
-                check::<$type, _>(comm, call, name, Flavour::Sum, operator, $oracle)
-            },
-            #[cfg(not(feature = "mpi"))]
-            fold: |comm, call, name| {
-                let operator = User::$kind(|left: &mut [$type], right: &[$type]| each(left, right, $oracle));
-                check_folded::<$type, _>(comm, call, name, Flavour::Sum, operator, $oracle)
-            },
-        })
+        push!(
+            $list,
+            $type,
+            concat!(stringify!($type), " ", stringify!($kind), " ", stringify!($oracle)),
+            stringify!($kind).len() == "ordered".len(),
+            Sum,
+            User::$kind(|left: &mut [$type], right: &[$type]| each(left, right, $oracle)),
+            $oracle
+        )
     };
 }
 

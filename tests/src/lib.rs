@@ -11,6 +11,7 @@ pub mod block_sweep;
 pub mod call;
 pub mod cases;
 pub mod command;
+pub mod folding;
 pub mod footprint;
 pub mod library;
 pub mod mix;

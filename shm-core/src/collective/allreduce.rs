@@ -137,8 +137,14 @@ impl Communicator {
     /// })?.into_iter().collect::<Result<Vec<_>, _>>()?;
     /// # Ok::<_, shm_core::Error>(())
     /// ```
+    #[inline]
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
-        let (bytes, fold) = (size_of_val(send), Fold::new(&operator));
+        self.allreduce_shared(send, Fold::new(&operator))
+    }
+
+    /// What is the same for all operators.
+    fn allreduce_shared<T: Element>(&self, send: &[T], fold: Fold<'_>) -> Result<SharedResult<T>> {
+        let bytes = size_of_val(send);
         if bytes > 0 && self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
             return self.own_result(send, fold, |engine, reduction, tag| engine.slot_allreduce(reduction, tag));
         }

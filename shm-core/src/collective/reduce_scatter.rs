@@ -58,12 +58,23 @@ impl Communicator {
     ///
     /// # Errors
     /// As there.
+    #[inline]
     pub fn reduce_scatter_into<T: Element, O: Operator<T>>(
         &self,
         send: &[T],
         recv: &mut [T],
         counts: &[usize],
         operator: O,
+    ) -> Result<()> {
+        self.reduce_scatter_uneven(send, recv, counts, &Fold::new(&operator))
+    }
+
+    fn reduce_scatter_uneven<T: Element>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        counts: &[usize],
+        fold: &Fold<'_>,
     ) -> Result<()> {
         self.check_count("counts of a reduce-scatter", counts.len(), self.size(), "; give one for each rank")?;
         let mut end = 0_usize;
@@ -75,7 +86,7 @@ impl Communicator {
         self.check_count("send buffer of a reduce-scatter", send.len(), end, " by the counts")?;
         self.check_count("receive buffer of a reduce-scatter", recv.len(), counts[self.rank()], " by the own count")?;
         let blocks = Blocks::Uneven { counts, displs: &displs, unit: size_of::<T>() };
-        self.reduce_scatter_by(Known::of(&blocks, self.size()), send, recv, blocks, &Fold::new(&operator))
+        self.reduce_scatter_by(Known::of(&blocks, self.size()), send, recv, blocks, fold)
     }
 
     fn reduce_scatter_by<T: Element>(
