@@ -1,9 +1,11 @@
-//! Ours beside the floor: barrier and 8-byte allreduce, in turns with the bare loops.
+//! Ours beside the floor, in turns with the bare loops: barrier and 8-byte allreduce, and, of two ranks with a core each, some sizes of
+//! broadcast, reduce and allreduce beside the bare moves.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::cores::{Cores, States, parts, ratios};
 use crate::error::Result;
 use crate::floor::{Kind, Task, start};
 use crate::machine::usable_cores;
@@ -13,6 +15,7 @@ use crate::rows::{Ratio, slowest_by_turn};
 use crate::runs::{Binding, Order, ours};
 use crate::samples::CaseSamples;
 use crate::scratch::Scratch;
+use crate::sizes::show_size;
 use crate::statistics::Summary;
 use crate::table::{Table, microseconds};
 
@@ -31,6 +34,19 @@ pub struct Wish {
     pub block: Duration,
     /// When a run is stopped.
     pub limit: Duration,
+    /// Whether long messages are compared with the bare moves, too, where two ranks have a core each.
+    pub moves: bool,
+}
+
+impl Wish {
+    fn has_cores_for_two(&self) -> bool {
+        self.ranks == 2 && self.binding == Binding::Core && usable_cores().len() >= 2
+    }
+
+    fn task(&self, (kind, bytes): (Kind, usize)) -> Task {
+        let bound = self.binding == Binding::Core;
+        Task { bytes, ..Task::rounds(kind, self.ranks, bound, self.blocks, self.block) }
+    }
 }
 
 /// One bare loop beside ours.
@@ -40,8 +56,43 @@ pub struct Beside {
     pub kind: Kind,
     /// Microseconds a round.
     pub time: Summary,
+    /// Our time over its time: of blocks in the same state of the cores, where somebody looked.
+    pub ratio: Option<Ratio>,
+    /// The same for each state of the cores in which both have blocks; empty where they were in one throughout, or nobody looked.
+    pub by_cores: Vec<Alike>,
+}
+
+/// Ours and a bare loop in one state of the cores.
+#[derive(Clone, Debug, Serialize)]
+pub struct Alike {
+    /// The state.
+    pub cores: Cores,
+    /// Microseconds a call, ours.
+    pub ours: Summary,
+    /// Microseconds a round, the loop.
+    pub time: Summary,
     /// Our time over its time.
     pub ratio: Option<Ratio>,
+}
+
+impl Beside {
+    fn of(kind: Kind, ours: &[CaseSamples], bare: &[CaseSamples], states: &States) -> Beside {
+        let (above, below) = (parts(ours, states), parts(bare, states));
+        let both = above.iter().flat_map(|above| below.iter().map(move |below| (above, below)));
+        let alike = both.filter(|(above, below)| above.cores == below.cores).map(|(above, below)| Alike {
+            cores: above.cores,
+            ours: above.time,
+            time: below.time,
+            ratio: Ratio::of(&ratios(std::slice::from_ref(above), std::slice::from_ref(below))),
+        });
+        let (ours, bare) = (slowest_by_turn(ours), slowest_by_turn(bare));
+        Beside {
+            kind,
+            time: Summary::of(&bare.concat()),
+            ratio: Ratio::of(&ratios(&above, &below)).or_else(|| Ratio::of_turns(&ours, &bare)),
+            by_cores: if states.are_several() { alike.collect() } else { Vec::new() },
+        }
+    }
 }
 
 /// One of our operations and the bare loops that do the same.
@@ -49,6 +100,10 @@ pub struct Beside {
 pub struct Against {
     /// Barrier or allreduce.
     pub operation: Operation,
+    /// In which memory the buffers lie.
+    pub buffers: BufferMode,
+    /// Bytes of a message.
+    pub bytes: u64,
     /// How many ranks.
     pub ranks: usize,
     /// Microseconds a call, ours.
@@ -57,59 +112,90 @@ pub struct Against {
     pub beside: Vec<Beside>,
 }
 
-const COMPARED: [(Operation, u64); 2] = [(Operation::Barrier, 0), (Operation::Allreduce, 8)];
+/// Sizes of messages that are compared with the bare moves.
+const MOVED: [usize; 3] = [16 << 10, 64 << 10, 1 << 20];
 
-/// The bare loops that `operation` is read against, the one that sets the floor first: the line
-/// exchange where two ranks have a core each, flat flags otherwise.
-fn loops(operation: Operation, wish: &Wish) -> Vec<Kind> {
-    let mut kinds = Vec::new();
-    if wish.ranks == 2 && wish.binding == Binding::Core && usable_cores().len() >= 2 {
-        kinds.push(Kind::Exchange);
-    }
-    kinds.push(if operation == Operation::Barrier { Kind::FlagBarrier } else { Kind::FlagAllreduce });
-    kinds.push(Kind::ThreadBarrier);
-    kinds
+/// What is compared with which moves.
+const MOVES: [(Operation, BufferMode, Kind); 7] = [
+    (Operation::Broadcast, BufferMode::Rewritten, Kind::Staged),
+    (Operation::Broadcast, BufferMode::Shared, Kind::Pull),
+    (Operation::Reduce, BufferMode::Rewritten, Kind::StagedSum),
+    (Operation::Reduce, BufferMode::Shared, Kind::PullSum),
+    (Operation::Allreduce, BufferMode::Rewritten, Kind::StagedHalves),
+    (Operation::Allreduce, BufferMode::Shared, Kind::Halves),
+    (Operation::Allreduce, BufferMode::View, Kind::HalvesView),
+];
+
+/// One of our calls, and the bare loops that it is read against: the one that sets the floor first.
+struct Compared {
+    operation: Operation,
+    buffers: BufferMode,
+    timing: Timing,
+    bytes: usize,
+    loops: Vec<(Kind, usize)>,
 }
 
-fn all_loops(wish: &Wish) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = COMPARED.iter().flat_map(|(operation, _)| loops(*operation, wish)).collect();
-    let mut seen = Vec::new();
-    kinds.retain(|kind| {
-        !seen.contains(kind) && {
-            seen.push(*kind);
-            true
+/// The line exchange sets the floor where two ranks have a core each, flat flags otherwise.
+fn compared(wish: &Wish) -> Vec<Compared> {
+    let short = |operation, bytes, flags| {
+        let exchange = wish.has_cores_for_two().then_some(Kind::Exchange);
+        let loops = exchange.into_iter().chain([flags, Kind::ThreadBarrier]).map(|kind| (kind, 0)).collect();
+        Compared { operation, buffers: BufferMode::Warm, timing: Timing::Stream, bytes, loops }
+    };
+    let mut all =
+        vec![short(Operation::Barrier, 0, Kind::FlagBarrier), short(Operation::Allreduce, 8, Kind::FlagAllreduce)];
+    if wish.moves && wish.has_cores_for_two() {
+        for (operation, buffers, kind) in MOVES {
+            all.extend(MOVED.map(|bytes| Compared {
+                operation,
+                buffers,
+                timing: Timing::Each,
+                bytes,
+                loops: vec![(kind, bytes)],
+            }));
         }
-    });
-    kinds
+    }
+    all
+}
+
+fn all_loops(compared: &[Compared]) -> Vec<(Kind, usize)> {
+    let mut loops = Vec::new();
+    for one in compared.iter().flat_map(|compared| &compared.loops) {
+        if !loops.contains(one) {
+            loops.push(*one);
+        }
+    }
+    loops
 }
 
 /// How many steps of progress [`measure`] takes.
 pub fn steps(wish: &Wish) -> usize {
-    wish.turns * (all_loops(wish).len() + COMPARED.len())
+    let compared = compared(wish);
+    wish.turns * (all_loops(&compared).len() + compared.len())
 }
 
 /// Measures ours and the bare loops in turns: loops, ours, loops, ours.
 pub fn measure(wish: &Wish, scratch: &Scratch, progress: &Progress) -> Result<Vec<Against>> {
-    let case = |(operation, bytes): &(Operation, u64)| Case {
-        operation: *operation,
-        buffers: BufferMode::Warm,
-        timing: Timing::Stream,
+    let compared = compared(wish);
+    let case = |compared: &Compared| Case {
+        operation: compared.operation,
+        buffers: compared.buffers,
+        timing: compared.timing,
         element: ElementType::F64,
-        bytes: *bytes,
+        bytes: compared.bytes as u64,
         root: 0,
         blocks: wish.blocks,
         block: wish.block,
     };
-    let plan = Plan { cases: COMPARED.iter().map(case).collect(), ..Plan::default() };
+    let plan = Plan { cases: compared.iter().map(case).collect(), ..Plan::default() };
     let order = Order { plan: &plan, ranks: wish.ranks, binding: wish.binding, limit: wish.limit };
-    let kinds = all_loops(wish);
-    let mut bare: Vec<Vec<CaseSamples>> = vec![Vec::new(); kinds.len()];
-    let mut mine: Vec<Vec<CaseSamples>> = vec![Vec::new(); COMPARED.len()];
+    let loops = all_loops(&compared);
+    let mut bare: Vec<Vec<CaseSamples>> = vec![Vec::new(); loops.len()];
+    let mut mine: Vec<Vec<CaseSamples>> = vec![Vec::new(); compared.len()];
     for turn in 1..=wish.turns {
-        for (kind, samples) in kinds.iter().zip(&mut bare) {
+        for (&one, samples) in loops.iter().zip(&mut bare) {
             progress.stage(format!("{} ranks beside the floor, turn {turn}", wish.ranks));
-            let bound = wish.binding == Binding::Core;
-            samples.push(start::run(&Task::rounds(*kind, wish.ranks, bound, wish.blocks, wish.block), scratch)?);
+            samples.push(start::run(&wish.task(one), scratch)?);
             progress.step();
         }
         let mut run = ours::run(&order, None, scratch, progress)?;
@@ -117,25 +203,23 @@ pub fn measure(wish: &Wish, scratch: &Scratch, progress: &Progress) -> Result<Ve
             samples.extend(run.cases.remove(&index));
         }
     }
-    let bare: Vec<Vec<Vec<f64>>> = bare.iter().map(|turns| slowest_by_turn(turns)).collect();
-    Ok(COMPARED
-        .iter()
-        .zip(&mine)
-        .map(|((operation, _), turns)| {
-            let ours = slowest_by_turn(turns);
-            let beside = loops(*operation, wish).into_iter().map(|kind| {
-                let place = kinds.iter().position(|other| *other == kind).unwrap_or(0);
-                let times = &bare[place];
-                Beside { kind, time: Summary::of(&times.concat()), ratio: Ratio::of_turns(&ours, times) }
-            });
-            Against {
-                operation: *operation,
-                ranks: wish.ranks,
-                ours: Summary::of(&ours.concat()),
-                beside: beside.collect(),
-            }
-        })
-        .collect())
+    let sampled = mine.iter().chain(&bare).flatten();
+    let states = States::of(&sampled.flat_map(|samples| samples.looks.iter().copied()).collect::<Vec<_>>());
+    let against = compared.iter().zip(&mine).map(|(compared, turns)| {
+        let beside = compared.loops.iter().map(|one| {
+            let place = loops.iter().position(|other| other == one).unwrap_or(0);
+            Beside::of(one.0, turns, &bare[place], &states)
+        });
+        Against {
+            operation: compared.operation,
+            buffers: compared.buffers,
+            bytes: compared.bytes as u64,
+            ranks: wish.ranks,
+            ours: Summary::of(&slowest_by_turn(turns).concat()),
+            beside: beside.collect(),
+        }
+    });
+    Ok(against.collect())
 }
 
 impl Against {
@@ -159,25 +243,39 @@ pub fn render(all: &[Against]) -> String {
         "p75",
         "ours / it",
         "range over turns<",
+        "cores<",
     ]);
     for against in all {
         for beside in &against.beside {
-            let name = match against.operation {
-                Operation::Barrier => "barrier",
-                _ => "8-byte allreduce",
+            let name = match (against.operation, against.bytes) {
+                (operation, 0) => operation.to_string(),
+                (operation, bytes) if against.buffers == BufferMode::Warm => format!("{bytes}-byte {operation}"),
+                (operation, bytes) => format!("{operation} {}, {}", show_size(bytes), against.buffers),
             };
             let loops = match beside.kind {
                 Kind::Exchange => "bare line exchange",
                 Kind::FlagBarrier | Kind::FlagAllreduce => "flat flags + sched_yield",
+                Kind::Pull => "one copies",
+                Kind::PullSum => "one sums",
+                Kind::Halves => "a half each, stored twice",
+                Kind::HalvesView => "a half each, stored once",
+                Kind::Staged | Kind::StagedSum | Kind::StagedHalves => "the same by way of pieces",
                 _ => "process-shared pthread barrier",
             };
-            let mut cells = vec![against.ranks.to_string(), name.into()];
-            cells.extend([against.ours.median, against.ours.p25, against.ours.p75].map(microseconds));
-            cells.push(loops.into());
-            cells.extend([beside.time.median, beside.time.p25, beside.time.p75].map(microseconds));
-            cells.push(beside.ratio.map_or_else(|| "-".into(), |ratio| format!("{:.2}", ratio.value)));
-            cells.push(beside.ratio.map_or_else(String::new, |ratio| format!("{:.2}..{:.2}", ratio.low, ratio.high)));
-            table.row(cells);
+            let whole = ("", against.ours, beside.time, beside.ratio);
+            let by_cores =
+                beside.by_cores.iter().map(|alike| (alike.cores.words(), alike.ours, alike.time, alike.ratio));
+            let lines = if beside.by_cores.is_empty() { vec![whole] } else { by_cores.collect() };
+            for (cores, ours, time, ratio) in lines {
+                let mut cells = vec![against.ranks.to_string(), name.clone()];
+                cells.extend([ours.median, ours.p25, ours.p75].map(microseconds));
+                cells.push(loops.into());
+                cells.extend([time.median, time.p25, time.p75].map(microseconds));
+                cells.push(ratio.map_or_else(|| "-".into(), |ratio| format!("{:.2}", ratio.value)));
+                cells.push(ratio.map_or_else(String::new, |ratio| format!("{:.2}..{:.2}", ratio.low, ratio.high)));
+                cells.push(cores.into());
+                table.row(cells);
+            }
         }
     }
     table.render()
@@ -186,31 +284,81 @@ pub fn render(all: &[Against]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::look::Look;
 
     fn wish(ranks: usize, binding: Binding) -> Wish {
         let short = Duration::from_millis(1);
-        Wish { ranks, binding, turns: 3, blocks: 2, block: short, limit: short }
+        Wish { ranks, binding, turns: 3, blocks: 2, block: short, limit: short, moves: true }
     }
 
     #[test]
     fn flags_set_the_floor_where_ranks_outnumber_cores() {
-        assert_eq!(loops(Operation::Allreduce, &wish(8, Binding::None))[0], Kind::FlagAllreduce);
-        assert_eq!(all_loops(&wish(8, Binding::None)).len(), 3);
-        assert_eq!(steps(&wish(8, Binding::None)), 15);
+        let wish = wish(8, Binding::None);
+        let compared = compared(&wish);
+        assert_eq!(compared.len(), 2, "moves are between two");
+        assert_eq!(compared[1].loops[0], (Kind::FlagAllreduce, 0));
+        assert_eq!(all_loops(&compared).len(), 3);
+        assert_eq!(steps(&wish), 15);
+    }
+
+    #[test]
+    fn every_move_is_compared_once() {
+        let wish = wish(2, Binding::Core);
+        if !wish.has_cores_for_two() {
+            eprintln!("skipped: it takes two cores");
+            return;
+        }
+        let compared = compared(&wish);
+        assert_eq!(compared.len(), 2 + Kind::MOVES.len() * MOVED.len());
+        assert_eq!(all_loops(&compared).len(), 4 + Kind::MOVES.len() * MOVED.len());
+        assert!(compared.iter().all(|one| one.buffers.serves(one.operation) || one.bytes == 0));
     }
 
     #[test]
     fn the_table_has_a_line_for_each_loop() {
-        let beside = Beside {
-            kind: Kind::FlagBarrier,
-            time: Summary::of(&[6.0]),
-            ratio: Some(Ratio { value: 1.17, low: 1.1, high: 1.2 }),
+        let ratio = Some(Ratio { value: 1.17, low: 1.1, high: 1.2 });
+        let beside = |kind| Beside { kind, time: Summary::of(&[6.0]), ratio, by_cores: Vec::new() };
+        let against = |operation, buffers, bytes, beside| Against {
+            operation,
+            buffers,
+            bytes,
+            ranks: 2,
+            ours: Summary::of(&[7.0]),
+            beside,
         };
-        let against =
-            Against { operation: Operation::Barrier, ranks: 8, ours: Summary::of(&[7.0]), beside: vec![beside; 2] };
-        assert_eq!(against.to_floor().unwrap().value, 1.17);
-        let text = render(&[against]);
-        assert_eq!(text.lines().count(), 3);
-        assert!(text.contains("1.17") && text.contains("1.10..1.20"), "{text}");
+        let flags = vec![beside(Kind::Exchange), beside(Kind::FlagBarrier)];
+        let short = against(Operation::Barrier, BufferMode::Warm, 0, flags);
+        assert_eq!(short.to_floor().unwrap().value, 1.17);
+        let mut halves = beside(Kind::Halves);
+        let alike = |cores| Alike { cores, ours: Summary::of(&[7.5]), time: Summary::of(&[5.0]), ratio };
+        halves.by_cores = vec![alike(Cores::Near), alike(Cores::Far)];
+        let long = against(Operation::Allreduce, BufferMode::Shared, 1 << 20, vec![halves]);
+        let text = render(&[short, long]);
+        assert_eq!(text.lines().count(), 5);
+        for word in ["1.17", "1.10..1.20", "barrier", "allreduce 1M, shared", "a half each, stored twice", "cores near"]
+        {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+    }
+
+    #[test]
+    fn like_is_compared_with_like() {
+        let look = |exchange| Look { exchange, slowdown: 1.0 };
+        let turn = |times: &[f64], looks: &[f64]| CaseSamples {
+            iterations: 1,
+            times: vec![times.to_vec()],
+            looks: looks.iter().map(|&exchange| look(exchange)).collect(),
+            ..CaseSamples::default()
+        };
+        let ours = [turn(&[3e3, 9e3], &[40.0, 40.0, 200.0]), turn(&[12e3], &[200.0, 200.0])];
+        let bare = [turn(&[2e3], &[40.0, 40.0]), turn(&[8e3], &[200.0, 200.0])];
+        let all = ours.iter().chain(&bare).flat_map(|turn| turn.looks.clone()).collect::<Vec<_>>();
+        let beside = Beside::of(Kind::Halves, &ours, &bare, &States::of(&all));
+        let found: Vec<_> = beside.by_cores.iter().map(|alike| (alike.cores, alike.ratio.unwrap().value)).collect();
+        assert_eq!(found, [(Cores::Near, 1.5), (Cores::Far, 1.5)], "the block in which the cores moved counts nowhere");
+        assert_eq!(beside.ratio.unwrap().value, 1.5);
+        let unseen = [turn(&[6e3], &[])];
+        let beside = Beside::of(Kind::Halves, &unseen, &bare[..1], &States::of(&[]));
+        assert_eq!((beside.ratio.unwrap().value, beside.by_cores.len()), (3.0, 0));
     }
 }

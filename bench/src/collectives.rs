@@ -133,6 +133,7 @@ fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
         blocks: FLOOR_BLOCKS,
         block: FLOOR_BLOCK,
         limit: Duration::from_secs(options.timeout),
+        moves: !options.quick,
     })
 }
 
@@ -241,7 +242,10 @@ impl Session<'_> {
             || (row.operation == Operation::Allreduce && row.bytes == 8))
             && row.timing == Timing::Stream
             && row.buffers == BufferMode::Warm;
-        let same = |against: &&Against| against.ranks == row.ranks && against.operation == row.operation;
+        let same = |against: &&Against| {
+            (against.ranks, against.operation, against.buffers, against.bytes)
+                == (row.ranks, row.operation, row.buffers, row.bytes)
+        };
         self.against.iter().find(same).filter(|_| compared)?.to_floor()
     }
 }

@@ -83,6 +83,11 @@ impl States {
         states
     }
 
+    /// Whether the cores were in more than one.
+    pub fn are_several(&self) -> bool {
+        self.occurred.len() > 1
+    }
+
     /// The state that `look` shows; none where so few show it that something disturbed them.
     fn state(&self, look: &Look) -> Option<Cores> {
         let cores = match look {

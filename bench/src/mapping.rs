@@ -72,6 +72,15 @@ impl Mapping {
     }
 }
 
+impl Mapping {
+    /// Asks for large pages where small ones are; nothing depends on it.
+    pub fn collapse(&self) {
+        const MADV_COLLAPSE: libc::c_int = 25;
+        // SAFETY: I1; what the pages hold stays.
+        unsafe { libc::madvise(self.base.as_ptr(), self.lines * size_of::<Line>(), MADV_COLLAPSE) };
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: I1; no reference into the mapping outlives `self`.

@@ -30,7 +30,7 @@ impl Ratio {
     }
 
     /// The median of `ratios` and their range. `None` of none.
-    fn of(ratios: &[f64]) -> Option<Ratio> {
+    pub(crate) fn of(ratios: &[f64]) -> Option<Ratio> {
         let ratios = Summary::of(ratios);
         (ratios.count > 0).then_some(Ratio { value: ratios.median, low: ratios.min, high: ratios.max })
     }

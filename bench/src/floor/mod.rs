@@ -9,10 +9,13 @@
 //! - *flag barrier*, *flag allreduce*: `p` processes on the usable cores, each publishes its own
 //!   line and polls all others, with `sched_yield` between two polls.
 //! - *thread barrier*: `pthread_barrier_wait` with the process-shared attribute.
+//! - *moves* ([`moves`]): what two processes bound to two cores have to load and store for a broadcast, a reduce or an
+//!   allreduce, and nothing else.
 //! - *copy*, *add*: `dst = src` and `dst += src` over f64, in the second-level cache and in
 //!   memory, on one core and on several at the same time.
 
 pub mod bandwidth;
+pub mod moves;
 pub mod process;
 pub mod report;
 pub mod rounds;
@@ -35,20 +38,57 @@ pub enum Kind {
     FlagAllreduce,
     /// The C library's process-shared barrier.
     ThreadBarrier,
+    /// One copies the other's buffer: a broadcast in shared memory.
+    Pull,
+    /// One adds the other's buffer to its own: a reduce in shared memory.
+    PullSum,
+    /// Each adds a half, and stores it in both results: an allreduce in shared memory.
+    Halves,
+    /// Each adds a half, and stores it in one result: an allreduce that is only looked at.
+    HalvesView,
+    /// A broadcast of private buffers.
+    Staged,
+    /// A reduce of private buffers.
+    StagedSum,
+    /// An allreduce of private buffers.
+    StagedHalves,
     /// Each process copies its own buffer.
     Copy,
     /// Each process adds one of its buffers to another.
     Add,
 }
 
-const NAMES: [(Kind, &str); 6] = [
+const NAMES: [(Kind, &str); 13] = [
     (Kind::Exchange, "exchange"),
     (Kind::FlagBarrier, "flag-barrier"),
     (Kind::FlagAllreduce, "flag-allreduce"),
     (Kind::ThreadBarrier, "thread-barrier"),
+    (Kind::Pull, "pull"),
+    (Kind::PullSum, "pull-sum"),
+    (Kind::Halves, "halves"),
+    (Kind::HalvesView, "halves-view"),
+    (Kind::Staged, "staged"),
+    (Kind::StagedSum, "staged-sum"),
+    (Kind::StagedHalves, "staged-halves"),
     (Kind::Copy, "copy"),
     (Kind::Add, "add"),
 ];
+
+impl Kind {
+    /// The moves of collectives between two processes.
+    pub const MOVES: [Kind; 7] =
+        [Kind::Pull, Kind::PullSum, Kind::Halves, Kind::HalvesView, Kind::Staged, Kind::StagedSum, Kind::StagedHalves];
+
+    /// Whether it is one of [`Kind::MOVES`].
+    pub fn is_move(self) -> bool {
+        Self::MOVES.contains(&self)
+    }
+
+    /// Whether it goes through memory that both processes map, from and to private buffers.
+    pub fn is_staged(self) -> bool {
+        matches!(self, Kind::Staged | Kind::StagedSum | Kind::StagedHalves)
+    }
+}
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +122,7 @@ pub struct Task {
     pub kind: Kind,
     /// How many processes do it at the same time.
     pub ranks: usize,
-    /// Bytes of each buffer of a copy or an addition, 0 otherwise.
+    /// Bytes of each buffer of moves, a copy or an addition, 0 otherwise.
     pub bytes: usize,
     /// Whether process `i` is bound to usable core `i mod cores`.
     pub bound: bool,

@@ -1,7 +1,6 @@
-//! One process of the floor: ties itself to its parent, meets the others, times its blocks.
+//! One process of the floor: ties itself to its parent, meets the others, looks at the cores, times its blocks.
 
 use std::io::stdin;
-use std::path::Path;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
@@ -10,9 +9,12 @@ use nix::sys::signal::Signal;
 
 use super::Kind;
 use super::bandwidth::Buffers;
-use super::rounds::{LINES, Rounds};
+use super::moves::{self, Moves};
+use super::rounds::Rounds;
 use crate::clock::nanoseconds_since;
 use crate::error::Result;
+use crate::gate::Gate;
+use crate::gate::look::Look;
 use crate::machine::bind_to;
 use crate::mapping::Mapping;
 use crate::rank::{SETTLE, SETTLE_CALLS};
@@ -88,52 +90,83 @@ pub fn run(spec: &Spec) -> Result<()> {
     if let Some(core) = spec.core {
         bind_to(core)?;
     }
-    let mapping = Mapping::of(stdin(), LINES)?;
+    let mapping = Mapping::of(stdin(), moves::lines(spec.kind, spec.bytes))?;
+    let mut gate = Gate::open(&spec.results, spec.rank, spec.ranks)?;
     let mut rounds = Rounds::new(&mapping, spec.rank, spec.ranks);
-    let mut buffers = Buffers::new(spec.bytes);
-    let times = match spec.kind {
-        Kind::Exchange => blocks(spec, &mapping, || rounds.exchange()),
-        Kind::FlagBarrier => blocks(spec, &mapping, || rounds.flag_barrier()),
-        Kind::FlagAllreduce => blocks(spec, &mapping, || rounds.flag_allreduce()),
-        Kind::ThreadBarrier => blocks(spec, &mapping, || rounds.thread_barrier()),
-        Kind::Copy => blocks(spec, &mapping, || buffers.copy()),
-        Kind::Add => blocks(spec, &mapping, || buffers.add()),
+    let mut buffers = Buffers::new(if spec.kind.is_move() { 0 } else { spec.bytes });
+    let mut timed = |timed: &mut dyn FnMut(&mut Gate, u64) -> f64| blocks(spec, &mapping, &mut gate, timed);
+    let timed = match spec.kind {
+        Kind::Exchange => timed(&mut together(|| rounds.exchange())),
+        Kind::FlagBarrier => timed(&mut together(|| rounds.flag_barrier())),
+        Kind::FlagAllreduce => timed(&mut together(|| rounds.flag_allreduce())),
+        Kind::ThreadBarrier => timed(&mut together(|| rounds.thread_barrier())),
+        Kind::Copy => timed(&mut together(|| buffers.copy())),
+        Kind::Add => timed(&mut together(|| buffers.add())),
+        _ => {
+            let mut moves = Moves::new(spec.kind, &mapping, spec.rank, spec.bytes);
+            timed(&mut |gate, rounds| {
+                let elapsed = (0..rounds).map(|_| moves.round(|| gate.start())).sum();
+                assert!(moves.is_right(), "a wrong result of {}", spec.kind);
+                elapsed
+            })
+        }
     };
-    write(spec, &spec.results, &times)
+    write(spec, &timed)
 }
 
-/// Finds how many rounds fill a block, then times the blocks; nanoseconds a round.
-fn blocks(spec: &Spec, mapping: &Mapping, mut round: impl FnMut()) -> (u64, Vec<f64>) {
-    let mut meeting = Meeting { mapping, ranks: spec.ranks as u64, times: 0 };
-    let mut time = |meeting: &mut Meeting<'_>, rounds: u64| {
-        meeting.wait();
+/// What one process timed.
+struct Timed {
+    /// Rounds in a block.
+    iterations: u64,
+    /// Nanoseconds a round, by block.
+    blocks: Vec<f64>,
+    /// How the cores looked before each block and after the last; empty where nobody looked.
+    looks: Vec<Look>,
+}
+
+/// Rounds that are timed together; nanoseconds.
+fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
+    move |_, rounds| {
         let start = Instant::now();
-        for _ in 0..rounds {
-            round();
-        }
+        (0..rounds).for_each(|_| round());
         nanoseconds_since(start)
+    }
+}
+
+/// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says how many nanoseconds they took.
+fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut(&mut Gate, u64) -> f64) -> Timed {
+    let mut meeting = Meeting { mapping, ranks: spec.ranks as u64, times: 0 };
+    let mut time = |gate: &mut Gate, meeting: &mut Meeting<'_>, rounds: u64| {
+        meeting.wait();
+        timed(gate, rounds)
     };
     let start = Instant::now();
     while meeting.agree(spec.rank, u64::from(start.elapsed() < SETTLE)) != 0 {
-        time(&mut meeting, 1);
+        time(gate, &mut meeting, 1);
         (0..SETTLE_CALLS).for_each(|_| meeting.wait());
     }
     let block = Duration::from_nanos(spec.block).as_nanos() as f64;
     let mut tried = 1u64;
     let iterations = loop {
-        let elapsed = time(&mut meeting, tried);
+        let elapsed = time(gate, &mut meeting, tried);
         let full = if elapsed >= block / 4.0 { (tried as f64 * block / elapsed).clamp(1.0, 1e9) as u64 } else { 0 };
         match meeting.agree(spec.rank, full) {
             0 => tried *= 2,
             agreed => break agreed,
         }
     };
-    let samples = (0..spec.blocks).map(|_| time(&mut meeting, iterations) / iterations as f64).collect();
-    (iterations, samples)
+    let (mut blocks, mut looks) = (Vec::new(), Vec::new());
+    for _ in 0..spec.blocks {
+        looks.extend(gate.look());
+        blocks.push(time(gate, &mut meeting, iterations) / iterations as f64);
+    }
+    looks.extend(gate.look());
+    Timed { iterations, blocks, looks }
 }
 
-fn write(spec: &Spec, folder: &Path, (iterations, samples): &(u64, Vec<f64>)) -> Result<()> {
-    let mut sheet = Sheet::create(folder, spec.rank, spec.ranks)?;
-    sheet.times(0, *iterations, samples)?;
+fn write(spec: &Spec, timed: &Timed) -> Result<()> {
+    let mut sheet = Sheet::create(&spec.results, spec.rank, spec.ranks)?;
+    sheet.times(0, timed.iterations, &timed.blocks)?;
+    sheet.looks(0, &timed.looks)?;
     sheet.end()
 }

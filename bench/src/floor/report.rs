@@ -150,7 +150,7 @@ impl Report {
                 Kind::FlagBarrier => "flat flags + sched_yield: barrier",
                 Kind::FlagAllreduce => "flat flags + sched_yield: 8-byte allreduce",
                 Kind::ThreadBarrier => "process-shared pthread barrier",
-                Kind::Copy | Kind::Add => "",
+                _ => "",
             };
             let mut cells = vec![name.to_string(), ranks.to_string()];
             cells.extend([time.median, time.min, time.p25, time.p75].map(microseconds));

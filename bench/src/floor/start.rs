@@ -6,8 +6,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Task;
-use super::rounds::{LINES, make_thread_barrier};
+use super::moves;
+use super::rounds::make_thread_barrier;
 use crate::error::{Error, Result};
+use crate::gate;
 use crate::machine::usable_cores;
 use crate::mapping::{Mapping, anonymous_file};
 use crate::samples::{CaseSamples, read_run};
@@ -18,15 +20,17 @@ use crate::scratch::Scratch;
 /// The processes are this program again, under a hidden subcommand: they share nothing with the
 /// caller but the mapping, and the kernel ends them when the caller ends.
 pub fn run(task: &Task, scratch: &Scratch) -> Result<CaseSamples> {
-    if task.kind == super::Kind::Exchange && task.ranks != 2 {
-        return Err(Error::Floor(format!("the line exchange is between 2 processes, not {}", task.ranks)));
+    if (task.kind == super::Kind::Exchange || task.kind.is_move()) && task.ranks != 2 {
+        return Err(Error::Floor(format!("{} is between 2 processes, not {}", task.kind, task.ranks)));
     }
     let folder = scratch.fresh("floor")?;
-    let file = anonymous_file(LINES)?;
-    let mapping = Mapping::of(&file, LINES)?;
+    let lines = moves::lines(task.kind, task.bytes);
+    let file = anonymous_file(lines)?;
+    let mapping = Mapping::of(&file, lines)?;
     make_thread_barrier(&mapping, task.ranks)?;
     let program = env::current_exe().map_err(Error::system("path of this program"))?;
     let cores = usable_cores();
+    gate::make(&folder, task.ranks, !task.bound || task.ranks > cores.len())?;
     let mut started = Started(Vec::new());
     for rank in 0..task.ranks {
         let mut command = Command::new(&program);

@@ -1,0 +1,374 @@
+//! The bare moves of a collective between two processes: each byte is loaded and stored as often as there is no way around it,
+//! in loops of wide registers.
+//!
+//! Buffers in shared memory are used where they lie, between two line exchanges: they hold what is wanted after the first, and are
+//! their owners' again after the second. Private ones go through memory that both map, in pieces: one process
+//! fills a piece and says so, the other takes it while the next one is filled. Nothing is decided, agreed upon, or checked
+//! meanwhile. What a library takes for the same is read against this. The loops are plain: a library is below them where it asks for lines
+//! ahead, or has both processes work where one does here.
+
+use std::ptr;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use super::Kind;
+use super::rounds::{LINES, Rounds};
+use crate::gate::now;
+use crate::mapping::{Line, Mapping};
+
+/// Where the counts of pieces lie: two lines a process, behind those of the rounds.
+const PIECES: usize = 512;
+/// The shared regions: contributions, results and pieces of both processes.
+const REGIONS: usize = 6;
+const SEND: usize = 0;
+const RECV: usize = 2;
+const STAGED: usize = 4;
+
+/// The longest piece, in elements: 32 KiB.
+const LONGEST_PIECE: usize = 4096;
+
+/// One process's part in the moves of two.
+///
+/// M1: what a process reads of a shared region, the region's owner, or the other one in a result, wrote before the exchange at the round's
+/// beginning, or before it published the count of that piece; what a process writes there, the other one reads behind such a count or behind the exchange
+/// at the round's end, and read last in the round before, which it has ended when this one has begun. Nobody else writes it meanwhile.
+/// All ranges lie within the regions, or within private buffers of as many elements.
+pub struct Moves<'a> {
+    kind: Kind,
+    mapping: &'a Mapping,
+    rounds: Rounds<'a>,
+    rank: usize,
+    /// Elements of a buffer.
+    length: usize,
+    /// Contribution and result where they are private.
+    own: [Vec<f64>; 2],
+    /// Pieces published in all rounds before this one, on each line.
+    published: u64,
+    /// Rounds so far.
+    turn: u64,
+}
+
+/// Lines of the mapping from one region to the next: an odd number more than a buffer has, so that the regions' lines fall into
+/// different sets of the caches.
+fn stride(bytes: usize) -> usize {
+    bytes.div_ceil(size_of::<Line>()) + 9
+}
+
+/// Lines of the mapping in all, for moves of buffers of so many bytes.
+pub fn lines(kind: Kind, bytes: usize) -> usize {
+    LINES + if kind.is_move() { REGIONS * stride(bytes) } else { 0 }
+}
+
+impl<'a> Moves<'a> {
+    /// Process `rank` of two. `bytes` is a multiple of 512, so that all pieces are whole lines.
+    pub fn new(kind: Kind, mapping: &'a Mapping, rank: usize, bytes: usize) -> Moves<'a> {
+        assert!(kind.is_move() && rank < 2 && bytes.is_multiple_of(512), "{kind} of {bytes} bytes on {rank}");
+        assert!(mapping.lines().len() >= lines(kind, bytes), "the mapping is too short");
+        let length = bytes / size_of::<f64>();
+        let own = [(); 2].map(|()| if kind.is_staged() { vec![0.0; length] } else { Vec::new() });
+        let mut moves =
+            Moves { kind, mapping, rounds: Rounds::new(mapping, rank, 2), rank, length, own, published: 0, turn: 0 };
+        moves.touch();
+        moves
+    }
+
+    /// Touches what this process has of the regions, so that their pages are there, then asks for large ones.
+    fn touch(&mut self) {
+        for region in [SEND, RECV, STAGED] {
+            let at = self.region(region + self.rank);
+            // SAFETY: this process's own region, of `length` elements; the other one comes to it after an exchange only.
+            unsafe { ptr::write_bytes(at, 0, self.length) };
+        }
+        self.rounds.exchange();
+        self.mapping.collapse();
+        self.rounds.exchange();
+    }
+
+    /// The start of a shared region of `length` elements.
+    fn region(&self, region: usize) -> *mut f64 {
+        self.mapping.at(LINES + region * stride(self.length * size_of::<f64>())).cast()
+    }
+
+    /// Writes the contribution anew, begins with the other process, and makes the moves; nanoseconds from the beginning until this
+    /// process has its result, and its buffers for itself.
+    ///
+    /// `begin` returns the time at which both begin, which is when it returns: both have ended their last round then.
+    pub fn round(&mut self, begin: impl FnOnce() -> u64) -> f64 {
+        self.turn += 1;
+        let value = self.contribution(self.rank);
+        let send = self.send(self.rank);
+        // SAFETY: this process's own contribution; the other one has ended its last round, in which it read it.
+        (0..self.length).for_each(|at| unsafe { send.wrapping_add(at).write(value) });
+        let start = begin();
+        if self.kind.is_staged() {
+            self.moves();
+        } else {
+            self.rounds.exchange();
+            self.moves();
+            self.rounds.exchange();
+        }
+        (now() - start) as f64
+    }
+
+    /// Whether the last round left the right result on this process.
+    pub fn is_right(&self) -> bool {
+        let expected = self.expected();
+        self.result()
+            .is_none_or(|result| result.len() == self.length && result.iter().all(|&element| element == expected))
+    }
+
+    /// What each element of a contribution is in this round.
+    fn contribution(&self, rank: usize) -> f64 {
+        (self.turn % 50 + 1) as f64 + rank as f64
+    }
+
+    fn expected(&self) -> f64 {
+        match self.kind {
+            Kind::Pull | Kind::Staged => self.contribution(0),
+            _ => self.contribution(0) + self.contribution(1),
+        }
+    }
+
+    /// The result that this process has, or sees, if it has one.
+    fn result(&self) -> Option<&[f64]> {
+        let has = match self.kind {
+            Kind::Pull | Kind::Staged => self.rank == 1,
+            Kind::PullSum | Kind::StagedSum => self.rank == 0,
+            _ => true,
+        };
+        let owner = if self.kind == Kind::HalvesView { 0 } else { self.rank };
+        let at = if self.kind.is_staged() { self.own[1].as_ptr() } else { self.region(RECV + owner).cast_const() };
+        // SAFETY: `length` elements lie there, which nobody writes before this process has come to its next round.
+        has.then(|| unsafe { std::slice::from_raw_parts(at, self.length) })
+    }
+
+    fn send(&mut self, rank: usize) -> *mut f64 {
+        if self.kind.is_staged() { self.own[0].as_mut_ptr() } else { self.region(SEND + rank) }
+    }
+
+    fn receive(&mut self, rank: usize) -> *mut f64 {
+        if self.kind.is_staged() { self.own[1].as_mut_ptr() } else { self.region(RECV + rank) }
+    }
+
+    fn moves(&mut self) {
+        let (rank, length) = (self.rank, self.length);
+        let half = rank * length / 2..(rank + 1) * length / 2;
+        let (sends, receives) = ([SEND, SEND + 1].map(|r| self.region(r)), [RECV, RECV + 1].map(|r| self.region(r)));
+        match self.kind {
+            // SAFETY: M1.
+            Kind::Pull if rank == 1 => unsafe { copy(sends[0], receives[1], length) },
+            // SAFETY: M1.
+            Kind::PullSum if rank == 0 => unsafe { sum(sends[0], sends[1], [receives[0]], length) },
+            Kind::Halves | Kind::HalvesView => {
+                let at = |buffer: *mut f64| buffer.wrapping_add(half.start);
+                let ([a, b], [one, other]) = (sends.map(at), receives.map(at));
+                match self.kind {
+                    // SAFETY: M1.
+                    Kind::Halves => unsafe { sum(a, b, [one, other], half.len()) },
+                    // SAFETY: M1.
+                    _ => unsafe { sum(a, b, [one], half.len()) },
+                }
+            }
+            Kind::Staged => self.staged_copy(),
+            Kind::StagedSum => self.staged_sum(),
+            Kind::StagedHalves => self.staged_halves(),
+            _ => {}
+        }
+    }
+
+    /// Elements of a piece of so many: as many as let both processes work at once, without too many counts.
+    fn piece(length: usize) -> usize {
+        (length / 4).min(LONGEST_PIECE)
+    }
+
+    /// Process 0 copies to pieces, process 1 from them.
+    fn staged_copy(&mut self) {
+        let (send, receive, staged) = (self.send(0), self.receive(1), self.region(STAGED));
+        for (number, (at, length)) in pieces(0..self.length, Self::piece(self.length)) {
+            if self.rank == 0 {
+                // SAFETY: M1.
+                unsafe { copy(send.wrapping_add(at), staged.wrapping_add(at), length) };
+                self.publish(0, number);
+            } else {
+                self.wait(0, 0, number);
+                // SAFETY: M1.
+                unsafe { copy(staged.wrapping_add(at), receive.wrapping_add(at), length) };
+            }
+        }
+        self.published += pieces(0..self.length, Self::piece(self.length)).count() as u64;
+    }
+
+    /// Process 1 copies to pieces, process 0 adds them to its own.
+    fn staged_sum(&mut self) {
+        let (send, receive, staged) = (self.send(0), self.receive(0), self.region(STAGED + 1));
+        for (number, (at, length)) in pieces(0..self.length, Self::piece(self.length)) {
+            if self.rank == 1 {
+                // SAFETY: M1.
+                unsafe { copy(send.wrapping_add(at), staged.wrapping_add(at), length) };
+                self.publish(0, number);
+            } else {
+                self.wait(1, 0, number);
+                let at = |buffer: *mut f64| buffer.wrapping_add(at);
+                // SAFETY: M1.
+                unsafe { sum(at(send), at(staged), [at(receive)], length) };
+            }
+        }
+        self.published += pieces(0..self.length, Self::piece(self.length)).count() as u64;
+    }
+
+    /// Each copies the other's half of its contribution to pieces, adds the other's pieces to its own half, in its result and in
+    /// pieces again, and copies the other half of the result from there.
+    fn staged_halves(&mut self) {
+        let (rank, other) = (self.rank, 1 - self.rank);
+        let (send, receive) = (self.send(rank), self.receive(rank));
+        let [mine, theirs] = [rank, other].map(|rank| self.region(STAGED + rank));
+        let of =
+            |rank: usize| pieces(rank * self.length / 2..(rank + 1) * self.length / 2, Self::piece(self.length / 2));
+        for (number, (at, length)) in of(other) {
+            // SAFETY: M1.
+            unsafe { copy(send.wrapping_add(at), mine.wrapping_add(at), length) };
+            self.publish(0, number);
+        }
+        for (number, (at, length)) in of(rank) {
+            self.wait(other, 0, number);
+            let at = |buffer: *mut f64| buffer.wrapping_add(at);
+            // SAFETY: M1. Of this half the process has put nothing there before.
+            unsafe { sum(at(send), at(theirs), [at(receive), at(mine)], length) };
+            self.publish(1, number);
+        }
+        for (number, (at, length)) in of(other) {
+            self.wait(other, 1, number);
+            // SAFETY: M1.
+            unsafe { copy(theirs.wrapping_add(at), receive.wrapping_add(at), length) };
+        }
+        self.published += of(rank).count() as u64;
+    }
+
+    /// The line in which a process counts what it has published: its copies (0), or its sums (1).
+    fn counts(&self, rank: usize, which: usize) -> &Line {
+        &self.mapping.lines()[PIECES + 2 * rank + which]
+    }
+
+    fn publish(&self, which: usize, number: u64) {
+        self.counts(self.rank, which).words[0].store(self.published + number + 1, Release);
+    }
+
+    fn wait(&self, rank: usize, which: usize, number: u64) {
+        while self.counts(rank, which).words[0].load(Acquire) <= self.published + number {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// The pieces of a range, each with its number, its beginning and its length.
+fn pieces(range: std::ops::Range<usize>, piece: usize) -> impl Iterator<Item = (u64, (usize, usize))> {
+    let end = range.end;
+    (0..).zip(range.step_by(piece).map(move |at| (at, piece.min(end - at))))
+}
+
+/// # Safety
+/// `length` elements may be read at `from`, written at `to`, and these are others.
+unsafe fn copy(from: *const f64, to: *mut f64, length: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: by contract; the processor has AVX2.
+        return unsafe { copy_wide(from, to, length) };
+    }
+    // SAFETY: by contract.
+    unsafe { ptr::copy_nonoverlapping(from, to, length) }
+}
+
+/// The C library's copy takes a way of its own from some size on, and not the same in all states of a processor.
+///
+/// # Safety
+/// As [`copy`], on a processor that has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn copy_wide(from: *const f64, to: *mut f64, length: usize) {
+    use std::arch::x86_64::{_mm256_loadu_pd, _mm256_storeu_pd};
+    for at in (0..length).step_by(4) {
+        // SAFETY: by contract, and lengths are multiples of a line's eight.
+        let four = unsafe { _mm256_loadu_pd(from.wrapping_add(at)) };
+        // SAFETY: the same.
+        unsafe { _mm256_storeu_pd(to.wrapping_add(at), four) };
+    }
+}
+
+/// Stores `a + b` in all of `to`.
+///
+/// # Safety
+/// `length` elements may be read at `a` and `b`, written at each of `to`, and these are others.
+unsafe fn sum<const N: usize>(a: *const f64, b: *const f64, to: [*mut f64; N], length: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: by contract; the processor has AVX2.
+        return unsafe { sum_wide(a, b, to, length) };
+    }
+    for at in 0..length {
+        // SAFETY: by contract.
+        let [a, b] = [a, b].map(|from| unsafe { from.wrapping_add(at).read() });
+        // SAFETY: by contract.
+        to.iter().for_each(|to| unsafe { to.wrapping_add(at).write(a + b) });
+    }
+}
+
+/// # Safety
+/// As [`sum`], on a processor that has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn sum_wide<const N: usize>(a: *const f64, b: *const f64, to: [*mut f64; N], length: usize) {
+    use std::arch::x86_64::{_mm256_add_pd, _mm256_loadu_pd, _mm256_storeu_pd};
+    for at in (0..length).step_by(4) {
+        // SAFETY: by contract, and lengths are multiples of a line's eight.
+        let [a, b] = [a, b].map(|from| unsafe { _mm256_loadu_pd(from.wrapping_add(at)) });
+        let sum = _mm256_add_pd(a, b);
+        // SAFETY: the same.
+        to.iter().for_each(|to| unsafe { _mm256_storeu_pd(to.wrapping_add(at), sum) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::mapping::anonymous_file;
+
+    #[test]
+    fn all_moves_give_the_whole_result() {
+        for kind in Kind::MOVES {
+            for bytes in [512, 16 << 10, 300 << 10] {
+                let (outcome, meeting) = (AtomicU64::new(0), Barrier::new(2));
+                let file = anonymous_file(lines(kind, bytes)).unwrap();
+                let mapping = Mapping::of(&file, lines(kind, bytes)).unwrap();
+                std::thread::scope(|scope| {
+                    for rank in 0..2 {
+                        let mapping = &mapping;
+                        let (outcome, meeting) = (&outcome, &meeting);
+                        scope.spawn(move || {
+                            let mut moves = Moves::new(kind, mapping, rank, bytes);
+                            for _ in 0..60 {
+                                moves.round(|| {
+                                    meeting.wait();
+                                    now()
+                                });
+                                if !moves.is_right() {
+                                    // Not at once: the other one would wait for ever.
+                                    outcome.fetch_add(1, Relaxed);
+                                }
+                            }
+                        });
+                    }
+                });
+                assert_eq!(outcome.into_inner(), 0, "wrong results of {kind}, {bytes} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_cover_a_range() {
+        let all: Vec<_> = pieces(10..25, 6).collect();
+        assert_eq!(all, [(0, (10, 6)), (1, (16, 6)), (2, (22, 3))]);
+    }
+}
