@@ -20,7 +20,7 @@ use crate::statistics::Summary;
 use crate::table::{Table, microseconds};
 
 /// How the comparison is made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Wish {
     /// How many ranks.
     pub ranks: usize,
@@ -34,8 +34,29 @@ pub struct Wish {
     pub block: Duration,
     /// When a run is stopped.
     pub limit: Duration,
-    /// Whether long messages are compared with the bare moves, too, where two ranks have a core each.
-    pub moves: bool,
+    /// Which long messages are compared with the bare moves, too, where two ranks have a core each.
+    pub moves: Vec<Moved>,
+}
+
+/// A long message beside the bare moves that do the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Ours.
+    pub operation: Operation,
+    /// In which memory the buffers lie.
+    pub buffers: BufferMode,
+    /// Bytes of a message.
+    pub bytes: u64,
+    kind: Kind,
+}
+
+impl Moved {
+    /// All that can be compared.
+    pub fn all() -> impl Iterator<Item = Moved> {
+        MOVES.into_iter().flat_map(|(operation, buffers, kind)| {
+            MOVED.into_iter().map(move |bytes| Moved { operation, buffers, bytes, kind })
+        })
+    }
 }
 
 impl Wish {
@@ -56,7 +77,7 @@ pub struct Beside {
     pub kind: Kind,
     /// Microseconds a round.
     pub time: Summary,
-    /// Our time over its time: of blocks in the same state of the cores, where somebody looked.
+    /// Our time over its time: of blocks in the same state of the cores, where somebody looked; none if no two were.
     pub ratio: Option<Ratio>,
     /// The same for each state of the cores in which both have blocks; empty where they were in one throughout, or nobody looked.
     pub by_cores: Vec<Alike>,
@@ -89,7 +110,10 @@ impl Beside {
         Beside {
             kind,
             time: Summary::of(&bare.concat()),
-            ratio: Ratio::of(&ratios(&above, &below)).or_else(|| Ratio::of_turns(&ours, &bare)),
+            ratio: match above.is_empty() || below.is_empty() {
+                true => Ratio::of_turns(&ours, &bare),
+                false => Ratio::of(&ratios(&above, &below)),
+            },
             by_cores: if states.are_several() { alike.collect() } else { Vec::new() },
         }
     }
@@ -98,7 +122,7 @@ impl Beside {
 /// One of our operations and the bare loops that do the same.
 #[derive(Clone, Debug, Serialize)]
 pub struct Against {
-    /// Barrier or allreduce.
+    /// Ours.
     pub operation: Operation,
     /// In which memory the buffers lie.
     pub buffers: BufferMode,
@@ -113,7 +137,7 @@ pub struct Against {
 }
 
 /// Sizes of messages that are compared with the bare moves.
-const MOVED: [usize; 3] = [16 << 10, 64 << 10, 1 << 20];
+const MOVED: [u64; 3] = [16 << 10, 64 << 10, 1 << 20];
 
 /// What is compared with which moves.
 const MOVES: [(Operation, BufferMode, Kind); 7] = [
@@ -144,16 +168,11 @@ fn compared(wish: &Wish) -> Vec<Compared> {
     };
     let mut all =
         vec![short(Operation::Barrier, 0, Kind::FlagBarrier), short(Operation::Allreduce, 8, Kind::FlagAllreduce)];
-    if wish.moves && wish.has_cores_for_two() {
-        for (operation, buffers, kind) in MOVES {
-            all.extend(MOVED.map(|bytes| Compared {
-                operation,
-                buffers,
-                timing: Timing::Each,
-                bytes,
-                loops: vec![(kind, bytes)],
-            }));
-        }
+    if wish.has_cores_for_two() {
+        all.extend(wish.moves.iter().map(|&Moved { operation, buffers, bytes, kind }| {
+            let bytes = bytes as usize;
+            Compared { operation, buffers, timing: Timing::Each, bytes, loops: vec![(kind, bytes)] }
+        }));
     }
     all
 }
@@ -262,7 +281,8 @@ pub fn render(all: &[Against]) -> String {
                 Kind::Staged | Kind::StagedSum | Kind::StagedHalves => "the same by way of pieces",
                 _ => "process-shared pthread barrier",
             };
-            let whole = ("", against.ours, beside.time, beside.ratio);
+            let whole =
+                (if beside.ratio.is_none() { "not alike" } else { "" }, against.ours, beside.time, beside.ratio);
             let by_cores =
                 beside.by_cores.iter().map(|alike| (alike.cores.words(), alike.ours, alike.time, alike.ratio));
             let lines = if beside.by_cores.is_empty() { vec![whole] } else { by_cores.collect() };
@@ -288,7 +308,7 @@ mod tests {
 
     fn wish(ranks: usize, binding: Binding) -> Wish {
         let short = Duration::from_millis(1);
-        Wish { ranks, binding, turns: 3, blocks: 2, block: short, limit: short, moves: true }
+        Wish { ranks, binding, turns: 3, blocks: 2, block: short, limit: short, moves: Moved::all().collect() }
     }
 
     #[test]
@@ -357,6 +377,8 @@ mod tests {
         let found: Vec<_> = beside.by_cores.iter().map(|alike| (alike.cores, alike.ratio.unwrap().value)).collect();
         assert_eq!(found, [(Cores::Near, 1.5), (Cores::Far, 1.5)], "the block in which the cores moved counts nowhere");
         assert_eq!(beside.ratio.unwrap().value, 1.5);
+        let beside = Beside::of(Kind::Halves, &ours[..1], &bare[1..], &States::of(&all));
+        assert!(beside.ratio.is_none() && beside.by_cores.is_empty(), "nothing is alike");
         let unseen = [turn(&[6e3], &[])];
         let beside = Beside::of(Kind::Halves, &unseen, &bare[..1], &States::of(&[]));
         assert_eq!((beside.ratio.unwrap().value, beside.by_cores.len()), (3.0, 0));

@@ -133,8 +133,15 @@ fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
         blocks: FLOOR_BLOCKS,
         block: FLOOR_BLOCK,
         limit: Duration::from_secs(options.timeout),
-        moves: !options.quick,
+        moves: against::Moved::all().filter(|moved| !options.quick && is_asked(options, moved)).collect(),
     })
+}
+
+/// Whether such calls are measured, too.
+fn is_asked(options: &Collectives, moved: &against::Moved) -> bool {
+    let size = options.sizes.contains(&moved.bytes) || (options.sizes.is_empty() && moved.bytes <= options.max);
+    size && options.buffer_modes().contains(&moved.buffers)
+        && (options.collectives.is_empty() || options.collectives.contains(&moved.operation))
 }
 
 fn steps(options: &Collectives, ranks: &[usize], baselines: &[Baseline]) -> usize {

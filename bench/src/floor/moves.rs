@@ -1,5 +1,5 @@
-//! The bare moves of a collective between two processes: each byte is loaded and stored as often as there is no way around it,
-//! in loops of wide registers.
+//! The bare moves of a collective between two processes, in loops of wide registers: of buffers in shared memory those that there is no
+//! way around, of private ones those of the plain way, through memory that both have.
 //!
 //! Buffers in shared memory are used where they lie, between two line exchanges: they hold what is wanted after the first, and are
 //! their owners' again after the second. Private ones go through memory that both map, in pieces: one process
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use super::Kind;
 use super::rounds::{LINES, Rounds};
 use crate::gate::now;
-use crate::mapping::{Line, Mapping};
+use crate::mapping::{LARGE_PAGE, Line, Mapping};
 
 /// Where the counts of pieces lie: two lines a process, behind those of the rounds.
 const PIECES: usize = 512;
@@ -28,10 +28,11 @@ const LONGEST_PIECE: usize = 4096;
 
 /// One process's part in the moves of two.
 ///
-/// M1: what a process reads of a shared region, the region's owner, or the other one in a result, wrote before the exchange at the round's
-/// beginning, or before it published the count of that piece; what a process writes there, the other one reads behind such a count or behind the exchange
-/// at the round's end, and read last in the round before, which it has ended when this one has begun. Nobody else writes it meanwhile.
-/// All ranges lie within the regions, or within private buffers of as many elements.
+/// M1, of a round. Reads: what a process reads of a shared region was written before the exchange at the round's beginning, or before
+/// its writer published the count of that piece; of a result, before the exchange at the round's end, or by this process. Writes: what it writes there the
+/// other one reads behind such a count, or behind the exchange at the end; and what that one read of it in the round before it has read, since both had ended
+/// that round when this one began. Between a round's end and the next one's beginning a process writes nothing but its own contribution, and
+/// reads nothing but its result. Nobody else writes. All ranges lie within the regions, or within private buffers of as many elements.
 pub struct Moves<'a> {
     kind: Kind,
     mapping: &'a Mapping,
@@ -53,16 +54,19 @@ fn stride(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<Line>()) + 9
 }
 
-/// Lines of the mapping in all, for moves of buffers of so many bytes.
+/// Lines of the mapping in all, for moves of buffers of so many bytes: whole large pages.
 pub fn lines(kind: Kind, bytes: usize) -> usize {
-    LINES + if kind.is_move() { REGIONS * stride(bytes) } else { 0 }
+    match kind.is_move() {
+        true => (LINES + REGIONS * stride(bytes)).next_multiple_of(LARGE_PAGE / size_of::<Line>()),
+        false => LINES,
+    }
 }
 
 impl<'a> Moves<'a> {
     /// Process `rank` of two. `bytes` is a multiple of 512, so that all pieces are whole lines.
     pub fn new(kind: Kind, mapping: &'a Mapping, rank: usize, bytes: usize) -> Moves<'a> {
         assert!(kind.is_move() && rank < 2 && bytes.is_multiple_of(512), "{kind} of {bytes} bytes on {rank}");
-        assert!(mapping.lines().len() >= lines(kind, bytes), "the mapping is too short");
+        assert!(mapping.length() >= lines(kind, bytes), "the mapping is too short");
         let length = bytes / size_of::<f64>();
         let own = [(); 2].map(|()| if kind.is_staged() { vec![0.0; length] } else { Vec::new() });
         let mut moves =
@@ -94,10 +98,13 @@ impl<'a> Moves<'a> {
     /// `begin` returns the time at which both begin, which is when it returns: both have ended their last round then.
     pub fn round(&mut self, begin: impl FnOnce() -> u64) -> f64 {
         self.turn += 1;
-        let value = self.contribution(self.rank);
         let send = self.send(self.rank);
-        // SAFETY: this process's own contribution; the other one has ended its last round, in which it read it.
-        (0..self.length).for_each(|at| unsafe { send.wrapping_add(at).write(value) });
+        // The taker of a broadcast contributes nothing.
+        let length = if self.rank == 1 && self.is_broadcast() { 0 } else { self.length };
+        for at in 0..length {
+            // SAFETY: this process's own contribution; the other one has ended its last round, in which it read it.
+            unsafe { send.wrapping_add(at).write(self.contribution(self.rank, at)) };
+        }
         let start = begin();
         if self.kind.is_staged() {
             self.moves();
@@ -111,20 +118,23 @@ impl<'a> Moves<'a> {
 
     /// Whether the last round left the right result on this process.
     pub fn is_right(&self) -> bool {
-        let expected = self.expected();
-        self.result()
-            .is_none_or(|result| result.len() == self.length && result.iter().all(|&element| element == expected))
+        let right = |(at, &element): (usize, &f64)| element == self.expected(at);
+        self.result().is_none_or(|result| result.len() == self.length && result.iter().enumerate().all(right))
     }
 
-    /// What each element of a contribution is in this round.
-    fn contribution(&self, rank: usize) -> f64 {
-        (self.turn % 50 + 1) as f64 + rank as f64
+    fn is_broadcast(&self) -> bool {
+        matches!(self.kind, Kind::Pull | Kind::Staged)
     }
 
-    fn expected(&self) -> f64 {
-        match self.kind {
-            Kind::Pull | Kind::Staged => self.contribution(0),
-            _ => self.contribution(0) + self.contribution(1),
+    /// What a contribution holds at a place in this round.
+    fn contribution(&self, rank: usize, at: usize) -> f64 {
+        (self.turn % 50 + 1) as f64 + rank as f64 + (at % 251) as f64
+    }
+
+    fn expected(&self, at: usize) -> f64 {
+        match self.is_broadcast() {
+            true => self.contribution(0, at),
+            false => self.contribution(0, at) + self.contribution(1, at),
         }
     }
 
