@@ -41,21 +41,26 @@ pub struct Wish {
 /// A long message beside the bare moves that do the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved {
-    /// Ours.
-    pub operation: Operation,
-    /// In which memory the buffers lie.
-    pub buffers: BufferMode,
-    /// Bytes of a message.
-    pub bytes: u64,
+    operation: Operation,
+    buffers: BufferMode,
+    bytes: u64,
     kind: Kind,
 }
 
 impl Moved {
     /// All that can be compared.
-    pub fn all() -> impl Iterator<Item = Moved> {
+    fn all() -> impl Iterator<Item = Moved> {
         MOVES.into_iter().flat_map(|(operation, buffers, kind)| {
             MOVED.into_iter().map(move |bytes| Moved { operation, buffers, bytes, kind })
         })
+    }
+
+    /// Those of these cases.
+    pub fn of(cases: &[Case]) -> Vec<Moved> {
+        let is_case = |moved: &Moved, case: &Case| {
+            (moved.operation, moved.buffers, moved.bytes) == (case.operation, case.buffers, case.bytes)
+        };
+        Moved::all().filter(|moved| cases.iter().any(|case| is_case(moved, case))).collect()
     }
 }
 
@@ -155,7 +160,7 @@ struct Compared {
     operation: Operation,
     buffers: BufferMode,
     timing: Timing,
-    bytes: usize,
+    bytes: u64,
     loops: Vec<(Kind, usize)>,
 }
 
@@ -169,9 +174,12 @@ fn compared(wish: &Wish) -> Vec<Compared> {
     let mut all =
         vec![short(Operation::Barrier, 0, Kind::FlagBarrier), short(Operation::Allreduce, 8, Kind::FlagAllreduce)];
     if wish.has_cores_for_two() {
-        all.extend(wish.moves.iter().map(|&Moved { operation, buffers, bytes, kind }| {
-            let bytes = bytes as usize;
-            Compared { operation, buffers, timing: Timing::Each, bytes, loops: vec![(kind, bytes)] }
+        all.extend(wish.moves.iter().map(|&Moved { operation, buffers, bytes, kind }| Compared {
+            operation,
+            buffers,
+            timing: Timing::Each,
+            bytes,
+            loops: vec![(kind, bytes as usize)],
         }));
     }
     all
@@ -201,7 +209,7 @@ pub fn measure(wish: &Wish, scratch: &Scratch, progress: &Progress) -> Result<Ve
         buffers: compared.buffers,
         timing: compared.timing,
         element: ElementType::F64,
-        bytes: compared.bytes as u64,
+        bytes: compared.bytes,
         root: 0,
         blocks: wish.blocks,
         block: wish.block,
@@ -232,7 +240,7 @@ pub fn measure(wish: &Wish, scratch: &Scratch, progress: &Progress) -> Result<Ve
         Against {
             operation: compared.operation,
             buffers: compared.buffers,
-            bytes: compared.bytes as u64,
+            bytes: compared.bytes,
             ranks: wish.ranks,
             ours: Summary::of(&slowest_by_turn(turns).concat()),
             beside: beside.collect(),
@@ -332,6 +340,27 @@ mod tests {
         assert_eq!(compared.len(), 2 + Kind::MOVES.len() * MOVED.len());
         assert_eq!(all_loops(&compared).len(), 4 + Kind::MOVES.len() * MOVED.len());
         assert!(compared.iter().all(|one| one.buffers.serves(one.operation) || one.bytes == 0));
+    }
+
+    #[test]
+    fn only_what_is_measured_is_compared_with_moves() {
+        let case = |operation, buffers, bytes| Case {
+            operation,
+            buffers,
+            timing: Timing::Each,
+            element: ElementType::F64,
+            bytes,
+            root: 0,
+            blocks: 1,
+            block: Duration::from_millis(1),
+        };
+        let cases = [
+            case(Operation::Allreduce, BufferMode::Shared, 64 << 10),
+            case(Operation::Allreduce, BufferMode::Shared, 32 << 10),
+            case(Operation::Reduce, BufferMode::Warm, 64 << 10),
+        ];
+        let moved: Vec<_> = Moved::of(&cases).iter().map(|moved| (moved.kind, moved.bytes)).collect();
+        assert_eq!(moved, [(Kind::Halves, 64 << 10)]);
     }
 
     #[test]

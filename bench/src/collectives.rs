@@ -125,7 +125,8 @@ pub fn run(options: &Collectives) -> Result<()> {
     kept
 }
 
-fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
+/// How ours is put beside the floor: barriers and 8 bytes always, and what of the plan has bare moves that do the same.
+fn floor_wish(options: &Collectives, ranks: usize, plan: &Plan) -> Option<against::Wish> {
     (!options.no_floor && options.algorithm.is_none()).then(|| against::Wish {
         ranks,
         binding: options.bind.resolve(ranks),
@@ -133,15 +134,8 @@ fn floor_wish(options: &Collectives, ranks: usize) -> Option<against::Wish> {
         blocks: FLOOR_BLOCKS,
         block: FLOOR_BLOCK,
         limit: Duration::from_secs(options.timeout),
-        moves: against::Moved::all().filter(|moved| !options.quick && is_asked(options, moved)).collect(),
+        moves: if options.quick { Vec::new() } else { against::Moved::of(&plan.cases) },
     })
-}
-
-/// Whether such calls are measured, too.
-fn is_asked(options: &Collectives, moved: &against::Moved) -> bool {
-    let size = options.sizes.contains(&moved.bytes) || (options.sizes.is_empty() && moved.bytes <= options.max);
-    size && options.buffer_modes().contains(&moved.buffers)
-        && (options.collectives.is_empty() || options.collectives.contains(&moved.operation))
 }
 
 fn steps(options: &Collectives, ranks: &[usize], baselines: &[Baseline]) -> usize {
@@ -149,7 +143,7 @@ fn steps(options: &Collectives, ranks: &[usize], baselines: &[Baseline]) -> usiz
         let plan = plan(options, ranks);
         let theirs = others(options, ranks, baselines).iter().map(|one| one.plan(&plan).1.len()).sum::<usize>();
         (plan.cases.len() + theirs) * options.turns() as usize
-            + floor_wish(options, ranks).map_or(0, |wish| against::steps(&wish))
+            + floor_wish(options, ranks, &plan).map_or(0, |wish| against::steps(&wish))
     };
     ranks.iter().map(of).sum()
 }
@@ -184,7 +178,7 @@ impl Session<'_> {
         let plan = plan(options, ranks);
         let binding = options.bind.resolve(ranks);
         let order = Order { plan: &plan, ranks, binding, limit: Duration::from_secs(options.timeout) };
-        let compared = match floor_wish(options, ranks) {
+        let compared = match floor_wish(options, ranks, &plan) {
             Some(wish) => against::measure(&wish, self.scratch, &self.progress)?,
             None => Vec::new(),
         };

@@ -178,8 +178,8 @@ impl<'a> Moves<'a> {
                     _ => unsafe { sum(a, b, [one], half.len()) },
                 }
             }
-            Kind::Staged => self.staged_copy(),
-            Kind::StagedSum => self.staged_sum(),
+            Kind::Staged => self.staged_from(0),
+            Kind::StagedSum => self.staged_from(1),
             Kind::StagedHalves => self.staged_halves(),
             _ => {}
         }
@@ -190,39 +190,27 @@ impl<'a> Moves<'a> {
         (length / 4).min(LONGEST_PIECE)
     }
 
-    /// Process 0 copies to pieces, process 1 from them.
-    fn staged_copy(&mut self) {
-        let (send, receive, staged) = (self.send(0), self.receive(1), self.region(STAGED));
-        for (number, (at, length)) in pieces(0..self.length, Self::piece(self.length)) {
-            if self.rank == 0 {
+    /// One copies its contribution to pieces; the other one copies them to its result, or adds its own contribution to them there.
+    fn staged_from(&mut self, giver: usize) {
+        let (send, receive, staged) = (self.send(self.rank), self.receive(self.rank), self.region(STAGED + giver));
+        let all = || pieces(0..self.length, Self::piece(self.length));
+        for (number, (at, length)) in all() {
+            let [send, receive, staged] = [send, receive, staged].map(|buffer| buffer.wrapping_add(at));
+            if self.rank == giver {
                 // SAFETY: M1.
-                unsafe { copy(send.wrapping_add(at), staged.wrapping_add(at), length) };
+                unsafe { copy(send, staged, length) };
                 self.publish(0, number);
-            } else {
-                self.wait(0, 0, number);
+                continue;
+            }
+            self.wait(giver, 0, number);
+            match self.is_broadcast() {
                 // SAFETY: M1.
-                unsafe { copy(staged.wrapping_add(at), receive.wrapping_add(at), length) };
+                true => unsafe { copy(staged, receive, length) },
+                // SAFETY: M1.
+                false => unsafe { sum(send, staged, [receive], length) },
             }
         }
-        self.published += pieces(0..self.length, Self::piece(self.length)).count() as u64;
-    }
-
-    /// Process 1 copies to pieces, process 0 adds them to its own.
-    fn staged_sum(&mut self) {
-        let (send, receive, staged) = (self.send(0), self.receive(0), self.region(STAGED + 1));
-        for (number, (at, length)) in pieces(0..self.length, Self::piece(self.length)) {
-            if self.rank == 1 {
-                // SAFETY: M1.
-                unsafe { copy(send.wrapping_add(at), staged.wrapping_add(at), length) };
-                self.publish(0, number);
-            } else {
-                self.wait(1, 0, number);
-                let at = |buffer: *mut f64| buffer.wrapping_add(at);
-                // SAFETY: M1.
-                unsafe { sum(at(send), at(staged), [at(receive)], length) };
-            }
-        }
-        self.published += pieces(0..self.length, Self::piece(self.length)).count() as u64;
+        self.published += all().count() as u64;
     }
 
     /// Each copies the other's half of its contribution to pieces, adds the other's pieces to its own half, in its result and in

@@ -94,17 +94,17 @@ pub fn run(spec: &Spec) -> Result<()> {
     let mut gate = Gate::open(&spec.results, spec.rank, spec.ranks)?;
     let mut rounds = Rounds::new(&mapping, spec.rank, spec.ranks);
     let mut buffers = Buffers::new(if spec.kind.is_move() { 0 } else { spec.bytes });
-    let mut timed = |timed: &mut dyn FnMut(&mut Gate, u64) -> f64| blocks(spec, &mapping, &mut gate, timed);
+    let mut of = |rounds: &mut dyn FnMut(&mut Gate, u64) -> f64| blocks(spec, &mapping, &mut gate, rounds);
     let timed = match spec.kind {
-        Kind::Exchange => timed(&mut together(|| rounds.exchange())),
-        Kind::FlagBarrier => timed(&mut together(|| rounds.flag_barrier())),
-        Kind::FlagAllreduce => timed(&mut together(|| rounds.flag_allreduce())),
-        Kind::ThreadBarrier => timed(&mut together(|| rounds.thread_barrier())),
-        Kind::Copy => timed(&mut together(|| buffers.copy())),
-        Kind::Add => timed(&mut together(|| buffers.add())),
+        Kind::Exchange => of(&mut together(|| rounds.exchange())),
+        Kind::FlagBarrier => of(&mut together(|| rounds.flag_barrier())),
+        Kind::FlagAllreduce => of(&mut together(|| rounds.flag_allreduce())),
+        Kind::ThreadBarrier => of(&mut together(|| rounds.thread_barrier())),
+        Kind::Copy => of(&mut together(|| buffers.copy())),
+        Kind::Add => of(&mut together(|| buffers.add())),
         _ => {
             let mut moves = Moves::new(spec.kind, &mapping, spec.rank, spec.bytes);
-            timed(&mut |gate, rounds| {
+            of(&mut |gate, rounds| {
                 let elapsed = (0..rounds).map(|_| moves.round(|| gate.start())).sum();
                 assert!(moves.is_right(), "a wrong result of {}", spec.kind);
                 elapsed
