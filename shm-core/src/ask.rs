@@ -36,6 +36,19 @@ pub(crate) fn to_read(at: *const u8) {
     let _ = at;
 }
 
+/// Asks for the line at `at`, to be read at once: into the first-level cache.
+#[inline(always)]
+pub(crate) fn to_read_soon(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: as in `to_read`.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Asks for the line at `at`, to be stored to.
 ///
 /// # Safety
@@ -51,6 +64,12 @@ pub(crate) unsafe fn to_store(at: *const u8) {
 #[inline]
 pub(crate) fn all_to_read(at: *const u8, bytes: usize) {
     (0..bytes).step_by(LINE).for_each(|line| to_read(at.wrapping_add(line)));
+}
+
+/// Asks for all lines of `bytes` bytes at `at`, to be read at once.
+#[inline]
+pub(crate) fn all_to_read_soon(at: *const u8, bytes: usize) {
+    (0..bytes).step_by(LINE).for_each(|line| to_read_soon(at.wrapping_add(line)));
 }
 
 /// Asks for all lines of `bytes` bytes at `at`, to be stored to, where the machine is known to have the instruction.

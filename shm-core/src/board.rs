@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::counters::{Tally, add};
 use crate::counts::note;
 use crate::error::Result;
+use crate::pace::Way;
 use crate::protocol::{Board, Edge, Location, Moment, RingName, Until, Word};
 use crate::seat::{Seat, Watch};
 use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT, line_place};
@@ -242,13 +243,25 @@ impl SharedBoard {
         stamps + slot * LINE
     }
 
-    /// The words of a location, in the line of its slot's stamp, behind it; and behind these the last position at which what the slot offered
-    /// was claimed.
+    /// The words of a location, in the line of its slot's stamp, behind it; behind these the last position at which what the slot offered
+    /// was claimed, and how its cell was filled.
     #[inline]
-    fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 4] {
+    fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 5] {
         let at = self.place(rank, self.stamp_offset(ring, slot) + size_of::<FlagWord>());
-        // SAFETY: an up or down stamp has a line of its own (B1), whose next four words are used as atomic words only.
-        unsafe { &*at.cast::<[AtomicU64; 4]>() }
+        // SAFETY: an up or down stamp has a line of its own (B1), whose next five words are used as atomic words only.
+        unsafe { &*at.cast::<[AtomicU64; 5]>() }
+    }
+
+    /// Tells who copies out of an own down slot, which is published next, how its cell was filled. A hint: it promises nothing of what lies there.
+    #[inline]
+    pub fn tell_reader(&self, slot: usize, way: Way) {
+        self.location_words(RingName::Down, self.rank, slot)[4].store(way as u64, Ordering::Relaxed);
+    }
+
+    /// What the writer of a down slot has told, which was read from it.
+    #[inline]
+    pub fn told(&self, writer: usize, slot: usize) -> Way {
+        Way::of(self.location_words(RingName::Down, writer, slot)[4].load(Ordering::Relaxed))
     }
 
     /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.

@@ -1,14 +1,16 @@
 //! Which way payload goes into a cell: found by measuring, anew all the time.
 //!
-//! A cell can be filled by ordinary stores, which leave its lines in the writer's cache, or by stores that stream past
-//! the caches to memory. Which of the two serves writer and reader better depends on the distance between their cores, on
+//! A cell can be filled by ordinary stores, which leave its lines in the writer's cache, by stores that stream past
+//! the caches to memory, or by the processor's string instruction (`rep movsb`), which need not fetch a line that it stores as a whole; and it can be read by loads, or by
+//! that instruction too. Which of them serves writer and reader best depends on the distance between their cores, on
 //! the machine, on the size of the slice, and on virtual machines it changes while a job runs. On one two-core machine
 //! (AMD EPYC, Zen 4), a broadcast of 1 MiB took 190 to 430 us with ordinary stores and 45 us with streamed ones as long
-//! as the cores lay on different core complexes, 32 and 55 us when they shared one.
+//! as the cores lay on different core complexes, 32 and 55 us when they shared one. On another (AMD EPYC, Zen 5) one of 64 KiB took 1.9 us with ordinary stores and 1.6 by the string instruction, 4.1 and 3.4 far
+//! apart; on a third (Zen 3) that instruction took many times as long at unlucky distances between the buffers.
 //!
-//! So each writer decides for itself. At one position in eight, writer and reader time what they do with the slice; the
+//! So each writer decides for itself, and tells its reader how to read. At one position in eight or less, writer and reader time what they do with the slice; the
 //! reader leaves its figure in the line of its `done` words, where the writer looks at its next such position. Cells are filled in
-//! the way that is the better one so far; now and then the other is tried, for longer than the ring has slots: what a
+//! the way that is the best one so far; now and then the others are tried ([`class`]), for longer than the ring has slots: what a
 //! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Where a writer takes the lines of
 //! cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost that as well: each fills then what was paid for before. Nothing hangs
 //! on a figure but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
@@ -17,9 +19,12 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::board::SharedBoard;
 use crate::protocol::RingName;
-use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER};
+use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER, STREAM_STRING, STREAM_STRINGS};
+use class::Class;
 
-/// How a cell is filled.
+mod class;
+
+/// How a cell is filled, or results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Way {
@@ -27,37 +32,82 @@ pub(crate) enum Way {
     Cached = 0,
     /// Past the caches.
     Streamed = 1,
+    /// By the string instruction; who reads it loads.
+    String = 2,
+    /// The same, and who copies it out does so by that instruction too.
+    Strings = 3,
 }
 
 impl Way {
-    fn other(self) -> Self {
-        if self == Way::Cached { Way::Streamed } else { Way::Cached }
+    const COUNT: usize = 4;
+
+    /// The way with this number; ordinary stores where there is none.
+    pub fn of(number: u64) -> Self {
+        match number {
+            1 => Way::Streamed,
+            2 => Way::String,
+            3 => Way::Strings,
+            _ => Way::Cached,
+        }
+    }
+
+    /// What a cost counts for when ways are compared. Figures of one way differ as much as these weights from one trial to the next; and where the
+    /// caches serve both, what the second rank finds there is worth more than the sum says.
+    fn weighed(self, cost: u64) -> u64 {
+        cost * match self {
+            Way::Cached => 32,
+            Way::Streamed => 48,
+            Way::String => 33,
+            Way::Strings => 34,
+        }
     }
 }
 
-/// Slices shorter than this are not streamed.
+/// What is copied into a cell, and what is known of its lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// Others have read them since.
+    Left = 0,
+    /// They were taken ahead.
+    Taken = 1,
+    /// They are here as a rule: of two ranks each has read there what the other one stored.
+    Here = 2,
+}
+
+/// Slices shorter than this are filled by ordinary stores.
 const LEAST: usize = 1024;
 
-/// Classes of slices, by the power of two: from [`LEAST`] on; the last takes all longer ones. As many again are for cells whose lines are taken ahead.
+/// Slices shorter than this are, whose lines are here: between two cores that share a last-level cache allreduces of 2 to 8 KiB took 3 to 10 percent longer by the string instruction, of 16 KiB 4
+/// percent less (AMD EPYC, Zen 5).
+pub(crate) const LEAST_HERE: usize = 16 * 1024;
+
+/// Classes of slices, by the power of two: from [`LEAST`] on; the last takes all longer ones. There are as many for each state of their [`Lines`].
 const CLASSES: usize = 6;
+
+/// The ways into cells of the up ring, most of whose readers fold; into those of the down ring, which are copied out; and into cells whose lines are here, past which nothing is stored.
+const FOLDED: &[Way] = &[Way::Cached, Way::Streamed, Way::String];
+const COPIED: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
+const HERE: &[Way] = &[Way::Cached, Way::String];
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
 
-/// Slices from one trial of the other way to the next.
-const PERIOD: u32 = 8192;
-
-/// Slices of a trial: two turns of a ring.
-const TRIAL: u32 = 128;
-
-/// Samples after which a trial may end before its time, because the other way is far worse.
-const ENOUGH: u32 = 2;
-
-/// Whether the slice at a position is timed: one in eight, the same for writer and reader, and without a period that
+/// Whether the slice at a position is timed by its reader, and by its writer while ways are compared: one in eight, the same for both, and without a period that
 /// slices of some leader, root or message could keep in step with.
 #[inline]
 pub(crate) fn is_sample(position: u64) -> bool {
-    position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 == 0
+    mixed(position) >> 61 == 0
+}
+
+/// Whether it is one in four of these, which its writer times at all times: it waits until its stores are done, which costs more than to look at the clock.
+#[inline]
+fn is_rare_sample(position: u64) -> bool {
+    mixed(position) >> 59 == 0
+}
+
+#[inline]
+fn mixed(position: u64) -> u64 {
+    position.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// A clock that is cheap to read; its unit is the same for all ranks.
@@ -77,9 +127,20 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
-/// The class of slices of so many bytes, [`LEAST`] at least, in cells whose lines are taken ahead, or are not.
-fn class_of(bytes: usize, takes: bool) -> usize {
-    ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1) + if takes { CLASSES } else { 0 }
+/// [`ticks`] when all is loaded that was to be loaded before: a processor looks at its clock as soon as it can, and a slice of a few KiB would seem to cost nothing.
+#[inline]
+fn ticks_behind_loads() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has this fence.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+    ticks()
+}
+
+/// The class of slices of so many bytes, [`LEAST`] at least, in cells with such lines.
+fn class_of(bytes: usize, lines: Lines) -> usize {
+    ((bytes / LEAST).ilog2() as usize).min(CLASSES - 1) + lines as usize * CLASSES
 }
 
 /// Bits of a cost.
@@ -102,7 +163,7 @@ fn cost(ticks: u64, bytes: usize) -> u64 {
 
 /// Leaves a figure for who published at `position`: what `bytes` bytes have cost since `begun`.
 pub(crate) fn leave_figure(board: &SharedBoard, ring: RingName, position: u64, bytes: usize, begun: u64) {
-    board.leave_figure(ring, pack(position, cost(ticks().wrapping_sub(begun), bytes)));
+    board.leave_figure(ring, pack(position, cost(ticks_behind_loads().wrapping_sub(begun), bytes)));
 }
 
 /// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a sample.
@@ -125,131 +186,9 @@ pub(crate) fn reading_of(
     if bytes < LEAST || !is_sample(position) {
         return read();
     }
-    let begun = ticks();
+    let begun = ticks_behind_loads();
     read();
     leave_figure(board, ring, position, bytes * slots, begun);
-}
-
-/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown; and, of ordinary stores, to take the lines of cells that will
-/// be filled, where that is done.
-#[derive(Clone, Copy, Default)]
-struct Cost {
-    write: u64,
-    read: u64,
-    take: u64,
-}
-
-impl Cost {
-    /// Takes a lower figure at once, a higher one by and by: a rank that lost its core in the middle says little.
-    fn learn(known: &mut u64, figure: u64) {
-        *known = match *known {
-            0 => figure,
-            known if figure < known => figure,
-            known => known + (figure.min(4 * known) - known).div_ceil(8),
-        };
-    }
-
-    fn total(&self) -> Option<u64> {
-        (self.write != 0 && self.read != 0).then_some(self.write + self.read + self.take)
-    }
-}
-
-/// What is known of slices of one class.
-#[derive(Clone, Copy)]
-struct Class {
-    ways: [Cost; 2],
-    /// The better way so far.
-    better: Way,
-    /// What that cost when it was found to be the better one; 0 before.
-    decided: u64,
-    /// Slices since then.
-    turn: u32,
-    /// Samples of the trial that is running.
-    tried: u32,
-}
-
-impl Default for Class {
-    /// Ordinary stores; a trial is due at once.
-    fn default() -> Self {
-        Self { ways: Default::default(), better: Way::Cached, decided: 0, turn: PERIOD - TRIAL, tried: 0 }
-    }
-}
-
-impl Class {
-    /// The way of the next slice.
-    #[inline]
-    fn next(&mut self) -> Way {
-        self.turn += 1;
-        if self.turn <= PERIOD - TRIAL { self.better } else { self.trial() }
-    }
-
-    /// The same in a trial, or right before one: as many slices are filled the way that has been the better one, and both are judged by
-    /// what they cost in these.
-    #[cold]
-    fn trial(&mut self) -> Way {
-        let other = self.better.other();
-        if self.turn == PERIOD - TRIAL + 1 {
-            self.ways[self.better as usize] = Cost::default();
-        }
-        if self.turn <= PERIOD {
-            return self.better;
-        }
-        if self.turn == PERIOD + 1 {
-            (self.ways[other as usize], self.tried) = (Cost::default(), 0);
-        }
-        if self.turn <= PERIOD + TRIAL && !self.is_lost() {
-            return other;
-        }
-        self.decide();
-        self.turn = 0;
-        self.better
-    }
-
-    fn decide(&mut self) {
-        let [Some(cached), Some(streamed)] = self.ways.map(|cost| cost.total()) else { return };
-        // Figures of one way differ as much as this from one trial to the next; and where the caches serve both, what the second
-        // rank finds there is worth more than the sum says.
-        self.better = if streamed + streamed / 2 < cached { Way::Streamed } else { Way::Cached };
-        self.decided = [cached, streamed][self.better as usize];
-    }
-
-    /// Whether the other way has shown to be far worse.
-    fn is_lost(&self) -> bool {
-        let other = &self.ways[self.better.other() as usize];
-        let tried = other.write + other.take;
-        self.tried >= ENOUGH && self.ways[self.better as usize].total().is_some_and(|known| tried > 2 * known)
-    }
-
-    /// Whether the two ways are being compared.
-    fn compares(&self) -> bool {
-        self.turn > PERIOD - TRIAL
-    }
-
-    /// Takes what it cost to fill a slice.
-    fn learn_write(&mut self, way: Way, figure: u64) {
-        Cost::learn(&mut self.ways[way as usize].write, figure);
-        if way == self.better {
-            self.look_again();
-        } else {
-            self.tried += 1;
-        }
-    }
-
-    /// Takes what it cost to read one.
-    fn learn_read(&mut self, way: Way, figure: u64) {
-        Cost::learn(&mut self.ways[way as usize].read, figure);
-        if way == self.better {
-            self.look_again();
-        }
-    }
-
-    /// Has a trial begin at once if the better way has become a worse one than it was.
-    fn look_again(&mut self) {
-        let total = self.ways[self.better as usize].total();
-        if self.decided != 0 && !self.compares() && total.is_some_and(|total| total > 2 * self.decided) {
-            self.turn = PERIOD - TRIAL;
-        }
-    }
 }
 
 /// A sample whose reader has yet to say what it cost.
@@ -265,21 +204,28 @@ struct Waiting {
 pub(crate) struct Pace {
     ring: RingName,
     stream: u32,
-    classes: [Class; 2 * CLASSES],
+    classes: [Class; 3 * CLASSES],
     waiting: [Option<Waiting>; WAITING],
     next: usize,
+}
+
+/// A slice that is about to be filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice {
+    pub position: u64,
+    pub slot: usize,
+    pub bytes: usize,
+    /// A rank that reads it.
+    pub reader: usize,
 }
 
 impl Pace {
     /// Nothing is known; `stream` is the table's word.
     pub fn new(ring: RingName, stream: u32) -> Self {
-        let mut pace = Self {
-            ring,
-            stream: STREAM_NEVER,
-            classes: [Class::default(); 2 * CLASSES],
-            waiting: [None; WAITING],
-            next: 0,
-        };
+        let copied = Class::new(if ring == RingName::Down { COPIED } else { FOLDED });
+        let mut classes = [copied; 3 * CLASSES];
+        classes[Lines::Here as usize * CLASSES..].fill(Class::new(HERE));
+        let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0 };
         pace.go_by(stream);
         pace
     }
@@ -289,47 +235,42 @@ impl Pace {
         self.stream = if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER };
     }
 
-    /// Does `write(way)`, which fills the own slot of `position` with `bytes` bytes for `reader` (or for it and others).
+    /// Does `write(way)`, which fills the own slot of a slice, for its reader and perhaps others.
     #[inline]
-    pub fn writing(
-        &mut self,
-        board: &SharedBoard,
-        position: u64,
-        reader: usize,
-        bytes: usize,
-        write: impl FnOnce(Way),
-    ) {
-        self.writing_to(board, position, reader, (bytes, false), write);
+    pub fn writing(&mut self, board: &SharedBoard, slice: Slice, write: impl FnOnce(Way)) {
+        self.writing_to(board, slice, Lines::Left, write);
     }
 
-    /// [`writing`](Pace::writing) where the lines of cells may have been taken ahead ([`taking`](Pace::taking)), which stands beside the bytes: such calls are judged by
+    /// [`writing`](Pace::writing) to a cell of whose lines something is known: such calls are judged by
     /// themselves.
     #[inline]
-    pub fn writing_to(
-        &mut self,
-        board: &SharedBoard,
-        position: u64,
-        reader: usize,
-        (bytes, takes): (usize, bool),
-        write: impl FnOnce(Way),
-    ) {
-        if bytes < LEAST || self.stream == STREAM_NEVER {
-            return write(Way::Cached);
+    pub fn writing_to(&mut self, board: &SharedBoard, slice: Slice, lines: Lines, write: impl FnOnce(Way)) {
+        let Slice { position, slot, bytes, reader } = slice;
+        let least = if lines == Lines::Here { LEAST_HERE } else { LEAST };
+        let forced = match self.stream {
+            0 if bytes >= least => None,
+            _ if bytes < LEAST => Some(Way::Cached),
+            STREAM_ALWAYS if lines == Lines::Here => Some(Way::Cached),
+            STREAM_ALWAYS => Some(Way::Streamed),
+            STREAM_STRING => Some(Way::String),
+            STREAM_STRINGS => Some(Way::Strings),
+            _ => Some(Way::Cached),
+        };
+        let class = class_of(bytes.max(LEAST), lines);
+        let way = forced.unwrap_or_else(|| self.classes[class].next());
+        if self.ring == RingName::Down && bytes >= LEAST {
+            board.tell_reader(slot, way);
         }
-        if self.stream == STREAM_ALWAYS {
-            return write(Way::Streamed);
-        }
-        let class = class_of(bytes, takes);
-        let way = self.classes[class].next();
-        if !is_sample(position) {
+        let compares = self.classes[class].compares();
+        if forced.is_some() || !is_sample(position) || !(compares || is_rare_sample(position)) {
             return write(way);
         }
         self.collect(board);
-        let begun = ticks();
+        let begun = ticks_behind_loads();
         write(way);
         // Ordinary stores may still stand in line: without a fence a short slice would seem to cost nothing.
         fence(Ordering::SeqCst);
-        let figure = cost(ticks().wrapping_sub(begun), bytes);
+        let figure = cost(ticks_behind_loads().wrapping_sub(begun), bytes);
         self.classes[class].learn_write(way, figure);
         self.waiting[self.next] = Some(Waiting { position, class, way, reader });
         self.next = (self.next + 1) % WAITING;
@@ -339,10 +280,10 @@ impl Pace {
     /// those cost: between cores that share no cache stores to lines that others hold stand in line for longer than it takes to stream as much.
     #[inline]
     pub fn taking(&mut self, position: u64, bytes: usize, take: impl FnOnce()) {
-        if bytes < LEAST || matches!(self.stream, STREAM_NEVER | STREAM_ALWAYS) || !is_sample(position) {
+        if bytes < LEAST || self.stream != 0 || !is_sample(position) {
             return take();
         }
-        let class = &mut self.classes[class_of(bytes, true)];
+        let class = &mut self.classes[class_of(bytes, Lines::Taken)];
         // At other times nobody should wait for them.
         if !class.compares() {
             return take();
@@ -352,7 +293,7 @@ impl Pace {
         let begun = ticks();
         take();
         fence(Ordering::SeqCst);
-        Cost::learn(&mut class.ways[Way::Cached as usize].take, cost(ticks().wrapping_sub(begun), bytes));
+        class.learn_take(cost(ticks().wrapping_sub(begun), bytes));
     }
 
     /// Looks for the figures that the readers of the last samples have left.
@@ -378,86 +319,6 @@ mod tests {
                 let samples = (0..1000u64).filter(|i| is_sample(offset + i * stride)).count();
                 assert!((60..260).contains(&samples), "{samples} of 1000 at {offset} + i * {stride}");
             }
-        }
-    }
-
-    #[test]
-    fn the_cheaper_way_is_found_and_found_again_when_it_changes() {
-        let mut class = Class::default();
-        for costs in [[100, 300], [900, 250], [120, 250], [120, 115], [400, 180]] {
-            let mut ways = [0; 2];
-            for slice in 0..40_000 {
-                let way = class.next();
-                ways[way as usize] += u32::from(slice >= 20_000);
-                if is_sample(slice) {
-                    // Now and then a rank loses its core in the middle.
-                    let figure = costs[way as usize] * if slice % 29 == 0 { 1000 } else { 1 };
-                    class.learn_write(way, figure);
-                    class.learn_read(way, figure);
-                }
-            }
-            // Where there is next to nothing between the two, it is the caches.
-            let better = usize::from(costs[1] * 3 / 2 < costs[0]);
-            assert_eq!(class.better as usize, better, "{costs:?}");
-            assert!(ways[better] > 19_000 && ways[1 - better] > 10, "{costs:?}: {ways:?}");
-        }
-    }
-
-    /// Seven slices in eight are not timed: what becomes worse is noticed long before the next trial would be due.
-    #[test]
-    fn a_way_that_has_become_worse_is_left_soon() {
-        let mut class = Class::default();
-        let mut slice = 0u64;
-        let mut run = |class: &mut Class, slices: u32, costs: [u64; 2]| {
-            for _ in 0..slices {
-                let way = class.next();
-                slice += 1;
-                if is_sample(slice) {
-                    class.learn_write(way, costs[way as usize]);
-                    class.learn_read(way, costs[way as usize]);
-                }
-            }
-        };
-        run(&mut class, 10_000, [100, 300]);
-        assert_eq!(class.better, Way::Cached);
-        run(&mut class, PERIOD / 8, [900, 300]);
-        assert_eq!(class.better, Way::Streamed);
-    }
-
-    /// A trial of a way that is far worse ends before its time.
-    #[test]
-    fn a_trial_that_is_lost_ends_early() {
-        let mut class = Class::default();
-        let mut tried = 0;
-        for slice in 0..u64::from(PERIOD) * 4 {
-            let way = class.next();
-            tried += u32::from(way == Way::Streamed);
-            if is_sample(slice) {
-                let figure = [100, 900][way as usize];
-                class.learn_write(way, figure);
-                class.learn_read(way, figure);
-            }
-        }
-        assert!((8..TRIAL * 3).contains(&tried), "{tried}");
-    }
-
-    /// Stores that are quick because the lines were taken before are judged by what it took to take them.
-    #[test]
-    fn what_is_taken_ahead_counts() {
-        for (take, better) in [(0, Way::Cached), (100, Way::Cached), (900, Way::Streamed)] {
-            let mut class = Class::default();
-            for slice in 0..40_000 {
-                let way = class.next();
-                if is_sample(slice) {
-                    let figure = [100, 300][way as usize];
-                    class.learn_write(way, figure);
-                    class.learn_read(way, figure);
-                    if way == Way::Cached && class.compares() {
-                        Cost::learn(&mut class.ways[0].take, take);
-                    }
-                }
-            }
-            assert_eq!(class.better, better, "{take}");
         }
     }
 

@@ -4,7 +4,7 @@ mod copy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::copy::{KEPT, LOADED, NOTHING, SETTLED, STORED, copy_rising, stream};
+use self::copy::{CLOSE, KEPT, LOADED, NOTHING, SETTLED, STORED, copy_rising, copy_string, stream};
 use crate::ask::FRESH;
 use crate::counts::note;
 use crate::pace::Way;
@@ -150,6 +150,8 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
         Way::Cached => unsafe { copy_rising::<STORED>(from, cell, bytes) },
         // SAFETY: by contract.
         Way::Streamed => unsafe { stream(from, cell, bytes) },
+        // SAFETY: by contract.
+        Way::String | Way::Strings => unsafe { copy_string(from, cell, bytes) },
     }
 }
 
@@ -159,7 +161,11 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
 /// # Safety
 /// As there.
 #[inline]
-pub(crate) unsafe fn copy_in_again(from: *const u8, cell: *mut u8, bytes: usize) {
+pub(crate) unsafe fn copy_in_again(from: *const u8, cell: *mut u8, bytes: usize, way: Way) {
+    if way != Way::Cached {
+        // SAFETY: by contract.
+        return unsafe { copy_in(from, cell, bytes, way) };
+    }
     note::loaded(from, bytes);
     note::stored(cell, bytes);
     // SAFETY: by contract.
@@ -173,6 +179,10 @@ pub(crate) enum Manner {
     Plain,
     /// Its lines are asked for ahead.
     Asking,
+    /// The same, a little ahead, into the first-level cache.
+    Close,
+    /// By the string instruction.
+    String,
     /// The same, further ahead, of what another rank has stored and left, as a rule, for something else.
     Settled,
     /// The same, of a cell that this rank writes next: they are asked for to be stored to.
@@ -185,9 +195,18 @@ impl Manner {
     /// How parts of a message of `bytes` bytes are copied, as a rule.
     pub fn of(way: Way, bytes: usize) -> Self {
         match way {
-            Way::Cached if bytes <= FRESH => Manner::Asking,
-            Way::Cached => Manner::Plain,
             Way::Streamed => Manner::Streamed,
+            _ if bytes <= FRESH => Manner::Asking,
+            _ => Manner::Plain,
+        }
+    }
+
+    /// The manner in which a cell is copied out that was filled in this way, where another one would do as a rule.
+    pub fn behind(self, filled: Way) -> Self {
+        match (self, filled) {
+            (Manner::Streamed, _) | (_, Way::Cached | Way::Streamed) => self,
+            (_, Way::String) => Manner::Close,
+            (_, Way::Strings) => Manner::String,
         }
     }
 
@@ -219,6 +238,10 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner
         Manner::Asking => unsafe { copy_rising::<LOADED>(from, to, bytes) },
         // SAFETY: by contract.
         Manner::Settled => unsafe { copy_rising::<SETTLED>(from, to, bytes) },
+        // SAFETY: by contract.
+        Manner::Close => unsafe { copy_rising::<CLOSE>(from, to, bytes) },
+        // SAFETY: by contract.
+        Manner::String => unsafe { copy_string(from, to, bytes) },
         // SAFETY: by contract.
         Manner::Keeping => unsafe { copy_rising::<KEPT>(from, to, bytes) },
         // SAFETY: by contract.
@@ -256,7 +279,7 @@ mod tests {
     #[test]
     fn copies_into_cells_are_whole_and_keep_to_their_place() {
         let from: Vec<u8> = (0..1024).map(|i| (i * 7 % 251) as u8).collect();
-        for way in [Way::Cached, Way::Streamed] {
+        for way in [Way::Cached, Way::Streamed, Way::String] {
             for (begin, skip) in (0..64).zip((0..64).rev()) {
                 for bytes in [0, 1, 63, 64, 65, 127, 128, 500, 800] {
                     let mut to = Lines([255; 1024]);
@@ -273,7 +296,15 @@ mod tests {
     #[test]
     fn copies_out_of_cells_are_whole_and_keep_to_their_place() {
         let from: Vec<u8> = (0..9000).map(|i| (i * 7 % 251) as u8).collect();
-        for manner in [Manner::Plain, Manner::Asking, Manner::Settled, Manner::Keeping, Manner::Streamed] {
+        for manner in [
+            Manner::Plain,
+            Manner::Asking,
+            Manner::Close,
+            Manner::String,
+            Manner::Settled,
+            Manner::Keeping,
+            Manner::Streamed,
+        ] {
             let short = [0, 1, 63, 64, 255, 256, 1024, 1025, 1280, 1343];
             let long = [4095, 4096, 4351, 4352, 4353, 4415, 5990, 6143, 6144, 6399, 6400, 6401, 6463, 8990];
             for bytes in short.into_iter().chain(long) {

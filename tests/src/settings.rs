@@ -75,6 +75,9 @@ pub const SETTINGS: [Setting; 21] = [
     // Cells so large that they are filled past the caches, always.
     setting("all:cells,cell=2K,cells=3,stream=2", Some(Regime::Cells), &[1024, 2048, 6144, 10_240], None),
     setting("all:shares,share_cell=2K,share_downs=2,stream=2", Some(Regime::Shares), &[1024], Some((2, 2048))),
+    // By the string instruction, and copied out by it.
+    setting("all:cells,cell=2K,cells=3,stream=4", Some(Regime::Cells), &[1024, 2048, 6144, 10_240], None),
+    setting("all:shares,share_cell=2K,share_downs=2,stream=3", Some(Regime::Shares), &[1024], Some((2, 2048))),
     setting(
         "all:auto,line_most=100,shares_least=9000,cell=3K,cells=2,share_cell=4K,leaders=2,stream=2,reach_least=5000",
         None,

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{Pace, Way};
+use crate::pace::{Pace, Slice, Way};
 use crate::payload::{Manner, copy_in, copy_out, copy_part_in, end_parts, load_line, store_line};
 use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange_pieces};
@@ -206,6 +206,8 @@ impl Outgoing<'_> {
     pub fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
         let Self { board, medium, cut, crosses, .. } = *self;
         let owner = if crossed { 1 - board.rank() } else { board.rank() };
+        let (position, reader) = (self.first + slice, self.reader);
+        let filled = |bytes| Slice { position, slot, bytes, reader };
         match self.send {
             Sending::Nothing => {}
             Sending::Same(send, bytes) => {
@@ -221,7 +223,7 @@ impl Outgoing<'_> {
                         match crosses {
                             // The lines are here, as a rule.
                             true => write(Way::Cached),
-                            false => self.pace.writing(board, self.first + slice, self.reader, len, write),
+                            false => self.pace.writing(board, filled(len), write),
                         }
                         add(&board.tally.loaded, len);
                         add(&board.tally.stored, len);
@@ -253,7 +255,7 @@ impl Outgoing<'_> {
                 };
                 match crosses {
                     true => write(Way::Cached),
-                    false => self.pace.writing(board, self.first + slice, self.reader, bytes, write),
+                    false => self.pace.writing(board, filled(bytes), write),
                 }
                 add(&board.tally.loaded, bytes);
                 add(&board.tally.stored, bytes);

@@ -8,7 +8,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::links::Links;
-use crate::pace::{Pace, Way, reading_of};
+use crate::pace::{Pace, Slice, Way, reading_of};
 use crate::payload::copy_in;
 use crate::protocol::step::Gathers;
 use crate::protocol::{Board, Location, Place, RingName};
@@ -137,7 +137,7 @@ impl Gathers for Combining<'_> {
         let mut folded = Ok(());
         if let (Some(own), Some(parent), true) = (own, parent, self.order.children.is_empty()) {
             let (send, cell) = (self.reduction.send.wrapping_add(at), board.up_cell(board.rank(), own, self.cell));
-            pace.writing(board, position, parent, len, |way| {
+            pace.writing(board, Slice { position, slot: own, bytes: len, reader: parent }, |way| {
                 // SAFETY: the own slot is claimed, and has room for a slice; `at + len` bytes of the caller's buffer are there.
                 unsafe { copy_in(send, cell, len, way) };
             });
@@ -150,7 +150,7 @@ impl Gathers for Combining<'_> {
         // elements and cells are aligned to lines. The result is no operand, unless the caller works in place; a cell never is.
         let mut fold = |way| folded = unsafe { operands.fold(board, &fold, (len, bytes), way) };
         let combine = || match (own, parent) {
-            (Some(_), Some(parent)) => pace.writing(board, position, parent, len, fold),
+            (Some(slot), Some(reader)) => pace.writing(board, Slice { position, slot, bytes: len, reader }, fold),
             _ => fold(way),
         };
         match in_cells {

@@ -239,8 +239,8 @@ impl Delivery for Copying<'_> {
         if crosses {
             let cell = medium.place(board, if crossed { me } else { rank }, slot, part);
             let manner = match self.way {
-                Way::Cached => Manner::Keeping,
                 Way::Streamed => Manner::Streamed,
+                _ => Manner::Keeping,
             };
             // SAFETY: as below, of the own slot where they are crossed.
             return unsafe { Input::Near(cell).copy(manner, board, to, len) };

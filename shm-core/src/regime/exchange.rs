@@ -17,7 +17,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Pace, Way, reading};
+use crate::pace::{LEAST_HERE, Lines, Pace, Slice, Way, reading};
 use crate::payload::{copy_in, copy_in_again};
 use crate::protocol::exchange::{Slices, exchange_slices};
 use crate::protocol::{Board, Location, Place, RingName};
@@ -158,13 +158,15 @@ impl Slices for Exchanging<'_> {
         let (at, len) = self.cut.range(slice);
         let (rank, send) = (self.board.rank(), self.reduction.send.wrapping_add(at));
         let cell = self.board.up_cell(if crossed { 1 - rank } else { rank }, slot, self.cell);
-        match self.board.size() {
+        let (size, position) = (self.board.size(), self.first + slice);
+        let filled = Slice { position, slot, bytes: len, reader: (rank + 1) % size };
+        match size {
             // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, or the other's and read, `len` bytes fit its cell.
-            2 => unsafe { copy_in_again(send, cell, len) },
-            size => self.pace.writing(self.board, self.first + slice, (rank + 1) % size, len, |way| {
-                // SAFETY: the same.
-                unsafe { copy_in(send, cell, len, way) };
+            2 => self.pace.writing_to(self.board, filled, Lines::Here, |way| unsafe {
+                copy_in_again(send, cell, len, way);
             }),
+            // SAFETY: the same.
+            _ => self.pace.writing(self.board, filled, |way| unsafe { copy_in(send, cell, len, way) }),
         }
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
@@ -191,7 +193,8 @@ impl Slices for Exchanging<'_> {
         // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result goes
         // to the caller's buffer, which is an operand only in place, and then was not lent.
         let mut combine = || folded = unsafe { operands.fold(board, fold, (len, *bytes), Way::Cached) };
-        let in_cells = board.size() > 2 && !self.sources.iter().any(|source| source.is_lent());
+        let timed = board.size() > 2 || len >= LEAST_HERE;
+        let in_cells = timed && !self.sources.iter().any(|source| source.is_lent());
         match in_cells {
             true => reading(board, RingName::Up, self.first + slice, len, combine),
             false => combine(),

@@ -1,8 +1,7 @@
 //! Folding into a cell, and into the own result beside it, piece by piece.
 //!
-//! A fold stores with ordinary stores. Where the cell is better filled past the caches ([`Way`]), or where the result is
-//! wanted in the own buffer too, a piece is folded to private memory and copied on while it lies in the first-level cache. So it is where
-//! the result itself is stored past the caches.
+//! A fold stores with ordinary stores. Where the cell is better filled in another way ([`Way`]), a piece is folded to private memory, or to another place where the result is
+//! wanted, and copied on while it lies in the first-level cache. So it is where the result itself is stored past the caches.
 
 use crate::counts::note;
 use crate::operator::Fold;
@@ -23,16 +22,16 @@ impl Default for Piece {
     }
 }
 
-/// Folds `bytes` bytes of `operands` into `results`, of which the last one is filled past the caches: a cell, or somebody's result. The operands
+/// Folds `bytes` bytes of `operands` into `results`, of which the last one is filled in this way: a cell, or somebody's result. The operands
 /// are moved on to their ends.
 ///
 /// # Safety
 /// As [`Fold::apply_to`].
-pub(super) unsafe fn fold_past_caches(
+pub(super) unsafe fn fold_and_copy(
     fold: &Fold<'_>,
     operands: &mut [*const u8],
     results: &[*mut u8],
-    bytes: usize,
+    (bytes, way): (usize, Way),
     scratch: &mut Piece,
 ) {
     let element = fold.element.max(1);
@@ -48,7 +47,7 @@ pub(super) unsafe fn fold_past_caches(
         // SAFETY: `at + len <= bytes`, whole elements; the scratch has room for a piece, and is aligned for any element.
         unsafe { fold.apply(to, operands, len) };
         // SAFETY: `len` bytes were just written there; the rest by contract.
-        unsafe { copy_part_in(to, cell.wrapping_add(at), len, Way::Streamed) };
+        unsafe { copy_part_in(to, cell.wrapping_add(at), len, way) };
         for other in others.iter().skip(1) {
             note::stored(other.wrapping_add(at), len);
             // SAFETY: the same; no two results overlap.
@@ -57,7 +56,7 @@ pub(super) unsafe fn fold_past_caches(
         operands.iter_mut().for_each(|operand| *operand = operand.wrapping_add(len));
         at += len;
     }
-    end_parts(Way::Streamed);
+    end_parts(way);
 }
 
 /// Bytes of a piece of `element`-byte elements: whole ones, and whole lines too if that is possible.
@@ -85,7 +84,7 @@ mod tests {
     fn all_places_get_the_fold() {
         let [a, b]: [Vec<u64>; 2] = [1, 1000].map(|by| (0..1300).map(|i| i * by).collect());
         for n in [0, 1, 511, 512, 513, 1300] {
-            for others in 0..3 {
+            for (others, way) in (0..3).flat_map(|others| [(others, Way::Streamed), (others, Way::String)]) {
                 let (mut own, mut another, mut cell) = (a.clone(), a.clone(), vec![7; 1301]);
                 // The own result takes the place of an operand.
                 let mut operands = [own.as_ptr().cast::<u8>(), b.as_ptr().cast()];
@@ -94,7 +93,7 @@ mod tests {
                 results.push(cell.as_mut_ptr().cast());
                 let fold = Fold::new::<u64, _>(&Sum);
                 // SAFETY: at least `n` elements are at each place.
-                unsafe { fold_past_caches(&fold, &mut operands, &results, 8 * n, &mut Piece::default()) };
+                unsafe { fold_and_copy(&fold, &mut operands, &results, (8 * n, way), &mut Piece::default()) };
                 let sum = |i: usize| i as u64 * 1001;
                 assert!((0..n).all(|i| cell[i] == sum(i)) && cell[n..].iter().all(|&value| value == 7));
                 for (result, wanted) in [(&own, others > 0), (&another, others > 1)] {

@@ -17,7 +17,7 @@ use crate::counters::add;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
-use crate::pace::{Pace, Way, reading};
+use crate::pace::{Pace, Slice, Way, reading};
 use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::step::{self, Gathers, Span};
@@ -276,12 +276,14 @@ impl Gathers for Prefixes<'_> {
         let cell = |of: usize, slot: usize| board.up_cell(of, slot, self.cell);
         let before = rank.checked_sub(1).map(|before| cell(before, (position % self.ring.1) as usize));
         let next = own.map(|own| cell(rank, own));
+        let filled = |slot| Slice { position, slot, bytes: len, reader: rank + 1 };
         let Some(before) = before else {
             // The first prefix is the own vector.
-            let next = next.expect("the chain has more than one rank");
-            self.pace.writing(board, position, rank + 1, len, |way| {
+            let own = own.expect("the chain has more than one rank");
+            let to = cell(rank, own);
+            self.pace.writing(board, filled(own), |way| {
                 // SAFETY: `len` bytes of the caller's buffer; the own slot is claimed, and has room for a slice.
-                unsafe { copy_in(send, next, len, way) };
+                unsafe { copy_in(send, to, len, way) };
             });
             add(&board.tally.loaded, len);
             add(&board.tally.stored, len);
@@ -304,9 +306,9 @@ impl Gathers for Prefixes<'_> {
         // operand, unless the caller works in place; a cell never is.
         let mut fold = |way| folded = unsafe { operands.fold(board, &fold, (len, bytes), way) };
         let pace = &mut *self.pace;
-        let combine = || match next {
+        let combine = || match own {
             _ if !wanted => {}
-            Some(_) => pace.writing(board, position, rank + 1, len, fold),
+            Some(own) => pace.writing(board, filled(own), fold),
             None => fold(Way::Cached),
         };
         match len > 0 {

@@ -5,7 +5,7 @@ use super::lend::Source;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Pace, Way, reading};
+use crate::pace::{Pace, Slice, Way, reading};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::shares::Parts;
 use crate::protocol::{Board, Location, RingName};
@@ -47,7 +47,8 @@ impl Parts for Handing<'_> {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.down_cell(self.board.rank(), slot, self.cell);
         let (from, reader) = (self.buffer.wrapping_add(at), (self.board.rank() + 1) % self.board.size());
-        self.pace.writing(self.board, self.first + round, reader, len, |way| {
+        let filled = Slice { position: self.first + round, slot, bytes: len, reader };
+        self.pace.writing(self.board, filled, |way| {
             // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
             unsafe { copy_in(from, cell, len, way) };
         });
@@ -62,7 +63,10 @@ impl Parts for Handing<'_> {
         let (at, len) = self.division.range(leader, round);
         let from = self.leaders[leader];
         let input = self.sources[leader].input(from, self.board.down_cell(from, slot, self.cell), at);
-        let manner = Manner::of(Way::Cached, self.division.bytes());
+        let mut manner = Manner::of(Way::Cached, self.division.bytes());
+        if !self.sources[leader].is_lent() {
+            manner = manner.behind(self.board.told(from, slot));
+        }
         let (to, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.

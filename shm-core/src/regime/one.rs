@@ -9,7 +9,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{Pace, Way, reading, reading_of};
+use crate::pace::{Lines, Pace, Slice, Way, reading, reading_of};
 use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
@@ -45,7 +45,7 @@ impl Engine {
         let mut takes = *takes;
         let write = |slot| {
             let (to, reader) = (board.down_cell(root, slot, cell), (root + 1) % board.size());
-            down_pace.writing_to(board, position, reader, (bytes, takes), |way| {
+            down_pace.writing_to(board, Slice { position, slot, bytes, reader }, lines(takes), |way| {
                 takes &= way == Way::Cached;
                 // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
                 unsafe { fill(buffer, to, bytes, (way, takes)) };
@@ -56,10 +56,14 @@ impl Engine {
         let read = |slot, location| {
             let source = Source::find(board, root, location, bytes, 1)?;
             let input = source.input(root, board.down_cell(root, slot, cell), 0);
+            let manner = match source.is_lent() {
+                true => Manner::Asking,
+                false => Manner::Asking.behind(board.told(root, slot)),
+            };
             let mut copied = Ok(());
             // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `bytes` bytes, and is no cell and no other rank's buffer.
-            let mut copy = || copied = unsafe { input.copy(Manner::Asking, board, buffer, bytes) };
+            let mut copy = || copied = unsafe { input.copy(manner, board, buffer, bytes) };
             match source.is_lent() {
                 true => copy(),
                 false => reading(board, RingName::Down, position, bytes, copy),
@@ -102,6 +106,11 @@ impl Engine {
     }
 }
 
+/// What is known of the lines of a cell, where they may have been taken ahead.
+fn lines(takes: bool) -> Lines {
+    if takes { Lines::Taken } else { Lines::Left }
+}
+
 /// Copies `bytes` bytes into an own cell in this way; its lines are here, as a rule, where they are taken ahead.
 ///
 /// # Safety
@@ -111,7 +120,7 @@ unsafe fn fill(from: *const u8, cell: *mut u8, bytes: usize, (way, taken): (Way,
     if taken && bytes <= TAKEN {
         debug_assert_eq!(way, Way::Cached);
         // SAFETY: by contract.
-        return unsafe { copy_in_again(from, cell, bytes) };
+        return unsafe { copy_in_again(from, cell, bytes, way) };
     }
     // SAFETY: by contract.
     unsafe { copy_in(from, cell, bytes, way) };
@@ -137,7 +146,8 @@ impl Contributions for Collected<'_> {
     fn write(&mut self, slot: usize) {
         let (send, len) = (self.reduction.send, self.reduction.bytes);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
-        self.pace.writing_to(self.board, self.position, self.root, (len, self.takes), |way| {
+        let filled = Slice { position: self.position, slot, bytes: len, reader: self.root };
+        self.pace.writing_to(self.board, filled, lines(self.takes), |way| {
             self.takes &= way == Way::Cached;
             // SAFETY: `len` bytes of the caller's buffer; the slot is claimed, and they fit its cell.
             unsafe { fill(send, cell, len, (way, self.takes)) };

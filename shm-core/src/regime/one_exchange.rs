@@ -10,18 +10,19 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::Way;
+use crate::pace::{LEAST_HERE, Lines, Pace, Slice, Way, reading};
 use crate::payload::copy_in_again;
 use crate::protocol::exchange::{Slices, exchange_slices};
-use crate::protocol::{Board, Location};
+use crate::protocol::{Board, Location, RingName};
 
 impl Engine {
     /// An allreduce of at most a cell between two ranks, where this one's contribution goes through a cell.
     pub(super) fn one_exchange(&mut self, cell: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        let Self { board, up, down, operands, .. } = self;
+        let Self { board, up, down, operands, up_pace, .. } = self;
         let positions = crossing_positions(1, up.slots());
         let lending = Lending::begin(board, (up, positions), (down, 0));
-        let mut work = OneSlice { board, cell, positions, reduction, operands, other: Location::CELL };
+        let (position, pace) = (up.next_position(), up_pace);
+        let mut work = OneSlice { board, cell, position, positions, reduction, operands, pace, other: Location::CELL };
         lending.end(exchange_slices(board, up, 1, tag, &mut work))
     }
 }
@@ -30,9 +31,12 @@ impl Engine {
 struct OneSlice<'a> {
     board: &'a SharedBoard,
     cell: usize,
+    position: u64,
+    /// Those that the call takes.
     positions: u64,
     reduction: Reduction<'a>,
     operands: &'a mut Operands,
+    pace: &'a mut Pace,
     /// Where the other rank's contribution lies.
     other: Location,
 }
@@ -66,7 +70,14 @@ impl Slices for OneSlice<'_> {
         let Reduction { send, bytes, .. } = self.reduction;
         let cell = self.cell_of(self.board.rank(), slot, crossed);
         // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, or the other's and read, and they fit its cell.
-        unsafe { copy_in_again(send, cell, bytes) };
+        let write = |way| unsafe { copy_in_again(send, cell, bytes, way) };
+        match bytes < LEAST_HERE {
+            true => write(Way::Cached),
+            false => {
+                let filled = Slice { position: self.position, slot, bytes, reader: 1 - self.board.rank() };
+                self.pace.writing_to(self.board, filled, Lines::Here, write);
+            }
+        }
         add(&self.board.tally.loaded, bytes);
         add(&self.board.tally.stored, bytes);
     }
@@ -81,7 +92,11 @@ impl Slices for OneSlice<'_> {
                 let both = if me == 0 { [send, near] } else { [near, send] };
                 // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the caller's
                 // buffers are there. The result is no operand, unless the caller works in place.
-                unsafe { fold_two(board, &fold, [recv], both, other, (bytes, bytes)) };
+                let combine = || unsafe { fold_two(board, &fold, [recv], both, other, (bytes, bytes)) };
+                match bytes < LEAST_HERE || source.is_lent() {
+                    true => combine(),
+                    false => reading(board, RingName::Up, self.position, bytes, combine),
+                }
                 return Ok(());
             }
             there => there,

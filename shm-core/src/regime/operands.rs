@@ -1,6 +1,6 @@
 //! What a call loads, wherever it lies, and folds of it.
 
-use super::fold::{Piece, fold_past_caches};
+use super::fold::{Piece, fold_and_copy};
 use crate::ask::{BEHIND_A_WRITER, BESIDE_A_WRITER, FAR_AHEAD_FROM, FRESH};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -112,7 +112,7 @@ impl Operands {
                         // SAFETY: the same.
                         Way::Cached => unsafe { fold.apply_to(results, here, far, part) },
                         // SAFETY: the same.
-                        Way::Streamed => unsafe { fold_past_caches(fold, here, results, part, scratch) },
+                        way => unsafe { fold_and_copy(fold, here, results, (part, way), scratch) },
                     }
                     results.iter_mut().for_each(|result| *result = result.wrapping_sub(at));
                 }

@@ -6,7 +6,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::links::Links;
-use crate::pace::{Pace, Way, reading};
+use crate::pace::{Pace, Slice, Way, reading};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::step::{Passage, Releases};
 use crate::protocol::{Board, Location, RingName};
@@ -100,10 +100,13 @@ impl Releases for Passing<'_> {
             }
             let input = self.source.input(from, board.down_cell(from, passage.slot, self.cell), at);
             let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
-            let way = self.way;
+            let mut manner = Manner::of_fresh(self.way);
+            if !self.source.is_lent() {
+                manner = manner.behind(board.told(from, passage.slot));
+            }
             // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `len` bytes, and is no cell and no other rank's buffer.
-            let mut copy = || copied = unsafe { input.copy(Manner::of_fresh(way), board, buffer, len) };
+            let mut copy = || copied = unsafe { input.copy(manner, board, buffer, len) };
             match self.source.is_lent() {
                 true => copy(),
                 false => reading(board, RingName::Down, self.first + slice, len, copy),
@@ -113,7 +116,8 @@ impl Releases for Passing<'_> {
         }
         if let (true, Some(reader)) = (passage.forward, self.reader) {
             let (from, cell) = (self.buffer.wrapping_add(at), board.down_cell(board.rank(), passage.slot, self.cell));
-            self.pace.writing(board, self.first + slice, reader, len, |way| {
+            let filled = Slice { position: self.first + slice, slot: passage.slot, bytes: len, reader };
+            self.pace.writing(board, filled, |way| {
                 // SAFETY: the own slot is claimed, so that nobody reads it; `buffer` holds `len` bytes.
                 unsafe { copy_in(from, cell, len, way) };
             });

@@ -16,7 +16,7 @@ use crate::ask::FAR_AHEAD_FROM;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Pace, Way, reading, reading_of};
+use crate::pace::{Lines, Pace, Slice, Way, reading, reading_of};
 use crate::payload::{Manner, copy_in, copy_in_again};
 use crate::protocol::shares::{self, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
@@ -242,14 +242,15 @@ impl Slicing<'_> {
         Ok(())
     }
 
-    /// Folds everybody's part of a slice of the own share to where it is wanted, and to the cell `to`, which may be filled past the caches.
+    /// Folds everybody's part of a slice of the own share to where it is wanted, and to the cell `to`: that of the own slot `down`, which is filled in the
+    /// best way, or one that goes back.
     fn fold_into(
         &mut self,
         round: u64,
         leader: usize,
         up: usize,
         to: Option<*mut u8>,
-        past_caches: bool,
+        down: Option<usize>,
     ) -> Result<()> {
         if let Some(error) = self.trouble.take() {
             return Err(error);
@@ -264,7 +265,7 @@ impl Slicing<'_> {
         }));
         results.clear();
         // The last one is that which may be stored past the caches.
-        let to_first = self.way == Way::Streamed && !past_caches;
+        let to_first = self.way == Way::Streamed && to.is_some() && down.is_none();
         results.extend(to.filter(|_| to_first));
         let own = self.keeps.then(|| self.reduction.recv.wrapping_add(at));
         results.extend(own.filter(|_| !to_first));
@@ -280,9 +281,11 @@ impl Slicing<'_> {
         // goes to the caller's buffer, to those that others want it in, who wait for it, and to a cell that this rank holds. Of these
         // a rank's receive buffer can be an operand, namely its own in place, and the cell that it goes back to.
         let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, (len, reduction.bytes), way) };
-        let combine = || match to {
-            Some(_) if past_caches => down_pace.writing(board, down_position, *taker, len, fold),
-            _ => fold(way),
+        let combine = || match down {
+            Some(slot) => {
+                down_pace.writing(board, Slice { position: down_position, slot, bytes: len, reader: *taker }, fold);
+            }
+            None => fold(way),
         };
         match in_cells {
             true => reading_of(board, RingName::Up, up_position, (len, board.size() - 1), combine),
@@ -334,21 +337,22 @@ impl Work for Slicing<'_> {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         let (send, position) = (self.reduction.send.wrapping_add(at), self.up_position(round, leader));
+        let filled = Slice { position, slot, bytes: len, reader: self.leaders[leader] };
         match self.comes_back {
             // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
-            true => unsafe { copy_in_again(send, cell, len) },
-            false => self.up_pace.writing(self.board, position, self.leaders[leader], len, |way| {
-                // SAFETY: the same.
-                unsafe { copy_in(send, cell, len, way) };
+            true => self.up_pace.writing_to(self.board, filled, Lines::Here, |way| unsafe {
+                copy_in_again(send, cell, len, way);
             }),
+            // SAFETY: the same.
+            false => self.up_pace.writing(self.board, filled, |way| unsafe { copy_in(send, cell, len, way) }),
         }
         add(&self.board.tally.loaded, len);
         add(&self.board.tally.stored, len);
     }
 
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
-        let down = down.map(|slot| self.board.down_cell(self.board.rank(), slot, self.cell));
-        self.fold_into(round, leader, up, down, true)
+        let to = down.map(|slot| self.board.down_cell(self.board.rank(), slot, self.cell));
+        self.fold_into(round, leader, up, to, down)
     }
 
     fn fold_back(&mut self, round: u64, leader: usize, up: usize) -> Result<()> {
@@ -356,7 +360,7 @@ impl Work for Slicing<'_> {
         let cell = board.up_cell(1 - rank, up, self.cell);
         let Reduction { send, recv, bytes, fold } = self.reduction;
         if !self.keeps || self.way == Way::Streamed || self.trouble.is_some() {
-            return self.fold_into(round, leader, up, Some(cell), false);
+            return self.fold_into(round, leader, up, Some(cell), None);
         }
         let (at, len) = self.division.range(leader, round);
         let (own, theirs) = (send.wrapping_add(at), cell.cast_const());
@@ -384,6 +388,7 @@ impl Work for Slicing<'_> {
         let manner = match Manner::of(self.way, self.reduction.bytes) {
             // Of two ranks each has stored its results before it takes any, as a rule.
             Manner::Asking if self.board.size() == 2 && len >= FAR_AHEAD_FROM => Manner::Settled,
+            manner if location.place == Place::Cell => manner.behind(self.board.told(from, slot)),
             manner => manner,
         };
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the

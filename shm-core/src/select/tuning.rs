@@ -32,7 +32,7 @@ pub struct Tuning {
     /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
     pub down_bytes: u32,
     /// How cells are filled: 0 in the way that measuring finds the better one, 1 always through the caches, 2 always past
-    /// them. Slices shorter than 1 KiB always go through the caches. Results go the same way with 1
+    /// them, 3 always by the processor's string instruction, where it has one, 4 and copied out by it too. Slices shorter than 1 KiB always go through the caches, by ordinary stores. Results go the same way with 1
     /// and with 2; else they are stored past the caches where those cannot hold the buffers of all ranks.
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
@@ -48,6 +48,12 @@ pub(crate) const STREAM_NEVER: u32 = 1;
 
 /// [`Tuning::stream`]: cells are always filled past the caches, and results stored.
 pub(crate) const STREAM_ALWAYS: u32 = 2;
+
+/// [`Tuning::stream`]: cells are always filled by the processor's string instruction.
+pub(crate) const STREAM_STRING: u32 = 3;
+
+/// [`Tuning::stream`]: and copied out by it too.
+pub(crate) const STREAM_STRINGS: u32 = 4;
 
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
@@ -147,7 +153,7 @@ impl Tuning {
         for (name, value, least, most) in [
             ("flat_ranks", self.flat_ranks, 1, MOST_RANKS as u32),
             ("the number of rules", self.length, 0, MOST_RULES as u32),
-            ("stream", self.stream, 0, STREAM_ALWAYS),
+            ("stream", self.stream, 0, STREAM_STRINGS),
             ("up_bytes", self.up_bytes, 0, 1 << 28),
             ("down_bytes", self.down_bytes, 0, 1 << 28),
         ] {

@@ -1,0 +1,250 @@
+//! What is known of the ways to fill cells with slices of one size, and which of them is tried when.
+
+use super::Way;
+
+/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown; and, of ordinary stores, to take the lines of cells that will
+/// be filled, where that is done.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    write: u64,
+    read: u64,
+    take: u64,
+}
+
+impl Cost {
+    /// Takes a lower figure at once, a higher one by and by: a rank that lost its core in the middle says little.
+    fn learn(known: &mut u64, figure: u64) {
+        *known = match *known {
+            0 => figure,
+            known if figure < known => figure,
+            known => known + (figure.min(4 * known) - known).div_ceil(8),
+        };
+    }
+
+    fn total(&self) -> Option<u64> {
+        (self.write != 0 && self.read != 0).then_some(self.write + self.read + self.take)
+    }
+}
+
+/// Slices from one trial of the other ways to the next.
+const PERIOD: u32 = 16_384;
+
+/// Slices for which each way is tried: two turns of a ring.
+const TRIAL: u32 = 128;
+
+/// Samples after which a way may be given up before its time, because it is far worse.
+const ENOUGH: u32 = 2;
+
+/// What is known of slices of one class.
+///
+/// In a trial as many slices are filled the way that has been the better one, and then in each of the others in turn; all are judged by what they cost in these.
+#[derive(Clone, Copy)]
+pub(super) struct Class {
+    /// The ways that may be taken.
+    ways: &'static [Way],
+    costs: [Cost; Way::COUNT],
+    /// The best way so far.
+    better: Way,
+    /// What that cost when it was found to be the best; 0 before.
+    decided: u64,
+    /// Slices since then.
+    turn: u32,
+    /// Of the trial that is running: how many ways have had their turn, slices of the one that is tried, and samples of it.
+    tried: (usize, u32, u32),
+}
+
+impl Class {
+    /// Ordinary stores; a trial is due at once.
+    pub fn new(ways: &'static [Way]) -> Self {
+        debug_assert_eq!(ways[0], Way::Cached);
+        Self { ways, costs: Default::default(), better: Way::Cached, decided: 0, turn: PERIOD, tried: (0, 0, 0) }
+    }
+
+    /// The way of the next slice.
+    #[inline]
+    pub fn next(&mut self) -> Way {
+        self.turn += 1;
+        if self.turn <= PERIOD { self.better } else { self.trial() }
+    }
+
+    /// The same in a trial.
+    #[cold]
+    fn trial(&mut self) -> Way {
+        if self.turn == PERIOD + 1 {
+            (self.tried, self.costs[self.better as usize]) = ((0, 0, 0), Cost::default());
+        }
+        self.tried.1 += 1;
+        if self.tried.1 > TRIAL || self.is_lost() {
+            self.tried = (self.tried.0 + 1, 1, 0);
+            match self.on_trial() {
+                Some(next) => self.costs[next as usize] = Cost::default(),
+                None => self.decide(),
+            }
+        }
+        self.on_trial().unwrap_or(self.better)
+    }
+
+    /// The way that is tried: first the better one, then the others in their order.
+    fn on_trial(&self) -> Option<Way> {
+        let others = self.ways.iter().copied().filter(|&way| way != self.better);
+        std::iter::once(self.better).chain(others).nth(self.tried.0)
+    }
+
+    fn decide(&mut self) {
+        self.turn = 0;
+        let cost = |way: &Way| Some((way.weighed(self.costs[*way as usize].total()?), *way));
+        // Without a figure of the better one there is nothing to compare with.
+        if let (Some(_), Some((_, best))) =
+            (cost(&self.better), self.ways.iter().filter_map(cost).min_by_key(|&(cost, _)| cost))
+        {
+            self.better = best;
+            self.decided = self.costs[best as usize].total().expect("it was compared");
+        }
+    }
+
+    /// Whether the way that is tried has shown to be far worse than the better one.
+    fn is_lost(&self) -> bool {
+        let (tried, _, samples) = self.tried;
+        let Some(other) = self.on_trial().filter(|_| tried > 0 && samples >= ENOUGH) else { return false };
+        let Cost { write, take, .. } = self.costs[other as usize];
+        self.costs[self.better as usize].total().is_some_and(|known| write + take > 2 * known)
+    }
+
+    /// Whether ways are being compared.
+    pub fn compares(&self) -> bool {
+        self.turn > PERIOD
+    }
+
+    /// Takes what it cost to fill a slice.
+    pub fn learn_write(&mut self, way: Way, figure: u64) {
+        Cost::learn(&mut self.costs[way as usize].write, figure);
+        if self.compares() && self.on_trial() == Some(way) {
+            self.tried.2 += 1;
+        }
+        self.look_again(way);
+    }
+
+    /// Takes what it cost to read one.
+    pub fn learn_read(&mut self, way: Way, figure: u64) {
+        Cost::learn(&mut self.costs[way as usize].read, figure);
+        self.look_again(way);
+    }
+
+    /// Takes what it cost to take the lines of one that ordinary stores fill.
+    pub fn learn_take(&mut self, figure: u64) {
+        Cost::learn(&mut self.costs[Way::Cached as usize].take, figure);
+    }
+
+    /// Has a trial begin at once if this is the better way, and has become a worse one than it was.
+    fn look_again(&mut self, way: Way) {
+        let total = self.costs[self.better as usize].total();
+        if way == self.better
+            && self.decided != 0
+            && !self.compares()
+            && total.is_some_and(|total| total > 2 * self.decided)
+        {
+            self.turn = PERIOD;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::is_sample;
+    use super::*;
+
+    const TWO: &[Way] = &[Way::Cached, Way::Streamed];
+    const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
+
+    /// Fills so many slices, from this one on, of which each way costs its writer and its reader what stands there; says how many went each way, and how many of the last `late`.
+    fn fill(
+        class: &mut Class,
+        from: u64,
+        (slices, late): (u64, u64),
+        costs: [u64; Way::COUNT],
+    ) -> ([u64; Way::COUNT], [u64; Way::COUNT]) {
+        let (mut all, mut last) = ([0; Way::COUNT], [0; Way::COUNT]);
+        for slice in from..from + slices {
+            let way = class.next();
+            all[way as usize] += 1;
+            last[way as usize] += u64::from(slice >= from + slices - late);
+            if is_sample(slice) {
+                // Now and then a rank loses its core in the middle.
+                let figure = costs[way as usize] * if slice % 29 == 0 { 1000 } else { 1 };
+                class.learn_write(way, figure);
+                class.learn_read(way, figure);
+            }
+        }
+        (all, last)
+    }
+
+    #[test]
+    fn the_cheapest_way_is_found_and_found_again_when_it_changes() {
+        let mut class = Class::new(ALL);
+        for (costs, best) in [
+            ([100, 300, 100, 100], Way::Cached),
+            ([900, 250, 880, 400], Way::Streamed),
+            ([120, 250, 250, 130], Way::Cached),
+            // Where there is next to nothing between them, it is the caches, and the loops.
+            ([120, 115, 118, 117], Way::Cached),
+            ([120, 115, 90, 88], Way::String),
+            ([120, 300, 100, 60], Way::Strings),
+            ([400, 180, 300, 310], Way::Streamed),
+        ] {
+            let (_, late) = fill(&mut class, 0, (80_000, 40_000), costs);
+            assert_eq!(class.better, best, "{costs:?}");
+            assert!(late[best as usize] > 37_000, "{costs:?}: {late:?}");
+            assert!(late.iter().all(|&slices| slices > 10), "all are tried: {costs:?}: {late:?}");
+        }
+    }
+
+    /// Seven slices in eight are not timed: what becomes worse is noticed long before the next trial would be due.
+    #[test]
+    fn a_way_that_has_become_worse_is_left_soon() {
+        let mut class = Class::new(TWO);
+        fill(&mut class, 0, (10_000, 0), [100, 300, 0, 0]);
+        assert_eq!(class.better, Way::Cached);
+        fill(&mut class, 10_000, (u64::from(PERIOD) / 16, 0), [900, 300, 0, 0]);
+        assert_eq!(class.better, Way::Streamed);
+    }
+
+    /// A way that is far worse is given up before its time.
+    #[test]
+    fn a_trial_that_is_lost_ends_early() {
+        let mut class = Class::new(ALL);
+        let (all, _) = fill(&mut class, 0, (u64::from(PERIOD) * 4, 0), [100, 900, 90, 900]);
+        for way in [Way::Streamed, Way::Strings] {
+            assert!((8..u64::from(TRIAL) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
+        }
+        assert!(all[Way::String as usize] > u64::from(PERIOD) * 3, "{all:?}");
+    }
+
+    /// What may not be taken is not tried.
+    #[test]
+    fn a_class_keeps_to_its_ways() {
+        let (all, _) = fill(&mut Class::new(TWO), 0, (40_000, 0), [100, 100, 1, 1]);
+        assert_eq!(all[2..], [0, 0]);
+        let (all, _) = fill(&mut Class::new(&[Way::Cached]), 0, (40_000, 0), [100, 1, 1, 1]);
+        assert_eq!(all[1..], [0, 0, 0]);
+    }
+
+    /// Stores that are quick because the lines were taken before are judged by what it took to take them.
+    #[test]
+    fn what_is_taken_ahead_counts() {
+        for (take, better) in [(0, Way::Cached), (100, Way::Cached), (900, Way::Streamed)] {
+            let mut class = Class::new(TWO);
+            for slice in 0..40_000 {
+                let way = class.next();
+                if is_sample(slice) {
+                    let figure = [100, 300][way as usize];
+                    class.learn_write(way, figure);
+                    class.learn_read(way, figure);
+                    if way == Way::Cached && class.compares() {
+                        class.learn_take(take);
+                    }
+                }
+            }
+            assert_eq!(class.better, better, "{take}");
+        }
+    }
+}
