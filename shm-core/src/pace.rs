@@ -75,7 +75,7 @@ pub(crate) enum Lines {
 }
 
 /// Slices shorter than this are filled by ordinary stores.
-const LEAST: usize = 1024;
+const LEAST: usize = 4096;
 
 /// Slices shorter than this are, whose lines are here: between two cores that share a last-level cache allreduces of 2 to 8 KiB took 3 to 10 percent longer by the string instruction, of 16 KiB 4
 /// percent less (AMD EPYC, Zen 5).
@@ -290,10 +290,10 @@ impl Pace {
         }
         // What was published is not part of it.
         fence(Ordering::SeqCst);
-        let begun = ticks();
+        let begun = ticks_behind_loads();
         take();
         fence(Ordering::SeqCst);
-        class.learn_take(cost(ticks().wrapping_sub(begun), bytes));
+        class.learn_take(cost(ticks_behind_loads().wrapping_sub(begun), bytes));
     }
 
     /// Looks for the figures that the readers of the last samples have left.
