@@ -252,16 +252,16 @@ impl SharedBoard {
         unsafe { &*at.cast::<[AtomicU64; 5]>() }
     }
 
-    /// Tells who copies out of an own down slot, which is published next, how its cell was filled. A hint: it promises nothing of what lies there.
+    /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done. A hint: it promises nothing of what lies there.
     #[inline]
-    pub fn tell_reader(&self, slot: usize, way: Way) {
-        self.location_words(RingName::Down, self.rank, slot)[4].store(way as u64, Ordering::Relaxed);
+    pub fn tell_reader(&self, ring: RingName, slot: usize, way: Way) {
+        self.location_words(ring, self.rank, slot)[4].store(way as u64, Ordering::Relaxed);
     }
 
-    /// What the writer of a down slot has told, which was read from it.
+    /// What the writer of a slot has told, which was read from it.
     #[inline]
-    pub fn told(&self, writer: usize, slot: usize) -> Way {
-        Way::of(self.location_words(RingName::Down, writer, slot)[4].load(Ordering::Relaxed))
+    pub fn told(&self, ring: RingName, writer: usize, slot: usize) -> Way {
+        Way::of(self.location_words(ring, writer, slot)[4].load(Ordering::Relaxed))
     }
 
     /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.

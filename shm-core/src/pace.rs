@@ -22,7 +22,10 @@ use crate::protocol::RingName;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER, STREAM_STRING, STREAM_STRINGS};
 use class::Class;
 
+mod calls;
 mod class;
+
+pub(crate) use calls::Calls;
 
 /// How a cell is filled, or results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +91,9 @@ const CLASSES: usize = 6;
 const FOLDED: &[Way] = &[Way::Cached, Way::Streamed, Way::String];
 const COPIED: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
 const HERE: &[Way] = &[Way::Cached, Way::String];
+
+/// Slices for which each way is tried: two turns of a ring.
+const TRIAL: u32 = 128;
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
@@ -222,9 +228,9 @@ pub(crate) struct Slice {
 impl Pace {
     /// Nothing is known; `stream` is the table's word.
     pub fn new(ring: RingName, stream: u32) -> Self {
-        let copied = Class::new(if ring == RingName::Down { COPIED } else { FOLDED });
+        let copied = Class::new(if ring == RingName::Down { COPIED } else { FOLDED }, TRIAL);
         let mut classes = [copied; 3 * CLASSES];
-        classes[Lines::Here as usize * CLASSES..].fill(Class::new(HERE));
+        classes[Lines::Here as usize * CLASSES..].fill(Class::new(HERE, TRIAL));
         let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0 };
         pace.go_by(stream);
         pace
@@ -259,7 +265,7 @@ impl Pace {
         let class = class_of(bytes.max(LEAST), lines);
         let way = forced.unwrap_or_else(|| self.classes[class].next());
         if self.ring == RingName::Down && bytes >= LEAST {
-            board.tell_reader(slot, way);
+            board.tell_reader(self.ring, slot, way);
         }
         let compares = self.classes[class].compares();
         if forced.is_some() || !is_sample(position) || !(compares || is_rare_sample(position)) {

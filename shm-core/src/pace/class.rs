@@ -30,9 +30,6 @@ impl Cost {
 /// Slices from one trial of the other ways to the next.
 const PERIOD: u32 = 16_384;
 
-/// Slices for which each way is tried: two turns of a ring.
-const TRIAL: u32 = 128;
-
 /// Samples after which a way may be given up before its time, because it is far worse.
 const ENOUGH: u32 = 2;
 
@@ -43,6 +40,8 @@ const ENOUGH: u32 = 2;
 pub(super) struct Class {
     /// The ways that may be taken.
     ways: &'static [Way],
+    /// Slices for which each of them is tried.
+    trial: u32,
     costs: [Cost; Way::COUNT],
     /// The best way so far.
     better: Way,
@@ -56,9 +55,9 @@ pub(super) struct Class {
 
 impl Class {
     /// Ordinary stores; a trial is due at once.
-    pub fn new(ways: &'static [Way]) -> Self {
+    pub fn new(ways: &'static [Way], trial: u32) -> Self {
         debug_assert_eq!(ways[0], Way::Cached);
-        Self { ways, costs: Default::default(), better: Way::Cached, decided: 0, turn: PERIOD, tried: (0, 0, 0) }
+        Self { ways, trial, costs: Default::default(), better: Way::Cached, decided: 0, turn: PERIOD, tried: (0, 0, 0) }
     }
 
     /// The way of the next slice.
@@ -75,7 +74,7 @@ impl Class {
             (self.tried, self.costs[self.better as usize]) = ((0, 0, 0), Cost::default());
         }
         self.tried.1 += 1;
-        if self.tried.1 > TRIAL || self.is_lost() {
+        if self.tried.1 > self.trial || self.is_lost() {
             self.tried = (self.tried.0 + 1, 1, 0);
             match self.on_trial() {
                 Some(next) => self.costs[next as usize] = Cost::default(),
@@ -154,6 +153,8 @@ mod tests {
     use super::super::is_sample;
     use super::*;
 
+    const TRIAL: u32 = 128;
+
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
 
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_cheapest_way_is_found_and_found_again_when_it_changes() {
-        let mut class = Class::new(ALL);
+        let mut class = Class::new(ALL, TRIAL);
         for (costs, best) in [
             ([100, 300, 100, 100], Way::Cached),
             ([900, 250, 880, 400], Way::Streamed),
@@ -202,7 +203,7 @@ mod tests {
     /// Seven slices in eight are not timed: what becomes worse is noticed long before the next trial would be due.
     #[test]
     fn a_way_that_has_become_worse_is_left_soon() {
-        let mut class = Class::new(TWO);
+        let mut class = Class::new(TWO, TRIAL);
         fill(&mut class, 0, (10_000, 0), [100, 300, 0, 0]);
         assert_eq!(class.better, Way::Cached);
         fill(&mut class, 10_000, (u64::from(PERIOD) / 16, 0), [900, 300, 0, 0]);
@@ -212,7 +213,7 @@ mod tests {
     /// A way that is far worse is given up before its time.
     #[test]
     fn a_trial_that_is_lost_ends_early() {
-        let mut class = Class::new(ALL);
+        let mut class = Class::new(ALL, TRIAL);
         let (all, _) = fill(&mut class, 0, (u64::from(PERIOD) * 4, 0), [100, 900, 90, 900]);
         for way in [Way::Streamed, Way::Strings] {
             assert!((8..u64::from(TRIAL) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
@@ -223,9 +224,9 @@ mod tests {
     /// What may not be taken is not tried.
     #[test]
     fn a_class_keeps_to_its_ways() {
-        let (all, _) = fill(&mut Class::new(TWO), 0, (40_000, 0), [100, 100, 1, 1]);
+        let (all, _) = fill(&mut Class::new(TWO, TRIAL), 0, (40_000, 0), [100, 100, 1, 1]);
         assert_eq!(all[2..], [0, 0]);
-        let (all, _) = fill(&mut Class::new(&[Way::Cached]), 0, (40_000, 0), [100, 1, 1, 1]);
+        let (all, _) = fill(&mut Class::new(&[Way::Cached], TRIAL), 0, (40_000, 0), [100, 1, 1, 1]);
         assert_eq!(all[1..], [0, 0, 0]);
     }
 
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn what_is_taken_ahead_counts() {
         for (take, better) in [(0, Way::Cached), (100, Way::Cached), (2000, Way::Streamed)] {
-            let mut class = Class::new(TWO);
+            let mut class = Class::new(TWO, TRIAL);
             for slice in 0..40_000 {
                 let way = class.next();
                 if is_sample(slice) {

@@ -82,6 +82,12 @@ impl Places {
         self.payload
     }
 
+    /// The position of the taker's word.
+    #[must_use]
+    pub fn answer(self) -> u64 {
+        self.answer
+    }
+
     /// Says that this rank reads no answer: of a call whose giver lent nothing, at its end.
     pub fn forgo<B: Board>(self, board: &B, answering: &Ring) {
         answering.finish(board, self.answer);

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::pace::{Way, ticks};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Outcome, Part, Places};
-use crate::protocol::{Board, Location, Place, Ring};
+use crate::protocol::{Board, Location, Place, Ring, RingName};
 use crate::segment::layout::LINE;
 use crate::select::Collective;
 
@@ -75,13 +75,18 @@ impl Engine {
             },
         };
         let way = self.thresholds.way_of_results(2 * bytes);
-        let Self { board, up, down, .. } = self;
+        let Self { board, up, down, copies, .. } = self;
         let places = Places::take(down, slices.count(), up);
         let lending = Lending::begin(board, (up, 0), (down, 0));
         let other = Source::Cell;
-        let mut copying = Copying { board, buffer, bytes, middle: middle(bytes, 1), location, other, way, begun: 0 };
+        let (middle, answer) = (middle(bytes, 1), up.slot(places.answer()));
+        let by = if gives { Way::Cached } else { copies.next(bytes) };
+        let mut copying = Copying { board, buffer, bytes, middle, location, other, way, answer, by, begun: 0 };
         let outcome = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
         let begun = copying.begun;
+        if outcome == Outcome::Done && !gives && copying.is_open() {
+            copies.learn(places.payload().first(), bytes, by, begun);
+        }
         match outcome {
             Outcome::Done if !gives && tries => {
                 self.leave_lend_figure(bytes, places.payload().last(), begun);
@@ -169,11 +174,19 @@ struct Copying<'a> {
     /// Where the other rank's buffer lies.
     other: Source,
     way: Way,
-    /// When this rank has found what the other one said, in ticks.
+    /// The slot of the taker's answer, in which it tells how the halves are copied: by that, where they are open.
+    answer: usize,
+    by: Way,
+    /// When this rank has found what the other one said, in ticks; 0 if it has not looked.
     begun: u64,
 }
 
 impl Copying<'_> {
+    /// Whether loads and stores reach the other's buffer, and both stay in the caches.
+    fn is_open(&self) -> bool {
+        self.way == Way::Cached && matches!(self.other, Source::Near(_))
+    }
+
     /// What this taker answers a giver whose private memory is at that address.
     fn answer_to_private(&self, address: u64) -> Location {
         let Self { board, buffer, bytes, location, .. } = *self;
@@ -197,6 +210,10 @@ impl Halves for Copying<'_> {
 
     fn note(&mut self, location: Location) -> Result<()> {
         self.begun = ticks();
+        match self.location.whole {
+            true => self.by = self.board.told(RingName::Up, 1 - self.board.rank(), self.answer),
+            false => self.board.tell_reader(RingName::Up, self.answer, self.by),
+        }
         self.other = Source::find(self.board, 1 - self.board.rank(), location, self.bytes, 1)?;
         if let (Source::Far(base), false) = (self.other, self.location.whole) {
             self.location = self.answer_to_private(base);
@@ -212,16 +229,18 @@ impl Halves for Copying<'_> {
         let Self { board, buffer, bytes, middle, other, way, .. } = *self;
         let (at, len) = range(part, middle, bytes);
         let own = buffer.wrapping_add(at);
+        let by = if self.is_open() { self.by } else { Way::Cached };
         if !self.location.whole {
+            let input = other.input(1 - board.rank(), std::ptr::null(), at);
             // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has room for them. The giver
             // stores none but the half that it has claimed.
-            return unsafe {
-                other.input(1 - board.rank(), std::ptr::null(), at).copy(Manner::of_fresh(way), board, own, len)
-            };
+            return unsafe { input.copy(Manner::of_fresh(way).behind(by), board, own, len) };
         }
         match other {
             // SAFETY: the taker has said that so many bytes belong there, and this rank has claimed the half.
-            Source::Near(base) => unsafe { copy_in(own, base.wrapping_add(at), len, way) },
+            Source::Near(base) => unsafe {
+                copy_in(own, base.wrapping_add(at), len, if by == Way::Cached { way } else { by })
+            },
             // SAFETY: the same.
             Source::Far(base) => unsafe { board.write_private(1 - board.rank(), own, base + at as u64, len) }?,
             // Who takes all alone leaves nothing to claim.

@@ -46,7 +46,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::links::Links;
 use crate::operator::Fold;
-use crate::pace::Pace;
+use crate::pace::{Calls, Pace};
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Place, Readers, Ring, RingName};
 use crate::segment::layout::SLOT;
@@ -88,6 +88,8 @@ pub(crate) struct Engine {
     /// What is known of the ways into the own cells.
     up_pace: Pace,
     down_pace: Pace,
+    /// How the halves of broadcasts are copied that two ranks do together and that this one takes.
+    copies: Calls,
     /// Where a partial result is made that goes on in a line.
     scratch: Box<Scratch>,
     /// Where each rank's piece of an exchange lies.
@@ -133,6 +135,7 @@ impl Engine {
             down_cell: 0,
             up_pace: Pace::new(RingName::Up, thresholds.stream),
             down_pace: Pace::new(RingName::Down, thresholds.stream),
+            copies: Calls::new(thresholds.stream),
             scratch: Box::new(Scratch([0; SLOT])),
             places: vec![std::ptr::null(); size].into_boxed_slice(),
             line_operands: Vec::with_capacity(size),
@@ -153,6 +156,7 @@ impl Engine {
         (self.thresholds, self.lend_trial) = (thresholds, None);
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);
+        self.copies.go_by(thresholds.stream);
     }
 
     /// Where others find a buffer of this rank in a call of this collective that is no exchange of lines.

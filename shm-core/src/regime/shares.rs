@@ -388,7 +388,7 @@ impl Work for Slicing<'_> {
         let manner = match Manner::of(self.way, self.reduction.bytes) {
             // Of two ranks each has stored its results before it takes any, as a rule.
             Manner::Asking if self.board.size() == 2 && len >= FAR_AHEAD_FROM => Manner::Settled,
-            manner if location.place == Place::Cell => manner.behind(self.board.told(from, slot)),
+            manner if location.place == Place::Cell => manner.behind(self.board.told(RingName::Down, from, slot)),
             manner => manner,
         };
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
