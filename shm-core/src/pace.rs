@@ -92,8 +92,9 @@ const FOLDED: &[Way] = &[Way::Cached, Way::Streamed, Way::String];
 const COPIED: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
 const HERE: &[Way] = &[Way::Cached, Way::String];
 
-/// Slices for which each way is tried: two turns of a ring.
-const TRIAL: u32 = 128;
+/// Slices for which each way is tried: two turns of a ring. Where both sides go by the string instruction it takes several more until lines are where they will be:
+/// of the first 128 slices each cost its writer 200 to 480 ticks for 4 KiB, later 100 to 120 (AMD EPYC, Zen 5).
+const TRIAL: (u32, u32) = (128, 512);
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;

@@ -6,7 +6,7 @@ use super::{CLASSES, LEAST, Lines, Way, class_of, cost, is_rare_sample, ticks_be
 use crate::select::tuning::{STREAM_STRING, STREAM_STRINGS};
 
 /// Calls for which each way is tried. There is no ring that they would have to come round in.
-const TRIAL: u32 = 16;
+const TRIAL: (u32, u32) = (16, 0);
 
 /// The ways: copied to the other's buffer, and from it, by loops; to it by the string instruction; and from it, too.
 const WAYS: &[Way] =

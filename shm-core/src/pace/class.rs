@@ -12,12 +12,13 @@ struct Cost {
 }
 
 impl Cost {
-    /// Takes a lower figure soon, a higher one by and by: a rank that lost its core in the middle says little.
+    /// Takes a lower figure at once, a higher one by and by, and of one that is far higher next to nothing: a rank that lost its core in the middle says little.
     fn learn(known: &mut u64, figure: u64) {
         *known = match *known {
             0 => figure,
-            known if figure < known => known - (known - figure) / 2,
-            known => known + (figure.min(4 * known) - known).div_ceil(8),
+            known if figure < known => figure,
+            known if figure <= 2 * known => known + (figure - known).div_ceil(8),
+            known => known + known.div_ceil(32),
         };
     }
 
@@ -28,7 +29,7 @@ impl Cost {
 }
 
 /// Slices from one trial of the other ways to the next.
-const PERIOD: u32 = 16_384;
+const PERIOD: u32 = 65_536;
 
 /// Samples after which a way may be given up before its time, because it is far worse.
 const ENOUGH: u32 = 2;
@@ -40,8 +41,8 @@ const ENOUGH: u32 = 2;
 pub(super) struct Class {
     /// The ways that may be taken.
     ways: &'static [Way],
-    /// Slices for which each of them is tried.
-    trial: u32,
+    /// Slices for which each of them is tried, and for which it is taken ahead of that where lines have to come to other places first.
+    trial: (u32, u32),
     costs: [Cost; Way::COUNT],
     /// The best way so far.
     better: Way,
@@ -55,7 +56,7 @@ pub(super) struct Class {
 
 impl Class {
     /// Ordinary stores; a trial is due at once.
-    pub fn new(ways: &'static [Way], trial: u32) -> Self {
+    pub fn new(ways: &'static [Way], trial: (u32, u32)) -> Self {
         debug_assert_eq!(ways[0], Way::Cached);
         Self { ways, trial, costs: Default::default(), better: Way::Cached, decided: 0, turn: PERIOD, tried: (0, 0, 0) }
     }
@@ -74,7 +75,12 @@ impl Class {
             (self.tried, self.costs[self.better as usize]) = ((0, 0, 0), Cost::default());
         }
         self.tried.1 += 1;
-        if self.tried.1 > self.trial || self.is_lost() {
+        let (counts, ahead) = self.trial;
+        let ahead = if self.on_trial() == Some(Way::Strings) && self.tried.0 > 0 { ahead } else { 0 };
+        if ahead > 0 && self.tried.1 == ahead + 1 {
+            self.costs[Way::Strings as usize] = Cost::default();
+        }
+        if self.tried.1 > ahead + counts || self.is_lost() {
             self.tried = (self.tried.0 + 1, 1, 0);
             match self.on_trial() {
                 Some(next) => self.costs[next as usize] = Cost::default(),
@@ -153,7 +159,7 @@ mod tests {
     use super::super::is_sample;
     use super::*;
 
-    const TRIAL: u32 = 128;
+    const TRIAL: (u32, u32) = (128, 512);
 
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
@@ -193,9 +199,9 @@ mod tests {
             ([120, 300, 100, 60], Way::Strings),
             ([400, 180, 300, 310], Way::Streamed),
         ] {
-            let (_, late) = fill(&mut class, 0, (80_000, 40_000), costs);
+            let (_, late) = fill(&mut class, 0, (300_000, 150_000), costs);
             assert_eq!(class.better, best, "{costs:?}");
-            assert!(late[best as usize] > 37_000, "{costs:?}: {late:?}");
+            assert!(late[best as usize] > 140_000, "{costs:?}: {late:?}");
             assert!(late.iter().all(|&slices| slices > 10), "all are tried: {costs:?}: {late:?}");
         }
     }
@@ -216,7 +222,7 @@ mod tests {
         let mut class = Class::new(ALL, TRIAL);
         let (all, _) = fill(&mut class, 0, (u64::from(PERIOD) * 4, 0), [100, 900, 90, 900]);
         for way in [Way::Streamed, Way::Strings] {
-            assert!((8..u64::from(TRIAL) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
+            assert!((8..u64::from(TRIAL.0) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
         }
         assert!(all[Way::String as usize] > u64::from(PERIOD) * 3, "{all:?}");
     }
