@@ -8,11 +8,11 @@
 //! as the cores lay on different core complexes, 32 and 55 us when they shared one. On another (AMD EPYC, Zen 5) one of 64 KiB took 1.9 us with ordinary stores and 1.6 by the string instruction, 4.1 and 3.4 far
 //! apart; on a third (Zen 3) that instruction took many times as long at unlucky distances between the buffers.
 //!
-//! So each writer decides for itself, and tells its reader how to read. At one position in eight or less, writer and reader time what they do with the slice; the
-//! reader leaves its figure in the line of its `done` words, where the writer looks at its next such position. Cells are filled in
+//! So each writer decides for itself, and tells its reader how to read. At one position in eight (the writer outside of trials at one in 32) they time what they do with the slice; the
+//! reader leaves its figure in the line of its `done` words, where the writer looks at its next position of that kind. Cells are filled in
 //! the way that is the best one so far; now and then the others are tried ([`class`]), for longer than the ring has slots: what a
 //! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Where a writer takes the lines of
-//! cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost that as well: each fills then what was paid for before. Nothing hangs
+//! cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost a half of that as well: each fills then what was paid for before. Nothing hangs
 //! on a figure but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
 
 use std::sync::atomic::{Ordering, fence};
@@ -20,7 +20,7 @@ use std::sync::atomic::{Ordering, fence};
 use crate::board::SharedBoard;
 use crate::protocol::RingName;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER, STREAM_STRING, STREAM_STRINGS};
-use class::Class;
+use class::{Class, Trial};
 
 mod calls;
 mod class;
@@ -66,7 +66,7 @@ impl Way {
     }
 }
 
-/// What is copied into a cell, and what is known of its lines.
+/// What is known of the lines of a cell that is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lines {
     /// Others have read them since.
@@ -77,8 +77,9 @@ pub(crate) enum Lines {
     Here = 2,
 }
 
-/// Slices shorter than this are filled by ordinary stores.
-const LEAST: usize = 4096;
+/// Slices shorter than this are filled by ordinary stores. To measure costs those of 2 KiB 8 percent; of 4 KiB ordinary stores are the best way between two cores that share a last-level
+/// cache (0.23 us, 0.31 by the string instruction), and far apart not by as much worse (0.89, 0.70; AMD EPYC, Zen 5), and figures do not always tell which it is.
+pub(crate) const LEAST: usize = 5 * 1024;
 
 /// Slices shorter than this are, whose lines are here: between two cores that share a last-level cache allreduces of 2 to 8 KiB took 3 to 10 percent longer by the string instruction, of 16 KiB 4
 /// percent less (AMD EPYC, Zen 5).
@@ -94,7 +95,7 @@ const HERE: &[Way] = &[Way::Cached, Way::String];
 
 /// Slices for which each way is tried: two turns of a ring. Where both sides go by the string instruction it takes several more until lines are where they will be:
 /// of the first 128 slices each cost its writer 200 to 480 ticks for 4 KiB, later 100 to 120 (AMD EPYC, Zen 5).
-const TRIAL: (u32, u32) = (128, 512);
+const TRIAL: Trial = Trial { period: 65_536, slices: 128, ahead: 512 };
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
@@ -207,6 +208,24 @@ struct Waiting {
     reader: usize,
 }
 
+/// The table's word, where the machine has other ways than ordinary stores.
+fn possible(stream: u32) -> u32 {
+    if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER }
+}
+
+/// The way that nobody has to find: by the table's word, or because the slice is short.
+fn forced(stream: u32, lines: Lines, bytes: usize) -> Option<Way> {
+    match stream {
+        _ if bytes < LEAST => Some(Way::Cached),
+        0 if lines == Lines::Here && bytes < LEAST_HERE => Some(Way::Cached),
+        0 => None,
+        STREAM_ALWAYS if lines != Lines::Here => Some(Way::Streamed),
+        STREAM_STRING => Some(Way::String),
+        STREAM_STRINGS => Some(Way::Strings),
+        _ => Some(Way::Cached),
+    }
+}
+
 /// What a writer knows of the ways into its cells of one ring.
 pub(crate) struct Pace {
     ring: RingName,
@@ -239,7 +258,7 @@ impl Pace {
 
     /// Goes by another word of the table from now on; what is known stays known.
     pub fn go_by(&mut self, stream: u32) {
-        self.stream = if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER };
+        self.stream = possible(stream);
     }
 
     /// Does `write(way)`, which fills the own slot of a slice, for its reader and perhaps others.
@@ -253,38 +272,35 @@ impl Pace {
     #[inline]
     pub fn writing_to(&mut self, board: &SharedBoard, slice: Slice, lines: Lines, write: impl FnOnce(Way)) {
         let Slice { position, slot, bytes, reader } = slice;
-        let least = if lines == Lines::Here { LEAST_HERE } else { LEAST };
-        let forced = match self.stream {
-            0 if bytes >= least => None,
-            _ if bytes < LEAST => Some(Way::Cached),
-            STREAM_ALWAYS if lines == Lines::Here => Some(Way::Cached),
-            STREAM_ALWAYS => Some(Way::Streamed),
-            STREAM_STRING => Some(Way::String),
-            STREAM_STRINGS => Some(Way::Strings),
-            _ => Some(Way::Cached),
-        };
+        let forced = forced(self.stream, lines, bytes);
         let class = class_of(bytes.max(LEAST), lines);
         let way = forced.unwrap_or_else(|| self.classes[class].next());
+        let is_sample = forced.is_none() && is_sample(position);
+        if is_sample {
+            // Of the last one that was timed, before its reader leaves another figure.
+            self.collect(board);
+        }
+        match is_sample && (self.classes[class].compares() || is_rare_sample(position)) {
+            false => write(way),
+            true => {
+                let begun = ticks_behind_loads();
+                write(way);
+                // Ordinary stores may still stand in line: without a fence a short slice would seem to cost nothing.
+                fence(Ordering::SeqCst);
+                let figure = cost(ticks_behind_loads().wrapping_sub(begun), bytes);
+                self.classes[class].learn_write(way, figure);
+                self.waiting[self.next] = Some(Waiting { position, class, way, reader });
+                self.next = (self.next + 1) % WAITING;
+            }
+        }
+        // Behind the payload, since its reader looks at this line.
         if self.ring == RingName::Down && bytes >= LEAST {
             board.tell_reader(self.ring, slot, way);
         }
-        let compares = self.classes[class].compares();
-        if forced.is_some() || !is_sample(position) || !(compares || is_rare_sample(position)) {
-            return write(way);
-        }
-        self.collect(board);
-        let begun = ticks_behind_loads();
-        write(way);
-        // Ordinary stores may still stand in line: without a fence a short slice would seem to cost nothing.
-        fence(Ordering::SeqCst);
-        let figure = cost(ticks_behind_loads().wrapping_sub(begun), bytes);
-        self.classes[class].learn_write(way, figure);
-        self.waiting[self.next] = Some(Waiting { position, class, way, reader });
-        self.next = (self.next + 1) % WAITING;
     }
 
-    /// Does `take`, by which a writer takes the lines of cells that ordinary stores of `bytes` bytes will fill, and has published `position`. It is part of what
-    /// those cost: between cores that share no cache stores to lines that others hold stand in line for longer than it takes to stream as much.
+    /// Does `take`, by which a writer takes the lines of cells that ordinary stores of `bytes` bytes will fill, and has published `position`. It counts among what
+    /// those cost ([`class`]): between cores that share no cache stores to lines that others hold stand in line for longer than it takes to stream as much.
     #[inline]
     pub fn taking(&mut self, position: u64, bytes: usize, take: impl FnOnce()) {
         if bytes < LEAST || self.stream != 0 || !is_sample(position) {
@@ -327,6 +343,38 @@ mod tests {
                 assert!((60..260).contains(&samples), "{samples} of 1000 at {offset} + i * {stride}");
             }
         }
+    }
+
+    #[test]
+    fn rare_samples_are_samples() {
+        let rare = (0..100_000).filter(|&position| is_rare_sample(position)).count();
+        assert!((2800..3500).contains(&rare), "{rare}");
+        assert!((0..100_000).all(|position| is_sample(position) || !is_rare_sample(position)));
+    }
+
+    #[test]
+    fn the_table_has_its_word_on_slices_that_are_long_enough() {
+        for lines in [Lines::Left, Lines::Taken, Lines::Here] {
+            for stream in 0..=STREAM_STRINGS {
+                assert_eq!(forced(stream, lines, LEAST - 1), Some(Way::Cached));
+                let streamed = if lines == Lines::Here { Way::Cached } else { Way::Streamed };
+                let wanted = [None, Some(Way::Cached), Some(streamed), Some(Way::String), Some(Way::Strings)];
+                assert_eq!(forced(stream, lines, LEAST_HERE), wanted[stream as usize], "{stream}, {lines:?}");
+                let short =
+                    if stream == 0 && lines == Lines::Here { Some(Way::Cached) } else { wanted[stream as usize] };
+                for bytes in [LEAST, LEAST_HERE - 1] {
+                    assert_eq!(forced(stream, lines, bytes), short, "{stream}, {lines:?}, {bytes}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ways_have_their_numbers() {
+        for way in [Way::Cached, Way::Streamed, Way::String, Way::Strings] {
+            assert_eq!(Way::of(way as u64), way);
+        }
+        assert_eq!(Way::of(u64::MAX), Way::Cached);
     }
 
     #[test]

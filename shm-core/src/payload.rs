@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use self::copy::{CLOSE, KEPT, LOADED, NOTHING, SETTLED, STORED, copy_rising, copy_string, stream};
 use crate::ask::FRESH;
 use crate::counts::note;
-use crate::pace::Way;
+use crate::pace::{LEAST, Way};
 use crate::segment::layout::{FIRST_LINE, LINE};
 
 /// Stores `bytes` bytes in the words of a line slot.
@@ -185,12 +185,12 @@ pub(crate) enum Manner {
     Asking,
     /// The same, a little ahead, into the first-level cache.
     Close,
-    /// By the string instruction.
-    String,
-    /// The same, further ahead, of what another rank has stored and left, as a rule, for something else.
+    /// The same, further ahead than either, of what another rank has stored and left, as a rule, for something else.
     Settled,
     /// The same, of a cell that this rank writes next: they are asked for to be stored to.
     Keeping,
+    /// By the string instruction.
+    String,
     /// Past the caches.
     Streamed,
 }
@@ -205,9 +205,10 @@ impl Manner {
         }
     }
 
-    /// The manner in which a cell is copied out that was filled in this way, where another one would do as a rule.
-    pub fn behind(self, filled: Way) -> Self {
+    /// The manner in which `bytes` bytes are copied that were stored in this way, as it was told, where this one would do as a rule. Of short slices nobody tells.
+    pub fn behind(self, filled: Way, bytes: usize) -> Self {
         match (self, filled) {
+            _ if bytes < LEAST => self,
             (Manner::Streamed, _) | (_, Way::Cached | Way::Streamed) => self,
             (_, Way::String) => Manner::Close,
             (_, Way::Strings) => Manner::String,

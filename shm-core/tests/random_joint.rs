@@ -232,7 +232,7 @@ const RULES: [&str; 11] = [
     "all:cells,cell=32K,cells=2,reach_least=20000",
     "all:cells,cell=1K,cells=2",
     "all:cells,cell=256,cells=3,stream=2",
-    "all:cells,cell=2K,cells=3,stream=4",
+    "all:cells,cell=8K,cells=3,stream=4",
     "all:cells,cell=1K,cells=4,reach_least=1",
     "all:cells,up_cell=1K,up_cells=3,down_cell=256,down_cells=5,direct_least=3000",
     "broadcast:cells,cell=256,cells=3;reduce:cells,cell=512,cells=2;allreduce:exchange,cell=128,cells=4",

@@ -42,7 +42,7 @@ const fn setting(
 }
 
 /// The forced choices. Cells are tiny in most, so that every ring goes round many times in a call.
-pub const SETTINGS: [Setting; 21] = [
+pub const SETTINGS: [Setting; 24] = [
     setting("all:auto", None, &[504, 1144, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1144, 2288, 17 * 1144], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 1144, 3432], None),
@@ -72,17 +72,17 @@ pub const SETTINGS: [Setting; 21] = [
         &[1024, 4096, 8192, 12_288],
         None,
     ),
-    // Cells so large that they are filled past the caches, always.
-    setting("all:cells,cell=2K,cells=3,stream=2", Some(Regime::Cells), &[1024, 2048, 6144, 10_240], None),
-    setting("all:shares,share_cell=2K,share_downs=2,stream=2", Some(Regime::Shares), &[1024], Some((2, 2048))),
-    // By the string instruction, and copied out by it.
-    setting("all:cells,cell=2K,cells=3,stream=4", Some(Regime::Cells), &[1024, 2048, 6144, 10_240], None),
-    setting("all:shares,share_cell=2K,share_downs=2,stream=3", Some(Regime::Shares), &[1024], Some((2, 2048))),
+    // Cells so large that they are filled past the caches, always; by the string instruction; and copied out by it.
+    setting("all:cells,cell=8K,cells=3,stream=2", Some(Regime::Cells), &[4096, 8192, 24_576, 40_960], None),
+    setting("all:shares,share_cell=8K,share_downs=2,stream=2", Some(Regime::Shares), &[4096], Some((2, 8192))),
+    setting("all:cells,cell=8K,cells=3,stream=4", Some(Regime::Cells), &[4096, 8192, 24_576, 40_960], None),
+    setting("all:shares,share_cell=8K,share_downs=2,stream=3", Some(Regime::Shares), &[4096], Some((2, 8192))),
+    setting("allreduce:exchange,cell=16K,cells=4;all:cell=16K,stream=3", None, &[4096, 16_384, 32_768], None),
     setting(
-        "all:auto,line_most=100,shares_least=9000,cell=3K,cells=2,share_cell=4K,leaders=2,stream=2,reach_least=5000",
+        "all:auto,line_most=100,shares_least=9000,cell=6K,cells=2,share_cell=6K,leaders=2,stream=2,reach_least=15000",
         None,
-        &[100, 3072, 5000, 9000],
-        Some((2, 4096)),
+        &[100, 6144, 9000, 15_000],
+        Some((2, 6144)),
     ),
     setting(
         "all:auto,line_most=120,shares_least=1500,cell=128,cells=3,share_cell=256",

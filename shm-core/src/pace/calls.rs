@@ -1,16 +1,21 @@
 //! In which way two ranks copy where no cell lies between them: found by one of them, which measures what a call costs as a whole, and tells the other one. So what serves one
 //! rank and holds up the other does not seem to gain.
 
-use super::class::Class;
-use super::{CLASSES, LEAST, Lines, Way, class_of, cost, is_rare_sample, ticks_behind_loads};
+use super::class::{Class, Trial};
+use super::{Way, cost, is_rare_sample, possible, ticks_behind_loads};
 use crate::select::tuning::{STREAM_STRING, STREAM_STRINGS};
 
-/// Calls for which each way is tried. There is no ring that they would have to come round in.
-const TRIAL: (u32, u32) = (16, 0);
+/// How ways are tried: calls, not slices; there is no ring that they would have to come round in.
+const TRIAL: Trial = Trial { period: 2048, slices: 16, ahead: 0 };
 
 /// The ways: copied to the other's buffer, and from it, by loops; to it by the string instruction; and from it, too.
-const WAYS: &[Way] =
-    if cfg!(target_arch = "x86_64") { &[Way::Cached, Way::String, Way::Strings] } else { &[Way::Cached] };
+const WAYS: &[Way] = &[Way::Cached, Way::String, Way::Strings];
+
+/// Messages of fewer bytes are copied by loops.
+const LEAST: usize = 16 * 1024;
+
+/// Classes of messages, by the power of two, from [`LEAST`] on; the last takes all longer ones.
+const CLASSES: usize = 11;
 
 /// What a rank knows of the calls of one kind.
 pub(crate) struct Calls {
@@ -21,16 +26,18 @@ pub(crate) struct Calls {
 impl Calls {
     /// Nothing is known; `stream` is the table's word.
     pub fn new(stream: u32) -> Self {
-        Self { classes: [Class::new(WAYS, TRIAL); CLASSES], stream }
+        Self { classes: [Class::new(WAYS, TRIAL); CLASSES], stream: possible(stream) }
     }
 
     /// Goes by another word of the table from now on.
     pub fn go_by(&mut self, stream: u32) {
-        self.stream = stream;
+        self.stream = possible(stream);
     }
 
+    /// The class of messages of `bytes` bytes, whose way has to be found.
     fn class(&mut self, bytes: usize) -> Option<&mut Class> {
-        (self.stream == 0 && bytes >= LEAST).then(|| &mut self.classes[class_of(bytes, Lines::Left)])
+        let at = (bytes / LEAST).checked_ilog2().filter(|_| self.stream == 0)?;
+        Some(&mut self.classes[(at as usize).min(CLASSES - 1)])
     }
 
     /// The way of the next call, of a message of `bytes` bytes.
@@ -49,9 +56,46 @@ impl Calls {
     pub fn learn(&mut self, position: u64, bytes: usize, way: Way, begun: u64) {
         let Some(class) = self.class(bytes) else { return };
         if class.compares() || is_rare_sample(position) {
-            class.learn_write(way, cost(ticks_behind_loads().wrapping_sub(begun), bytes));
-            // There is no other part.
-            class.learn_read(way, 1);
+            Self::note(class, way, cost(ticks_behind_loads().wrapping_sub(begun), bytes));
+        }
+    }
+
+    fn note(class: &mut Class, way: Way, figure: u64) {
+        class.learn_write(way, figure);
+        // There is no other part.
+        class.learn_read(way, 1);
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use super::*;
+
+    /// Messages of each length find their own way, and short ones are not asked for any.
+    #[test]
+    fn each_length_finds_its_way() {
+        let mut calls = Calls::new(0);
+        let costs = |bytes: usize| match bytes {
+            0x8000 => [100, 50, 100],
+            0x10_0000 => [100, 90, 40],
+            _ => [100, 98, 97],
+        };
+        for _ in 0..3000 {
+            for bytes in [LEAST - 1, 0x8000, 0x10_0000, usize::MAX] {
+                let way = calls.next(bytes);
+                let of = WAYS.iter().position(|&known| known == way).unwrap();
+                assert!(bytes >= LEAST || way == Way::Cached);
+                if let Some(class) = calls.class(bytes) {
+                    Calls::note(class, way, costs(bytes)[of]);
+                }
+            }
+        }
+        let found = [LEAST - 1, 0x8000, 0x10_0000, usize::MAX].map(|bytes| calls.next(bytes));
+        assert_eq!(found, [Way::Cached, Way::String, Way::Strings, Way::Cached]);
+        for (stream, way) in [(1, Way::Cached), (2, Way::Cached), (3, Way::String), (4, Way::Strings)] {
+            calls.go_by(stream);
+            assert_eq!(calls.next(1 << 20), way, "{stream}");
         }
     }
 }

@@ -28,11 +28,31 @@ impl Cost {
     }
 }
 
-/// Slices from one trial of the other ways to the next.
-const PERIOD: u32 = 65_536;
+/// How ways are tried.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trial {
+    /// Slices from one trial to the next, once there have been some: from the first to the second it is a sixteenth of that, and then twice as many each time. What a job does at
+    /// first is not what it goes on with.
+    pub period: u32,
+    /// Slices for which each way is tried.
+    pub slices: u32,
+    /// Slices for which [`Way::Strings`] is taken ahead of that.
+    pub ahead: u32,
+}
 
 /// Samples after which a way may be given up before its time, because it is far worse.
 const ENOUGH: u32 = 2;
+
+/// How far a trial has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tried {
+    /// Ways that have had their turn.
+    ways: usize,
+    /// Slices of the one that is tried.
+    slices: u32,
+    /// Samples of it that count.
+    samples: u32,
+}
 
 /// What is known of slices of one class.
 ///
@@ -41,47 +61,54 @@ const ENOUGH: u32 = 2;
 pub(super) struct Class {
     /// The ways that may be taken.
     ways: &'static [Way],
-    /// Slices for which each of them is tried, and for which it is taken ahead of that where lines have to come to other places first.
-    trial: (u32, u32),
+    trial: Trial,
     costs: [Cost; Way::COUNT],
     /// The best way so far.
     better: Way,
     /// What that cost when it was found to be the best; 0 before.
     decided: u64,
-    /// Slices since then.
+    /// Slices since then, and from then to the next trial.
     turn: u32,
-    /// Of the trial that is running: how many ways have had their turn, slices of the one that is tried, and samples of it.
-    tried: (usize, u32, u32),
+    period: u32,
+    tried: Tried,
 }
 
 impl Class {
     /// Ordinary stores; a trial is due at once.
-    pub fn new(ways: &'static [Way], trial: (u32, u32)) -> Self {
+    pub fn new(ways: &'static [Way], trial: Trial) -> Self {
         debug_assert_eq!(ways[0], Way::Cached);
-        Self { ways, trial, costs: Default::default(), better: Way::Cached, decided: 0, turn: PERIOD, tried: (0, 0, 0) }
+        Self {
+            ways,
+            trial,
+            costs: Default::default(),
+            better: Way::Cached,
+            decided: 0,
+            turn: trial.period / 16,
+            period: trial.period / 16,
+            tried: Tried::default(),
+        }
     }
 
     /// The way of the next slice.
     #[inline]
     pub fn next(&mut self) -> Way {
         self.turn += 1;
-        if self.turn <= PERIOD { self.better } else { self.trial() }
+        if self.turn <= self.period { self.better } else { self.trial() }
     }
 
     /// The same in a trial.
     #[cold]
     fn trial(&mut self) -> Way {
-        if self.turn == PERIOD + 1 {
-            (self.tried, self.costs[self.better as usize]) = ((0, 0, 0), Cost::default());
+        if self.turn == self.period + 1 {
+            (self.tried, self.costs[self.better as usize]) = (Tried::default(), Cost::default());
         }
-        self.tried.1 += 1;
-        let (counts, ahead) = self.trial;
-        let ahead = if self.on_trial() == Some(Way::Strings) && self.tried.0 > 0 { ahead } else { 0 };
-        if ahead > 0 && self.tried.1 == ahead + 1 {
-            self.costs[Way::Strings as usize] = Cost::default();
+        self.tried.slices += 1;
+        let ahead = self.ahead();
+        if ahead > 0 && self.tried.slices == ahead + 1 {
+            (self.tried.samples, self.costs[Way::Strings as usize]) = (0, Cost::default());
         }
-        if self.tried.1 > ahead + counts || self.is_lost() {
-            self.tried = (self.tried.0 + 1, 1, 0);
+        if self.tried.slices > ahead + self.trial.slices || self.is_lost() {
+            self.tried = Tried { ways: self.tried.ways + 1, slices: 1, samples: 0 };
             match self.on_trial() {
                 Some(next) => self.costs[next as usize] = Cost::default(),
                 None => self.decide(),
@@ -90,14 +117,22 @@ impl Class {
         self.on_trial().unwrap_or(self.better)
     }
 
+    /// Slices of the way that is tried before it counts: those of what is not the better way already.
+    fn ahead(&self) -> u32 {
+        if self.tried.ways > 0 && self.on_trial() == Some(Way::Strings) { self.trial.ahead } else { 0 }
+    }
+
     /// The way that is tried: first the better one, then the others in their order.
     fn on_trial(&self) -> Option<Way> {
         let others = self.ways.iter().copied().filter(|&way| way != self.better);
-        std::iter::once(self.better).chain(others).nth(self.tried.0)
+        std::iter::once(self.better).chain(others).nth(self.tried.ways)
     }
 
     fn decide(&mut self) {
         self.turn = 0;
+        if self.decided != 0 {
+            self.period = (2 * self.period).min(self.trial.period);
+        }
         let cost = |way: &Way| Some((way.weighed(self.costs[*way as usize].total()?), *way));
         // Without a figure of the better one there is nothing to compare with.
         if let (Some(_), Some((_, best))) =
@@ -108,32 +143,43 @@ impl Class {
         }
     }
 
-    /// Whether the way that is tried has shown to be far worse than the better one.
+    /// Whether the way that is tried has shown to be far worse than the better one; and worse still while it does not count yet.
     fn is_lost(&self) -> bool {
-        let (tried, _, samples) = self.tried;
-        let Some(other) = self.on_trial().filter(|_| tried > 0 && samples >= ENOUGH) else { return false };
+        let Tried { ways, slices, samples } = self.tried;
+        let Some(other) = self.on_trial().filter(|_| ways > 0 && samples >= ENOUGH) else { return false };
         let Cost { write, take, .. } = self.costs[other as usize];
-        self.costs[self.better as usize].total().is_some_and(|known| write + take / 2 > 2 * known)
+        let times = if slices > self.ahead() { 2 } else { 4 };
+        self.costs[self.better as usize].total().is_some_and(|known| write + take / 2 > times * known)
     }
 
     /// Whether ways are being compared.
     pub fn compares(&self) -> bool {
-        self.turn > PERIOD
+        self.turn > self.period
+    }
+
+    /// Whether slices of this way cost more than they will: after the trial of others, as ahead of its own.
+    fn settles(&self, way: Way) -> bool {
+        way == Way::Strings && !self.compares() && self.turn <= self.trial.ahead
     }
 
     /// Takes what it cost to fill a slice.
     pub fn learn_write(&mut self, way: Way, figure: u64) {
+        if self.settles(way) {
+            return;
+        }
         Cost::learn(&mut self.costs[way as usize].write, figure);
         if self.compares() && self.on_trial() == Some(way) {
-            self.tried.2 += 1;
+            self.tried.samples += 1;
         }
         self.look_again(way);
     }
 
     /// Takes what it cost to read one.
     pub fn learn_read(&mut self, way: Way, figure: u64) {
-        Cost::learn(&mut self.costs[way as usize].read, figure);
-        self.look_again(way);
+        if !self.settles(way) {
+            Cost::learn(&mut self.costs[way as usize].read, figure);
+            self.look_again(way);
+        }
     }
 
     /// Takes what it cost to take the lines of one that ordinary stores fill.
@@ -149,17 +195,18 @@ impl Class {
             && !self.compares()
             && total.is_some_and(|total| total > 2 * self.decided)
         {
-            self.turn = PERIOD;
+            self.turn = self.period;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::is_sample;
+    use super::super::{is_rare_sample, is_sample};
     use super::*;
 
-    const TRIAL: (u32, u32) = (128, 512);
+    const PERIOD: u32 = 65_536;
+    const TRIAL: Trial = Trial { period: PERIOD, slices: 128, ahead: 512 };
 
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
@@ -176,7 +223,7 @@ mod tests {
             let way = class.next();
             all[way as usize] += 1;
             last[way as usize] += u64::from(slice >= from + slices - late);
-            if is_sample(slice) {
+            if is_rare_sample(slice) || class.compares() && is_sample(slice) {
                 // Now and then a rank loses its core in the middle.
                 let figure = costs[way as usize] * if slice % 29 == 0 { 1000 } else { 1 };
                 class.learn_write(way, figure);
@@ -206,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Seven slices in eight are not timed: what becomes worse is noticed long before the next trial would be due.
+    /// Thirty-one slices in 32 are not timed: what becomes worse is noticed long before the next trial would be due.
     #[test]
     fn a_way_that_has_become_worse_is_left_soon() {
         let mut class = Class::new(TWO, TRIAL);
@@ -222,9 +269,34 @@ mod tests {
         let mut class = Class::new(ALL, TRIAL);
         let (all, _) = fill(&mut class, 0, (u64::from(PERIOD) * 4, 0), [100, 900, 90, 900]);
         for way in [Way::Streamed, Way::Strings] {
-            assert!((8..u64::from(TRIAL.0) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
+            assert!((8..u64::from(TRIAL.slices) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
         }
         assert!(all[Way::String as usize] > u64::from(PERIOD) * 3, "{all:?}");
+    }
+
+    /// What is dear until lines are where they will be is not judged before, and no single slice decides.
+    #[test]
+    fn a_way_that_needs_some_turns_gets_them() {
+        for outlier in [false, true] {
+            let mut class = Class::new(ALL, TRIAL);
+            let (mut taken, mut counted) = (0, 0);
+            for slice in 0..u64::from(PERIOD) {
+                let way = class.next();
+                taken = if way == Way::Strings { taken + 1 } else { 0 };
+                if is_sample(slice) {
+                    counted += u32::from(taken > TRIAL.ahead);
+                    let figure = match way {
+                        Way::Strings if taken < 400 => 500,
+                        Way::Strings if outlier && counted == 1 => 100_000,
+                        Way::Strings => 60,
+                        _ => 100,
+                    };
+                    class.learn_write(way, figure);
+                    class.learn_read(way, figure);
+                }
+            }
+            assert_eq!(class.better, Way::Strings, "{outlier}");
+        }
     }
 
     /// What may not be taken is not tried.

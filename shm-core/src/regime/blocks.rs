@@ -8,7 +8,7 @@ use super::Engine;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{Pace, Slice, Way};
+use crate::pace::{LEAST, Pace, Slice, Way};
 use crate::payload::{Manner, copy_in, copy_out, copy_part_in, end_parts, load_line, store_line};
 use crate::protocol::Board;
 use crate::protocol::exchange::{Pieces, exchange_pieces};
@@ -244,7 +244,8 @@ impl Outgoing<'_> {
                     }
                     return;
                 }
-                let bytes = parts.clone().map(|(.., len)| len).sum();
+                let lengths = parts.clone().map(|(.., len)| len);
+                let (bytes, longest) = (lengths.clone().sum(), lengths.max().unwrap_or(0));
                 let write = |way| {
                     for (part, from, len) in parts {
                         let to = medium.place(board, owner, slot, part).cast_mut();
@@ -253,7 +254,8 @@ impl Outgoing<'_> {
                     }
                     end_parts(way);
                 };
-                match crosses {
+                // Its readers time the parts, of which short ones are not timed.
+                match crosses || longest < LEAST {
                     true => write(Way::Cached),
                     false => self.pace.writing(board, filled(bytes), write),
                 }

@@ -16,7 +16,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{Way, ticks};
+use crate::pace::{Calls, Way, ticks};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Outcome, Part, Places};
 use crate::protocol::{Board, Location, Place, Ring, RingName};
@@ -80,12 +80,12 @@ impl Engine {
         let lending = Lending::begin(board, (up, 0), (down, 0));
         let other = Source::Cell;
         let (middle, answer) = (middle(bytes, 1), up.slot(places.answer()));
-        let by = if gives { Way::Cached } else { copies.next(bytes) };
-        let mut copying = Copying { board, buffer, bytes, middle, location, other, way, answer, by, begun: 0 };
+        let by = Way::Cached;
+        let mut copying = Copying { board, buffer, bytes, middle, location, other, way, copies, answer, by, begun: 0 };
         let outcome = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
-        let begun = copying.begun;
+        let Copying { begun, by, .. } = copying;
         if outcome == Outcome::Done && !gives && copying.is_open() {
-            copies.learn(places.payload().first(), bytes, by, begun);
+            copying.copies.learn(places.payload().first(), bytes, by, begun);
         }
         match outcome {
             Outcome::Done if !gives && tries => {
@@ -174,6 +174,7 @@ struct Copying<'a> {
     /// Where the other rank's buffer lies.
     other: Source,
     way: Way,
+    copies: &'a mut Calls,
     /// The slot of the taker's answer, in which it tells how the halves are copied: by that, where they are open.
     answer: usize,
     by: Way,
@@ -182,9 +183,11 @@ struct Copying<'a> {
 }
 
 impl Copying<'_> {
-    /// Whether loads and stores reach the other's buffer, and both stay in the caches.
+    /// Whether loads and stores of both ranks reach both buffers, and all stays in the caches.
     fn is_open(&self) -> bool {
-        self.way == Way::Cached && matches!(self.other, Source::Near(_))
+        self.way == Way::Cached
+            && matches!(self.other, Source::Near(_))
+            && matches!(self.location.place, Place::Heap(_))
     }
 
     /// What this taker answers a giver whose private memory is at that address.
@@ -210,11 +213,16 @@ impl Halves for Copying<'_> {
 
     fn note(&mut self, location: Location) -> Result<()> {
         self.begun = ticks();
-        match self.location.whole {
-            true => self.by = self.board.told(RingName::Up, 1 - self.board.rank(), self.answer),
-            false => self.board.tell_reader(RingName::Up, self.answer, self.by),
-        }
         self.other = Source::find(self.board, 1 - self.board.rank(), location, self.bytes, 1)?;
+        if self.location.whole {
+            self.by = self.board.told(RingName::Up, 1 - self.board.rank(), self.answer);
+        } else {
+            if self.is_open() {
+                self.by = self.copies.next(self.bytes);
+            }
+            // The giver may still read what the slot's last use told, which is as good.
+            self.board.tell_reader(RingName::Up, self.answer, self.by);
+        }
         if let (Source::Far(base), false) = (self.other, self.location.whole) {
             self.location = self.answer_to_private(base);
         }
@@ -234,7 +242,7 @@ impl Halves for Copying<'_> {
             let input = other.input(1 - board.rank(), std::ptr::null(), at);
             // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has room for them. The giver
             // stores none but the half that it has claimed.
-            return unsafe { input.copy(Manner::of_fresh(way).behind(by), board, own, len) };
+            return unsafe { input.copy(Manner::of_fresh(way).behind(by, len), board, own, len) };
         }
         match other {
             // SAFETY: the taker has said that so many bytes belong there, and this rank has claimed the half.

@@ -58,7 +58,7 @@ impl Engine {
             let input = source.input(root, board.down_cell(root, slot, cell), 0);
             let manner = match source.is_lent() {
                 true => Manner::Asking,
-                false => Manner::Asking.behind(board.told(RingName::Down, root, slot)),
+                false => Manner::Asking.behind(board.told(RingName::Down, root, slot), bytes),
             };
             let mut copied = Ok(());
             // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer` has room

@@ -10,7 +10,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{LEAST_HERE, Lines, Pace, Slice, Way, reading};
+use crate::pace::{LEAST, LEAST_HERE, Lines, Pace, Slice, Way, reading};
 use crate::payload::copy_in_again;
 use crate::protocol::exchange::{Slices, exchange_slices};
 use crate::protocol::{Board, Location, RingName};
@@ -71,7 +71,7 @@ impl Slices for OneSlice<'_> {
         let cell = self.cell_of(self.board.rank(), slot, crossed);
         // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, or the other's and read, and they fit its cell.
         let write = |way| unsafe { copy_in_again(send, cell, bytes, way) };
-        match bytes < LEAST_HERE {
+        match bytes < LEAST {
             true => write(Way::Cached),
             false => {
                 let filled = Slice { position: self.position, slot, bytes, reader: 1 - self.board.rank() };

@@ -102,7 +102,7 @@ impl Releases for Passing<'_> {
             let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
             let mut manner = Manner::of_fresh(self.way);
             if !self.source.is_lent() {
-                manner = manner.behind(board.told(RingName::Down, from, passage.slot));
+                manner = manner.behind(board.told(RingName::Down, from, passage.slot), len);
             }
             // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `len` bytes, and is no cell and no other rank's buffer.

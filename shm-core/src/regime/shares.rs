@@ -264,7 +264,7 @@ impl Slicing<'_> {
             false => self.sources[from].input(from, board.up_cell(from, up, self.cell).cast_const(), at),
         }));
         results.clear();
-        // The last one is that which may be stored past the caches.
+        // The last one is that which may be stored in another way than the others.
         let to_first = self.way == Way::Streamed && to.is_some() && down.is_none();
         results.extend(to.filter(|_| to_first));
         let own = self.keeps.then(|| self.reduction.recv.wrapping_add(at));
@@ -388,7 +388,7 @@ impl Work for Slicing<'_> {
         let manner = match Manner::of(self.way, self.reduction.bytes) {
             // Of two ranks each has stored its results before it takes any, as a rule.
             Manner::Asking if self.board.size() == 2 && len >= FAR_AHEAD_FROM => Manner::Settled,
-            manner if location.place == Place::Cell => manner.behind(self.board.told(RingName::Down, from, slot)),
+            manner if location.place == Place::Cell => manner.behind(self.board.told(RingName::Down, from, slot), len),
             manner => manner,
         };
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the

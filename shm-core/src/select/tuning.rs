@@ -31,8 +31,8 @@ pub struct Tuning {
     pub up_bytes: u32,
     /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
     pub down_bytes: u32,
-    /// How cells are filled: 0 in the way that measuring finds the better one, 1 always through the caches, 2 always past
-    /// them, 3 always by the processor's string instruction, where it has one, 4 and copied out by it too. Slices shorter than 1 KiB always go through the caches, by ordinary stores. Results go the same way with 1
+    /// How cells are filled: 0 in the way that measuring finds best, 1 by ordinary stores, 2 past the caches, 3 by the processor's string instruction, where it has one, 4 so, and down cells copied out
+    /// by it too. Slices shorter than 5 KiB are filled by ordinary stores, and so are cells that two ranks with equal blocks fill in turn. Results go the same way with 1
     /// and with 2; else they are stored past the caches where those cannot hold the buffers of all ranks.
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
