@@ -20,7 +20,14 @@ impl<T: Times> Search<'_, T> {
         };
         let mut looked: Vec<Looked> = Vec::new();
         let mut wins = Vec::new();
-        for &bytes in &self.effort.sizes {
+        // The built-in table's edge is looked at too: what is measured on both sides of it alone would agree with it wherever the machine's own lies between.
+        let mut sizes = self.effort.sizes.clone();
+        if let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) {
+            sizes.extend(usize::try_from(built_in).ok().filter(|edge| (first..last).contains(edge)));
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        for bytes in sizes {
             let Some(mut candidates) = two_at(bytes) else { continue };
             if built_in <= bytes as u64 {
                 candidates.reverse();
