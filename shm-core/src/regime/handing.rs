@@ -63,10 +63,8 @@ impl Parts for Handing<'_> {
         let (at, len) = self.division.range(leader, round);
         let from = self.leaders[leader];
         let input = self.sources[leader].input(from, self.board.down_cell(from, slot, self.cell), at);
-        let mut manner = Manner::of(Way::Cached, self.division.bytes());
-        if !self.sources[leader].is_lent() {
-            manner = manner.behind(self.board.told(RingName::Down, from, slot), len);
-        }
+        let usual = Manner::of(Way::Cached, self.division.bytes());
+        let manner = self.sources[leader].manner(self.board, (from, slot), len, usual);
         let (to, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
         // caller's buffer.

@@ -9,7 +9,8 @@ use super::operands::Input;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::protocol::{Location, Place, Ring};
+use crate::payload::Manner;
+use crate::protocol::{Location, Place, Ring, RingName};
 
 /// Where this rank gets at another's payload.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,12 @@ impl Source {
 
     pub fn is_lent(self) -> bool {
         !matches!(self, Source::Cell)
+    }
+
+    /// How `len` bytes of it are copied, whose slot is down slot `slot` of rank `from`, where `usual` would do as a rule: what lies in the cell as its writer has told.
+    #[inline]
+    pub fn manner(self, board: &SharedBoard, (from, slot): (usize, usize), len: usize, usual: Manner) -> Manner {
+        if self.is_lent() { usual } else { usual.behind(board.told(RingName::Down, from, slot), len) }
     }
 
     /// The bytes from `at` on, in `cell` if the payload is there.

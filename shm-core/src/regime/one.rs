@@ -56,10 +56,7 @@ impl Engine {
         let read = |slot, location| {
             let source = Source::find(board, root, location, bytes, 1)?;
             let input = source.input(root, board.down_cell(root, slot, cell), 0);
-            let manner = match source.is_lent() {
-                true => Manner::Asking,
-                false => Manner::Asking.behind(board.told(RingName::Down, root, slot), bytes),
-            };
+            let manner = source.manner(board, (root, slot), bytes, Manner::Asking);
             let mut copied = Ok(());
             // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `bytes` bytes, and is no cell and no other rank's buffer.

@@ -100,10 +100,7 @@ impl Releases for Passing<'_> {
             }
             let input = self.source.input(from, board.down_cell(from, passage.slot, self.cell), at);
             let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
-            let mut manner = Manner::of_fresh(self.way);
-            if !self.source.is_lent() {
-                manner = manner.behind(board.told(RingName::Down, from, passage.slot), len);
-            }
+            let manner = self.source.manner(board, (from, passage.slot), len, Manner::of_fresh(self.way));
             // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
             // for `len` bytes, and is no cell and no other rank's buffer.
             let mut copy = || copied = unsafe { input.copy(manner, board, buffer, len) };
