@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
 use crate::protocol::Place;
 use crate::reach::Reaching;
-use crate::regime::{Engine, Thresholds};
+use crate::regime::{Engine, JOINT_LEAST, Thresholds};
 use crate::remark::remark;
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::select::{Choice, Collective, Explanation, Regime, Selection, Tuning, Vector};
+use crate::select::{Choice, Collective, Explanation, Regime, Selection, Single, Tuning, Vector};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -36,6 +36,8 @@ pub struct Communicator {
     pub(crate) convert: (u64, u32),
     /// Bytes below which a call surely takes one slot of lines, flat, by collective.
     slot_below: [usize; 4],
+    /// The calls that surely go through one cell, by collective.
+    singles: [Single; 4],
     /// What `selection` chose last, by collective, and for what: programs make the same call again and again.
     chosen: [Cell<Option<(Vector, Choice)>>; 4],
     /// The size classes that were traced, by collective and by where the payload lies.
@@ -86,6 +88,7 @@ impl Communicator {
         let layout = selection.block_layout();
         let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
         let tuning = &seat.mapping().header().tuning;
+        let singles = singles(&selection, tuning);
         let (thresholds, convert) = (Thresholds::new(tuning, &selection), (tuning.convert_least, tuning.convert_after));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
@@ -99,6 +102,7 @@ impl Communicator {
             selection,
             convert,
             slot_below,
+            singles,
             chosen: Default::default(),
             traced: Default::default(),
         }
@@ -215,6 +219,7 @@ impl Communicator {
         let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);
         self.convert = (least, tuning.convert_after);
         self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
+        self.singles = singles(&self.selection, tuning);
         self.chosen = Default::default();
         self.traced = Default::default();
         Ok(())
@@ -288,6 +293,12 @@ impl Communicator {
     #[inline]
     pub(crate) fn fits_a_slot(&self, what: Collective, bytes: usize) -> bool {
         bytes < self.slot_below[what as usize]
+    }
+
+    /// How cells are cut for a call of `bytes` bytes, if it surely goes through one of them: of this rank's and of the other's.
+    #[inline]
+    pub(crate) fn single(&self, what: Collective, bytes: usize) -> Option<&Single> {
+        Some(&self.singles[what as usize]).filter(|single| single.takes(bytes))
     }
 
     /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for none), once for each
@@ -367,6 +378,14 @@ impl Communicator {
         }
         Err(error)
     }
+}
+
+/// The calls that surely go through one cell: of fewer bytes than any buffer is used where it lies, and than two ranks do together.
+fn singles(selection: &Selection, tuning: &Tuning) -> [Single; 4] {
+    Collective::ALL.map(|what| {
+        let most = selection.direct_least(what).min(tuning.reach_least[what as usize]).min(JOINT_LEAST as u64);
+        Single::of(selection, what, most)
+    })
 }
 
 /// Kinds of places, and what is said of payload there.

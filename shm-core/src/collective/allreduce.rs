@@ -87,6 +87,12 @@ impl Communicator {
             let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
             return self.stopping_at_panic(|| engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag));
         }
+        if let Some(single) = self.single(Collective::Allreduce, bytes) {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
+            let reduction = Reduction { send, recv, bytes, fold };
+            return self.stopping_at_panic(|| engine.single_allreduce(single, reduction, tag));
+        }
         let choice = match self.choose(Collective::Allreduce, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),

@@ -29,6 +29,11 @@ impl Communicator {
             let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
             return engine.slot_broadcast(root, buffer, bytes, tag);
         }
+        if let Some(single) = self.single(Collective::Broadcast, bytes) {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
+            return engine.single_broadcast(single, root, buffer, bytes, tag);
+        }
         let choice = match self.choose(Collective::Broadcast, Vector::of_bytes(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),

@@ -48,6 +48,12 @@ impl Communicator {
             let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
             return self.stopping_at_panic(|| engine.slot_reduce(root, Reduction { send, recv, bytes, fold }, tag));
         }
+        if let Some(single) = self.single(Collective::Reduce, bytes) {
+            let mut engine = self.enter()?;
+            let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
+            let reduction = Reduction { send, recv, bytes, fold };
+            return self.stopping_at_panic(|| engine.single_reduce(single, root, reduction, tag));
+        }
         let choice = match self.choose(Collective::Reduce, fold.vector(bytes)) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),

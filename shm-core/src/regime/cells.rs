@@ -72,7 +72,7 @@ impl Engine {
         }
         let short = bytes <= choice.down_cell && place == Place::Cell && !jointly;
         if short && self.is_flat(choice, Step::Release, bytes, root) {
-            return self.cell_broadcast(choice, root, buffer, bytes, tag);
+            return self.cell_broadcast(choice.down_cell, root, buffer, bytes, tag);
         }
         let places = match jointly {
             false => None,
@@ -126,7 +126,7 @@ impl Engine {
         let jointly = self.tries_jointly(&self.up, !is_root, (slices, place), tag)?;
         let short = bytes <= choice.up_cell && place == Place::Cell && !jointly;
         if short && self.is_flat(choice, Step::Gather, bytes, root) {
-            return self.cell_reduce(choice, root, reduction, tag);
+            return self.cell_reduce(choice.up_cell, root, reduction, tag);
         }
         let places = match jointly {
             false => None,

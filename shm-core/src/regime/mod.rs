@@ -176,11 +176,20 @@ impl Engine {
     }
 
     /// Cuts the own up cells into so many, of so many bytes each.
+    #[inline]
     fn cut_up_cells(&mut self, cell: usize, slots: usize) -> Result<()> {
         let back = |engine: &Self| engine.board.back(RingName::Up, cell * slots);
         self.cut_up(cell, slots).and_then(|()| back(self)).inspect_err(|_| self.board.unnote())
     }
 
+    /// The same of the down cells; no memory is needed for them where this rank only reads the other's.
+    #[inline]
+    fn cut_down_cells(&mut self, cell: usize, slots: usize, fills: bool) -> Result<()> {
+        let back = |engine: &Self| if fills { engine.board.back(RingName::Down, cell * slots) } else { Ok(()) };
+        self.cut_down(cell, slots).and_then(|()| back(self)).inspect_err(|_| self.board.unnote())
+    }
+
+    #[inline]
     fn cut_up(&mut self, cell: usize, slots: usize) -> Result<()> {
         if self.up_cell != cell || self.up.slots() != slots {
             self.up.reshape(&self.board, slots)?;
@@ -190,12 +199,18 @@ impl Engine {
     }
 
     #[inline]
+    fn cut_down(&mut self, cell: usize, slots: usize) -> Result<()> {
+        if self.down_cell != cell || self.down.slots() != slots {
+            self.down.reshape(&self.board, slots)?;
+            self.down_cell = cell;
+        }
+        Ok(())
+    }
+
+    #[inline]
     fn cut(&mut self, choice: &Choice, used: &[RingName]) -> Result<()> {
         self.cut_up(choice.up_cell, choice.up_slots)?;
-        if self.down_cell != choice.down_cell || self.down.slots() != choice.down_slots {
-            self.down.reshape(&self.board, choice.down_slots)?;
-            self.down_cell = choice.down_cell;
-        }
+        self.cut_down(choice.down_cell, choice.down_slots)?;
         used.iter().try_for_each(|&ring| {
             let bytes = match ring {
                 RingName::Up => choice.up_cell * choice.up_slots,

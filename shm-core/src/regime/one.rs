@@ -14,7 +14,7 @@ use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location, RingName};
-use crate::select::Choice;
+use crate::select::{Choice, Single};
 
 impl Engine {
     /// Whether this rank's place in the tree of a call is that in the flat one.
@@ -29,10 +29,38 @@ impl Engine {
         if links.is_root() { children + 1 == self.board.size() } else { links.parent() == Some(root) && children == 0 }
     }
 
+    /// A broadcast of at most a cell, which is begun here.
+    pub fn single_broadcast(
+        &mut self,
+        single: &Single,
+        root: usize,
+        buffer: *mut u8,
+        bytes: usize,
+        tag: u32,
+    ) -> Result<()> {
+        self.board.begin(tag)?;
+        self.cut_down_cells(single.cell, single.slots, self.board.rank() == root)?;
+        self.cell_broadcast(single.cell, root, buffer, bytes, tag)
+    }
+
+    /// A reduction of at most a cell, which is begun here.
+    pub fn single_reduce(&mut self, single: &Single, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.board.begin(tag)?;
+        self.cut_up_cells(single.cell, single.slots)?;
+        self.cell_reduce(single.cell, root, reduction, tag)
+    }
+
+    /// An allreduce of at most a cell, which is begun here.
+    pub fn single_allreduce(&mut self, single: &Single, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        self.board.begin(tag)?;
+        self.cut_up_cells(single.cell, single.slots)?;
+        self.one_exchange(single.cell, reduction, tag)
+    }
+
     /// A broadcast of at most a cell.
     pub(super) fn cell_broadcast(
         &mut self,
-        choice: &Choice,
+        cell: usize,
         root: usize,
         buffer: *mut u8,
         bytes: usize,
@@ -40,7 +68,7 @@ impl Engine {
     ) -> Result<()> {
         let Self { board, up, down, down_pace, takes, .. } = self;
         let board = &*board;
-        let (position, cell) = (down.next_position(), choice.down_cell);
+        let position = down.next_position();
         let lending = Lending::begin(board, (up, 0), (down, 1));
         let mut takes = *takes;
         let write = |slot| {
@@ -78,19 +106,13 @@ impl Engine {
     }
 
     /// A reduction of at most a cell.
-    pub(super) fn cell_reduce(
-        &mut self,
-        choice: &Choice,
-        root: usize,
-        reduction: Reduction<'_>,
-        tag: u32,
-    ) -> Result<()> {
+    pub(super) fn cell_reduce(&mut self, cell: usize, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         let Self { board, up, down, operands, up_pace, takes, .. } = self;
         let board = &*board;
         let position = up.next_position();
         let lending = Lending::begin(board, (up, 1), (down, 0));
         operands.inputs.clear();
-        let (cell, pace, takes) = (choice.up_cell, up_pace, *takes && board.rank() != root);
+        let (pace, takes) = (up_pace, *takes && board.rank() != root);
         let mut work = Collected { board, cell, position, root, reduction, operands, pace, lent: false, takes };
         lending.end(collect(board, up, root, tag, &mut work))?;
         if let (true, Some(slot)) = (work.takes, up.prepared()) {

@@ -3,13 +3,14 @@
 //!
 //! The table ([`Tuning`]) is a list of [`Rule`]s, each of which says, for communicators of some sizes, what a collective
 //! takes by the bytes of a message. A communicator picks out the rules that are for it ([`Selection`]), so that a call
-//! looks at a few bands, and a short one at a single number.
+//! looks at a few bands, and a short one at one or two numbers ([`Single`]).
 
 mod choice;
 mod default;
 mod force;
 mod rule;
 mod selection;
+mod single;
 pub(crate) mod tuning;
 
 pub(crate) use choice::BlockChoice;
@@ -17,4 +18,5 @@ pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;
 pub use rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
 pub use selection::Selection;
+pub(crate) use single::Single;
 pub use tuning::{CONVERT_AFTER, CONVERT_LEAST, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning};

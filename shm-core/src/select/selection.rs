@@ -122,6 +122,11 @@ impl Selection {
         }
     }
 
+    /// Ranks of the communicator.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// Whether every call combines contributions in rank order.
     #[must_use]
     pub fn is_strict(&self) -> bool {

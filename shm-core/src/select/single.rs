@@ -1,0 +1,94 @@
+//! The calls between two ranks that surely go through one cell: their sizes are known beforehand, and nothing more is chosen when they come.
+
+use super::choice::{Collective, Regime, Vector};
+use super::selection::Selection;
+
+/// The sizes of such calls of one collective, and how its cells are cut for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Single {
+    /// Bytes: from, and below.
+    from: usize,
+    below: usize,
+    pub cell: usize,
+    pub slots: usize,
+}
+
+impl Single {
+    const NONE: Self = Self { from: 0, below: 0, cell: 0, slots: 0 };
+
+    /// Whether a call of `bytes` bytes is one of them.
+    #[inline]
+    pub fn takes(&self, bytes: usize) -> bool {
+        (self.from..self.below).contains(&bytes)
+    }
+
+    /// Those of a collective by what the table chooses, of messages of less than `most` bytes: from there on payload may stay where it lies.
+    pub fn of(selection: &Selection, what: Collective, most: u64) -> Self {
+        let regime = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
+        // With tracing, every call goes the long way, which says what it chose.
+        if selection.size() != 2 || selection.debug || what == Collective::Barrier {
+            return Self::NONE;
+        }
+        let bands = selection.bands(what);
+        let found = bands.iter().enumerate().find_map(|(at, band)| {
+            let from = band.from.max(1);
+            let choice = selection.choose(what, Vector::of_bytes(from as usize)).ok()?;
+            (choice.regime == regime).then_some((at, from, choice))
+        });
+        let Some((at, from, choice)) = found else { return Self::NONE };
+        let (cell, slots) = match what {
+            Collective::Broadcast => (choice.down_cell, choice.down_slots),
+            _ => (choice.up_cell, choice.up_slots),
+        };
+        let next = bands.get(at + 1).map_or(u64::MAX, |band| band.from);
+        // An element is no longer than the message, so that no cell has to be larger for it.
+        let below = next.min(most).min(cell as u64 + 1) as usize;
+        Self { from: from as usize, below, cell, slots }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::Tuning;
+
+    /// The short way takes no call that the long one would make otherwise.
+    #[test]
+    fn the_table_chooses_the_same() {
+        let mut seen = 0;
+        for rules in [
+            "",
+            "all:cells,cell=4K",
+            "broadcast:cells,down_cell=64",
+            "allreduce:exchange,cell=192",
+            "all:direct_least=2K",
+            "all:shares",
+        ] {
+            let mut table = Tuning::default();
+            table.force(rules).unwrap();
+            let selection = table.select(2, 1);
+            for what in Collective::ALL {
+                let single = Single::of(&selection, what, selection.direct_least(what));
+                for bytes in 0..20_000 {
+                    if !single.takes(bytes) {
+                        continue;
+                    }
+                    seen += 1;
+                    for element in [1, 8, bytes] {
+                        let vector = Vector { element, align: 8, commutative: element != 8, ..Vector::of_bytes(bytes) };
+                        let choice = selection.choose(what, vector).unwrap();
+                        let (cell, slots) = match what {
+                            Collective::Broadcast => (choice.down_cell, choice.down_slots),
+                            _ => (choice.up_cell, choice.up_slots),
+                        };
+                        let regimes = [Regime::Cells, Regime::Exchange];
+                        assert!(regimes.contains(&choice.regime), "{rules}: {what} of {bytes}");
+                        assert_eq!((cell, slots), (single.cell, single.slots), "{rules}: {what} of {bytes}");
+                        assert!(bytes <= cell && (bytes as u64) < selection.direct_least(what));
+                    }
+                }
+            }
+        }
+        assert!(seen > 10_000, "{seen}");
+    }
+}
