@@ -213,10 +213,9 @@ fn possible(stream: u32) -> u32 {
     if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER }
 }
 
-/// The way that nobody has to find: by the table's word, or because the slice is short.
+/// The way of a slice of [`LEAST`] bytes or more that nobody has to find: by the table's word, or because it is short where its lines are here.
 fn forced(stream: u32, lines: Lines, bytes: usize) -> Option<Way> {
     match stream {
-        _ if bytes < LEAST => Some(Way::Cached),
         0 if lines == Lines::Here && bytes < LEAST_HERE => Some(Way::Cached),
         0 => None,
         STREAM_ALWAYS if lines != Lines::Here => Some(Way::Streamed),
@@ -272,8 +271,11 @@ impl Pace {
     #[inline]
     pub fn writing_to(&mut self, board: &SharedBoard, slice: Slice, lines: Lines, write: impl FnOnce(Way)) {
         let Slice { position, slot, bytes, reader } = slice;
+        if bytes < LEAST {
+            return write(Way::Cached);
+        }
         let forced = forced(self.stream, lines, bytes);
-        let class = class_of(bytes.max(LEAST), lines);
+        let class = class_of(bytes, lines);
         let way = forced.unwrap_or_else(|| self.classes[class].next());
         let is_sample = forced.is_none() && is_sample(position);
         if is_sample {
@@ -294,7 +296,7 @@ impl Pace {
             }
         }
         // Behind the payload, since its reader looks at this line.
-        if self.ring == RingName::Down && bytes >= LEAST {
+        if self.ring == RingName::Down {
             board.tell_reader(self.ring, slot, way);
         }
     }
@@ -356,7 +358,6 @@ mod tests {
     fn the_table_has_its_word_on_slices_that_are_long_enough() {
         for lines in [Lines::Left, Lines::Taken, Lines::Here] {
             for stream in 0..=STREAM_STRINGS {
-                assert_eq!(forced(stream, lines, LEAST - 1), Some(Way::Cached));
                 let streamed = if lines == Lines::Here { Way::Cached } else { Way::Streamed };
                 let wanted = [None, Some(Way::Cached), Some(streamed), Some(Way::String), Some(Way::Strings)];
                 assert_eq!(forced(stream, lines, LEAST_HERE), wanted[stream as usize], "{stream}, {lines:?}");

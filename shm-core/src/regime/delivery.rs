@@ -91,7 +91,7 @@ impl Engine {
         let cut = BlockCut::new(choice, route.longest);
         let medium = Medium::new(choice, route.longest);
         if !choice.lines {
-            self.cut_up_cells(choice.cell, choice.slots)?;
+            self.cut_up_cells(choice.cell, choice.slots, true)?;
         }
         let Self { board, lines, up, down, sources, up_pace, thresholds, .. } = self;
         let board = &*board;

@@ -65,7 +65,7 @@ impl Engine {
             self.board.may_begin()?;
         } else {
             self.board.begin(tag)?;
-            self.cut_up_cells(choice.cell, choice.slots)?;
+            self.cut_up_cells(choice.cell, choice.slots, true)?;
         }
         let size = self.board.size();
         let scans = call.what != Operand::Rows;

@@ -34,6 +34,7 @@ mod line;
 mod one;
 mod one_exchange;
 mod operands;
+mod pair;
 mod passing;
 mod rows;
 pub(crate) mod shares;
@@ -175,14 +176,14 @@ impl Engine {
         self.cut(choice, used).inspect_err(|_| self.board.unnote())
     }
 
-    /// Cuts the own up cells into so many, of so many bytes each.
+    /// Cuts the own up cells into so many, of so many bytes each; no memory is needed for them where this rank only reads others'.
     #[inline]
-    fn cut_up_cells(&mut self, cell: usize, slots: usize) -> Result<()> {
-        let back = |engine: &Self| engine.board.back(RingName::Up, cell * slots);
+    fn cut_up_cells(&mut self, cell: usize, slots: usize, fills: bool) -> Result<()> {
+        let back = |engine: &Self| if fills { engine.board.back(RingName::Up, cell * slots) } else { Ok(()) };
         self.cut_up(cell, slots).and_then(|()| back(self)).inspect_err(|_| self.board.unnote())
     }
 
-    /// The same of the down cells; no memory is needed for them where this rank only reads the other's.
+    /// The same of the down cells.
     #[inline]
     fn cut_down_cells(&mut self, cell: usize, slots: usize, fills: bool) -> Result<()> {
         let back = |engine: &Self| if fills { engine.board.back(RingName::Down, cell * slots) } else { Ok(()) };

@@ -5,6 +5,7 @@
 
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
+use super::pair::fold_pair;
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -46,14 +47,14 @@ impl Engine {
     /// A reduction of at most a cell, which is begun here.
     pub fn single_reduce(&mut self, single: &Single, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.board.begin(tag)?;
-        self.cut_up_cells(single.cell, single.slots)?;
+        self.cut_up_cells(single.cell, single.slots, self.board.rank() != root)?;
         self.cell_reduce(single.cell, root, reduction, tag)
     }
 
     /// An allreduce of at most a cell, which is begun here.
     pub fn single_allreduce(&mut self, single: &Single, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.board.begin(tag)?;
-        self.cut_up_cells(single.cell, single.slots)?;
+        self.cut_up_cells(single.cell, single.slots, true)?;
         self.one_exchange(single.cell, reduction, tag)
     }
 
@@ -112,8 +113,8 @@ impl Engine {
         let position = up.next_position();
         let lending = Lending::begin(board, (up, 1), (down, 0));
         operands.inputs.clear();
-        let (pace, takes) = (up_pace, *takes && board.rank() != root);
-        let mut work = Collected { board, cell, position, root, reduction, operands, pace, lent: false, takes };
+        let (pace, takes, other) = (up_pace, *takes && board.rank() != root, (0, Location::CELL));
+        let mut work = Collected { board, cell, position, root, reduction, operands, pace, other, lent: false, takes };
         lending.end(collect(board, up, root, tag, &mut work))?;
         if let (true, Some(slot)) = (work.takes, up.prepared()) {
             work.pace.taking(position, reduction.bytes, || {
@@ -155,6 +156,8 @@ struct Collected<'a> {
     /// Everybody's contribution, in rank order, as they come.
     operands: &'a mut Operands,
     pace: &'a mut Pace,
+    /// Of two ranks, the slot of the other one, and where its contribution lies.
+    other: (usize, Location),
     /// Whether some contribution lies in no cell.
     lent: bool,
     /// Whether the lines of the next slot are taken.
@@ -178,6 +181,10 @@ impl Contributions for Collected<'_> {
     fn meanwhile(&mut self) {}
 
     fn read(&mut self, rank: usize, slot: usize, location: Location) -> Result<()> {
+        if self.board.size() == 2 {
+            self.other = (slot, location);
+            return Ok(());
+        }
         if rank == self.root + 1 {
             self.operands.inputs.push(Input::Own(self.reduction.send));
         }
@@ -189,6 +196,13 @@ impl Contributions for Collected<'_> {
 
     fn complete(&mut self) -> Result<()> {
         let Self { board, operands, reduction: Reduction { send, recv, bytes, fold }, .. } = self;
+        if board.size() == 2 {
+            let (slot, location) = self.other;
+            let cell = board.up_cell(1 - self.root, slot, self.cell).cast_const();
+            // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the
+            // caller's buffers are there.
+            return unsafe { fold_pair(board, operands, self.reduction, (location, cell), (self.position, 0)) };
+        }
         if operands.inputs.len() == self.root {
             operands.inputs.push(Input::Own(*send));
         }

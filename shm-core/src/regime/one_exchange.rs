@@ -4,16 +4,17 @@
 //! contribution takes the longer way; the two go together.
 
 use super::exchange::crossing_positions;
-use super::lend::{Lending, Source};
-use super::operands::{Input, Operands, fold_two};
+use super::lend::Lending;
+use super::operands::Operands;
+use super::pair::fold_pair;
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{LEAST, LEAST_HERE, Lines, Pace, Slice, Way, reading};
+use crate::pace::{LEAST_HERE, Lines, Pace, Slice};
 use crate::payload::copy_in_again;
 use crate::protocol::exchange::{Slices, exchange_slices};
-use crate::protocol::{Board, Location, RingName};
+use crate::protocol::{Board, Location};
 
 impl Engine {
     /// An allreduce of at most a cell between two ranks, where this one's contribution goes through a cell.
@@ -69,44 +70,21 @@ impl Slices for OneSlice<'_> {
     fn write(&mut self, _: u64, slot: usize, crossed: bool) {
         let Reduction { send, bytes, .. } = self.reduction;
         let cell = self.cell_of(self.board.rank(), slot, crossed);
-        // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, or the other's and read, and they fit its cell.
-        let write = |way| unsafe { copy_in_again(send, cell, bytes, way) };
-        match bytes < LEAST {
-            true => write(Way::Cached),
-            false => {
-                let filled = Slice { position: self.position, slot, bytes, reader: 1 - self.board.rank() };
-                self.pace.writing_to(self.board, filled, Lines::Here, write);
-            }
-        }
+        let filled = Slice { position: self.position, slot, bytes, reader: 1 - self.board.rank() };
+        self.pace.writing_to(self.board, filled, Lines::Here, |way| {
+            // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, or the other's and read, and they fit its cell.
+            unsafe { copy_in_again(send, cell, bytes, way) };
+        });
         add(&self.board.tally.loaded, bytes);
         add(&self.board.tally.stored, bytes);
     }
 
     #[inline]
     fn combine(&mut self, _: u64, slot: usize, crossed: bool) -> Result<()> {
-        let (board, me, other) = (self.board, self.board.rank(), 1 - self.board.rank());
-        let Reduction { send, recv, bytes, fold } = self.reduction;
-        let source = Source::find(board, other, self.other, bytes, fold.align)?;
-        let there = match source.input(other, self.cell_of(other, slot, crossed), 0) {
-            Input::Own(near) | Input::Near(near) => {
-                let both = if me == 0 { [send, near] } else { [near, send] };
-                // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the caller's
-                // buffers are there. The result is no operand, unless the caller works in place.
-                let combine = || unsafe { fold_two(board, &fold, [recv], both, other, (bytes, bytes)) };
-                match bytes < LEAST_HERE || source.is_lent() {
-                    true => combine(),
-                    false => reading(board, RingName::Up, self.position, bytes, combine),
-                }
-                return Ok(());
-            }
-            there => there,
-        };
-        let Operands { inputs, results, .. } = &mut *self.operands;
-        inputs.clear();
-        inputs.extend(if me == 0 { [Input::Own(send), there] } else { [there, Input::Own(send)] });
-        results.clear();
-        results.push(recv);
-        // SAFETY: the same of what is not here.
-        unsafe { self.operands.fold(board, &fold, (bytes, bytes), Way::Cached) }
+        let cell = self.cell_of(1 - self.board.rank(), slot, crossed).cast_const();
+        let (there, measured) = ((self.other, cell), (self.position, LEAST_HERE));
+        // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the caller's
+        // buffers are there.
+        unsafe { fold_pair(self.board, self.operands, self.reduction, there, measured) }
     }
 }
