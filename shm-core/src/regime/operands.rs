@@ -1,7 +1,7 @@
 //! What a call loads, wherever it lies, and folds of it.
 
 use super::fold::{Piece, fold_and_copy};
-use crate::ask::{BEHIND_A_WRITER, BESIDE_A_WRITER, FAR_AHEAD_FROM, FRESH};
+use crate::ask::{BEHIND_A_WRITER, BESIDE_A_WRITER, FAR_AHEAD_FROM, FOUND, FRESH};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
@@ -71,8 +71,8 @@ impl Operands {
         let Self { inputs, results, here, landing, piece: scratch } = self;
         let there = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
         let far = match inputs[..] {
-            [Input::Near(_), Input::Own(_)] => if_fresh(0, BESIDE_A_WRITER, bytes),
-            [Input::Own(_), Input::Near(_)] => if_fresh(1, BESIDE_A_WRITER, bytes),
+            [Input::Near(_), Input::Own(_)] => asked(0, BESIDE_A_WRITER, (len, bytes)),
+            [Input::Own(_), Input::Near(_)] => asked(1, BESIDE_A_WRITER, (len, bytes)),
             _ => None,
         };
         let element = fold.element.max(1);
@@ -143,10 +143,10 @@ pub(super) unsafe fn fold_two<const RESULTS: usize>(
     add(&board.tally.stored, results.len() * len);
     let ahead = if len >= FAR_AHEAD_FROM { BEHIND_A_WRITER } else { BESIDE_A_WRITER };
     // SAFETY: by contract.
-    unsafe { fold.apply_to(&results, &operands, if_fresh(near, ahead, bytes), len) };
+    unsafe { fold.apply_to(&results, &operands, asked(near, ahead, (len, bytes)), len) };
 }
 
-/// This operand, so far ahead, if a message of `bytes` bytes is one whose lines are asked for ahead.
-fn if_fresh(operand: usize, ahead: usize, bytes: usize) -> Option<Far> {
-    (bytes <= FRESH).then_some(Far { operand, ahead })
+/// This operand, so far ahead, if the lines of so many bytes of it, of a message of `bytes` bytes, are asked for ahead.
+fn asked(operand: usize, ahead: usize, (len, bytes): (usize, usize)) -> Option<Far> {
+    (len > FOUND && bytes <= FRESH).then_some(Far { operand, ahead })
 }
