@@ -1,6 +1,6 @@
 //! The calls between two ranks that surely go through one cell: their sizes are known beforehand, and nothing more is chosen when they come.
 
-use super::choice::{Collective, Regime, Vector};
+use super::choice::{Choice, Collective, Regime, Vector};
 use super::selection::Selection;
 
 /// The sizes of such calls of one collective, and how its cells are cut for all of them.
@@ -30,20 +30,26 @@ impl Single {
             return Self::NONE;
         }
         let bands = selection.bands(what);
-        let found = bands.iter().enumerate().find_map(|(at, band)| {
-            let from = band.from.max(1);
+        let of_band = |at: usize| {
+            let from = bands[at].from.max(1);
             let choice = selection.choose(what, Vector::of_bytes(from as usize)).ok()?;
-            (choice.regime == regime).then_some((at, from, choice))
-        });
-        let Some((at, from, choice)) = found else { return Self::NONE };
-        let (cell, slots) = match what {
-            Collective::Broadcast => (choice.down_cell, choice.down_slots),
-            _ => (choice.up_cell, choice.up_slots),
+            let (cell, slots) = cut(what, &choice);
+            let next = bands.get(at + 1).map_or(u64::MAX, |band| band.from);
+            // An element is no longer than the message, so that no cell has to be larger for it.
+            let below = next.min(most).min(cell as u64 + 1);
+            let single = Self { from: from as usize, below: below as usize, cell, slots };
+            (choice.regime == regime && from < below).then_some(single)
         };
-        let next = bands.get(at + 1).map_or(u64::MAX, |band| band.from);
-        // An element is no longer than the message, so that no cell has to be larger for it.
-        let below = next.min(most).min(cell as u64 + 1) as usize;
-        Self { from: from as usize, below, cell, slots }
+        // Where several bands have such calls, those of most sizes.
+        (0..bands.len()).filter_map(of_band).max_by_key(|single| single.below - single.from).unwrap_or(Self::NONE)
+    }
+}
+
+/// Bytes and number of the cells that calls go through: down from the root, or up.
+fn cut(what: Collective, choice: &Choice) -> (usize, usize) {
+    match what {
+        Collective::Broadcast => (choice.down_cell, choice.down_slots),
+        _ => (choice.up_cell, choice.up_slots),
     }
 }
 
@@ -77,14 +83,10 @@ mod tests {
                     for element in [1, 8, bytes] {
                         let vector = Vector { element, align: 8, commutative: element != 8, ..Vector::of_bytes(bytes) };
                         let choice = selection.choose(what, vector).unwrap();
-                        let (cell, slots) = match what {
-                            Collective::Broadcast => (choice.down_cell, choice.down_slots),
-                            _ => (choice.up_cell, choice.up_slots),
-                        };
-                        let regimes = [Regime::Cells, Regime::Exchange];
-                        assert!(regimes.contains(&choice.regime), "{rules}: {what} of {bytes}");
-                        assert_eq!((cell, slots), (single.cell, single.slots), "{rules}: {what} of {bytes}");
-                        assert!(bytes <= cell && (bytes as u64) < selection.direct_least(what));
+                        let wanted = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
+                        assert_eq!(choice.regime, wanted, "{rules}: {what} of {bytes}");
+                        assert_eq!(cut(what, &choice), (single.cell, single.slots), "{rules}: {what} of {bytes}");
+                        assert!(bytes <= single.cell && (bytes as u64) < selection.direct_least(what));
                     }
                 }
             }
