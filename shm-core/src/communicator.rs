@@ -16,7 +16,7 @@ use crate::remark::remark;
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::select::{Choice, Collective, Explanation, Regime, Selection, Single, Tuning, Vector};
+use crate::select::{Choice, Collective, Explanation, Regime, Selection, Single, Singles, Tuning, Vector};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -37,7 +37,7 @@ pub struct Communicator {
     /// Bytes below which a call surely takes one slot of lines, flat, by collective.
     slot_below: [usize; 4],
     /// The calls that surely go through one cell, by collective.
-    singles: [Single; 4],
+    singles: [Singles; 4],
     /// What `selection` chose last, by collective, and for what: programs make the same call again and again.
     chosen: [Cell<Option<(Vector, Choice)>>; 4],
     /// The size classes that were traced, by collective and by where the payload lies.
@@ -298,7 +298,7 @@ impl Communicator {
     /// How cells are cut for a call of `bytes` bytes, if it surely goes through one of them: of this rank's and of the other's.
     #[inline]
     pub(crate) fn single(&self, what: Collective, bytes: usize) -> Option<&Single> {
-        Some(&self.singles[what as usize]).filter(|single| single.takes(bytes))
+        self.singles[what as usize].find(bytes)
     }
 
     /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for none), once for each
@@ -381,10 +381,10 @@ impl Communicator {
 }
 
 /// The calls that surely go through one cell: of fewer bytes than any buffer is used where it lies, and than two ranks do together.
-fn singles(selection: &Selection, tuning: &Tuning) -> [Single; 4] {
+fn singles(selection: &Selection, tuning: &Tuning) -> [Singles; 4] {
     Collective::ALL.map(|what| {
         let most = selection.direct_least(what).min(tuning.reach_least[what as usize]).min(JOINT_LEAST as u64);
-        Single::of(selection, what, most)
+        Singles::of(selection, what, most)
     })
 }
 

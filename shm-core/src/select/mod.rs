@@ -3,7 +3,7 @@
 //!
 //! The table ([`Tuning`]) is a list of [`Rule`]s, each of which says, for communicators of some sizes, what a collective
 //! takes by the bytes of a message. A communicator picks out the rules that are for it ([`Selection`]), so that a call
-//! looks at a few bands, and a short one at one or two numbers ([`Single`]).
+//! looks at a few bands, and a short one at one or two numbers ([`Singles`]).
 
 mod choice;
 mod default;
@@ -18,5 +18,5 @@ pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;
 pub use rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
 pub use selection::Selection;
-pub(crate) use single::Single;
+pub(crate) use single::{Single, Singles};
 pub use tuning::{CONVERT_AFTER, CONVERT_LEAST, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning};

@@ -3,23 +3,33 @@
 use super::choice::{Choice, Collective, Regime, Vector};
 use super::selection::Selection;
 
-/// The sizes of such calls of one collective, and how its cells are cut for all of them.
+/// Those of some sizes, of one collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Single {
     /// Bytes: from, and below.
     from: usize,
     below: usize,
+    /// Bytes and number of the cells that are used.
     pub cell: usize,
     pub slots: usize,
 }
 
-impl Single {
-    const NONE: Self = Self { from: 0, below: 0, cell: 0, slots: 0 };
+/// The most bands of one collective that have such calls.
+const MOST: usize = 3;
 
-    /// Whether a call of `bytes` bytes is one of them.
+/// Those of a collective, rising; what follows the last one takes no call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Singles([Option<Single>; MOST]);
+
+impl Singles {
+    /// The one for a call of `bytes` bytes.
     #[inline]
-    pub fn takes(&self, bytes: usize) -> bool {
-        (self.from..self.below).contains(&bytes)
+    pub fn find(&self, bytes: usize) -> Option<&Single> {
+        self.0
+            .iter()
+            .map_while(Option::as_ref)
+            .find(|single| bytes < single.below)
+            .filter(|single| bytes >= single.from)
     }
 
     /// Those of a collective by what the table chooses, of messages of less than `most` bytes: from there on payload may stay where it lies.
@@ -27,7 +37,7 @@ impl Single {
         let regime = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
         // With tracing, every call goes the long way, which says what it chose.
         if selection.size() != 2 || selection.debug || what == Collective::Barrier {
-            return Self::NONE;
+            return Self::default();
         }
         let bands = selection.bands(what);
         let of_band = |at: usize| {
@@ -37,11 +47,11 @@ impl Single {
             let next = bands.get(at + 1).map_or(u64::MAX, |band| band.from);
             // An element is no longer than the message, so that no cell has to be larger for it.
             let below = next.min(most).min(cell as u64 + 1);
-            let single = Self { from: from as usize, below: below as usize, cell, slots };
+            let single = Single { from: from as usize, below: below as usize, cell, slots };
             (choice.regime == regime && from < below).then_some(single)
         };
-        // Where several bands have such calls, those of most sizes.
-        (0..bands.len()).filter_map(of_band).max_by_key(|single| single.below - single.from).unwrap_or(Self::NONE)
+        let mut found = (0..bands.len()).filter_map(of_band);
+        Self(std::array::from_fn(|_| found.next()))
     }
 }
 
@@ -74,11 +84,9 @@ mod tests {
             table.force(rules).unwrap();
             let selection = table.select(2, 1);
             for what in Collective::ALL {
-                let single = Single::of(&selection, what, selection.direct_least(what));
+                let singles = Singles::of(&selection, what, selection.direct_least(what));
                 for bytes in 0..20_000 {
-                    if !single.takes(bytes) {
-                        continue;
-                    }
+                    let Some(single) = singles.find(bytes) else { continue };
                     seen += 1;
                     for element in [1, 8, bytes] {
                         let vector = Vector { element, align: 8, commutative: element != 8, ..Vector::of_bytes(bytes) };
