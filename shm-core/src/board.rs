@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::ask;
 use crate::counters::{Tally, add};
 use crate::counts::note;
 use crate::error::Result;
@@ -84,6 +85,8 @@ pub(crate) struct SharedBoard {
     approach: Option<Approach>,
     /// What the last look for the other one's part saw.
     seen: Cell<u64>,
+    /// The count of waits at the last look ahead.
+    waits_before: Cell<u64>,
     pub tally: Tally,
 }
 
@@ -121,6 +124,7 @@ impl SharedBoard {
             core: Cell::new(0),
             approach,
             seen: Cell::new(0),
+            waits_before: Cell::new(0),
             tally: Tally::default(),
         }
     }
@@ -372,6 +376,16 @@ impl Board for SharedBoard {
         note::published(word, edge);
         if self.watch.ring_if_needed() {
             add(&self.tally.wakes, 1);
+        }
+    }
+
+    /// Asks for the word's line, if nobody was waited for since the last time: then what this rank waits for next is there already, as a rule, and the line is not taken from who has yet to
+    /// store to it.
+    #[inline]
+    fn look_ahead(&self, word: &FlagWord) {
+        let waits = self.tally.waits.get();
+        if self.waits_before.replace(waits) == waits {
+            ask::to_read_soon(std::ptr::from_ref(word).cast());
         }
     }
 

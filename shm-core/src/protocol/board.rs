@@ -211,6 +211,10 @@ pub trait Board {
     /// When the wait can have no end: a rank has failed, or `writer` made another call.
     fn wait_slowly(&self, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64>;
 
+    /// Called by a rank that will soon [wait](Board::wait) for this word: for a board whose cores can ask for its line ahead. It orders nothing.
+    #[inline]
+    fn look_ahead(&self, _word: &Self::Word) {}
+
     /// Called before each wait: for a board that counts.
     #[inline]
     fn note_wait(&self, _word: &Self::Word, _edge: Edge) {}

@@ -310,6 +310,12 @@ impl Ring {
         Ok((slot, location))
     }
 
+    /// Says that what `from` publishes at `position` will be [expected](Ring::expect) soon.
+    #[inline]
+    pub(super) fn look_ahead<B: Board>(&self, board: &B, from: usize, position: u64) {
+        board.look_ahead(board.stamp(self.name, from, self.slot(position)));
+    }
+
     /// Says that this rank has finished all its reads at positions up to `position`.
     #[inline]
     pub fn finish<B: Board>(&self, board: &B, position: u64) {

@@ -171,6 +171,11 @@ pub fn gather_slice<B: Board>(
             }
         }
         work.fold(slice, own)?;
+        for &child in links.children() {
+            if !work.has(child) && slice + 1 < span.slices {
+                ring.look_ahead(board, child, position + 1);
+            }
+        }
         if let Some(parent) = links.parent() {
             ring.publish(board, position, tag, &Readers::One(parent));
         }
@@ -241,6 +246,9 @@ pub fn release_slice<B: Board>(
         }
         let forward = has_children && !location.is_lent();
         work.pass(slice, Passage { from: links.parent(), forward, slot: ring.slot(position) })?;
+        if let (Some(parent), true) = (links.parent(), !work.has() && slice + 1 < span.slices) {
+            ring.look_ahead(board, parent, position + 1);
+        }
         if has_children {
             ring.publish_at(board, position, position, tag, links.readers(), location);
         }
