@@ -88,7 +88,7 @@ impl Communicator {
         let layout = selection.block_layout();
         let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
         let tuning = &seat.mapping().header().tuning;
-        let singles = singles(&selection, tuning);
+        let singles = singles(&selection, tuning, tuning.convert_least);
         let (thresholds, convert) = (Thresholds::new(tuning, &selection), (tuning.convert_least, tuning.convert_after));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
@@ -219,7 +219,7 @@ impl Communicator {
         let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);
         self.convert = (least, tuning.convert_after);
         self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
-        self.singles = singles(&self.selection, tuning);
+        self.singles = singles(&self.selection, tuning, least);
         self.chosen = Default::default();
         self.traced = Default::default();
         Ok(())
@@ -295,10 +295,19 @@ impl Communicator {
         bytes < self.slot_below[what as usize]
     }
 
-    /// How cells are cut for a call of `bytes` bytes, if it surely goes through one of them: of this rank's and of the other's.
+    /// How cells are cut for a call of `bytes` bytes, if it surely goes through one of them, as far as this rank has a say: of what it gives at `given` (null for nothing), and of
+    /// what it takes.
     #[inline]
-    pub(crate) fn single(&self, what: Collective, bytes: usize) -> Option<&Single> {
-        self.singles[what as usize].find(bytes)
+    pub(crate) fn single(&self, what: Collective, bytes: usize, given: *const u8) -> Option<&Single> {
+        let single = self.singles[what as usize].find(bytes)?;
+        // What others may reach takes the longer way; so does who takes what may be done by both.
+        let surely = bytes < single.lent_from
+            || if given.is_null() {
+                bytes < JOINT_LEAST
+            } else {
+                self.seat.mapping().heap_offset(given, bytes).is_none()
+            };
+        surely.then_some(single)
     }
 
     /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for none), once for each
@@ -380,11 +389,16 @@ impl Communicator {
     }
 }
 
-/// The calls that surely go through one cell: of fewer bytes than any buffer is used where it lies, and than two ranks do together.
-fn singles(selection: &Selection, tuning: &Tuning) -> [Singles; 4] {
+/// The calls that may surely go through one cell: of fewer bytes than private buffers that are lent, or moved into the heap (`convert_least`).
+fn singles(selection: &Selection, tuning: &Tuning, convert_least: u64) -> [Singles; 4] {
     Collective::ALL.map(|what| {
-        let most = selection.direct_least(what).min(tuning.reach_least[what as usize]).min(JOINT_LEAST as u64);
-        Singles::of(selection, what, most)
+        let direct = selection.direct_least(what);
+        let most = match what {
+            // There both give, and each wants the result.
+            Collective::Allreduce => direct,
+            _ => convert_least.max(direct),
+        };
+        Singles::of(selection, what, most.min(tuning.reach_least[what as usize]))
     })
 }
 

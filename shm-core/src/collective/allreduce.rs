@@ -87,7 +87,7 @@ impl Communicator {
             let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
             return self.stopping_at_panic(|| engine.slot_allreduce(Reduction { send, recv, bytes, fold }, tag));
         }
-        if let Some(single) = self.single(Collective::Allreduce, bytes) {
+        if let Some(single) = self.single(Collective::Allreduce, bytes, send) {
             let mut engine = self.enter()?;
             let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &fold, count));
             let reduction = Reduction { send, recv, bytes, fold };

@@ -29,7 +29,8 @@ impl Communicator {
             let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
             return engine.slot_broadcast(root, buffer, bytes, tag);
         }
-        if let Some(single) = self.single(Collective::Broadcast, bytes) {
+        let given = if root == self.rank() { buffer.cast_const() } else { std::ptr::null() };
+        if let Some(single) = self.single(Collective::Broadcast, bytes, given) {
             let mut engine = self.enter()?;
             let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
             return engine.single_broadcast(single, root, buffer, bytes, tag);

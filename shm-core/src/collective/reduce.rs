@@ -48,7 +48,8 @@ impl Communicator {
             let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
             return self.stopping_at_panic(|| engine.slot_reduce(root, Reduction { send, recv, bytes, fold }, tag));
         }
-        if let Some(single) = self.single(Collective::Reduce, bytes) {
+        let given = if root == self.rank() { std::ptr::null() } else { send };
+        if let Some(single) = self.single(Collective::Reduce, bytes, given) {
             let mut engine = self.enter()?;
             let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &fold, count));
             let reduction = Reduction { send, recv, bytes, fold };

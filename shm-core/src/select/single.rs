@@ -1,4 +1,4 @@
-//! The calls between two ranks that surely go through one cell: their sizes are known beforehand, and nothing more is chosen when they come.
+//! The calls between two ranks that surely go through one cell, if no buffer is used where it lies: their sizes are known beforehand, and nothing more is chosen when they come.
 
 use super::choice::{Choice, Collective, Regime, Vector};
 use super::selection::Selection;
@@ -12,6 +12,8 @@ pub(crate) struct Single {
     /// Bytes and number of the cells that are used.
     pub cell: usize,
     pub slots: usize,
+    /// Bytes from which buffers in the job's heap are used where they lie: such calls are none of these.
+    pub lent_from: usize,
 }
 
 /// The most bands of one collective that have such calls.
@@ -32,7 +34,7 @@ impl Singles {
             .filter(|single| bytes >= single.from)
     }
 
-    /// Those of a collective by what the table chooses, of messages of less than `most` bytes: from there on payload may stay where it lies.
+    /// Those of a collective by what the table chooses, of messages of less than `most` bytes: from there on private payload may stay where it lies.
     pub fn of(selection: &Selection, what: Collective, most: u64) -> Self {
         let regime = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
         // With tracing, every call goes the long way, which says what it chose.
@@ -47,7 +49,8 @@ impl Singles {
             let next = bands.get(at + 1).map_or(u64::MAX, |band| band.from);
             // An element is no longer than the message, so that no cell has to be larger for it.
             let below = next.min(most).min(cell as u64 + 1);
-            let single = Single { from: from as usize, below: below as usize, cell, slots };
+            let lent_from = usize::try_from(selection.direct_least(what)).unwrap_or(usize::MAX);
+            let single = Single { from: from as usize, below: below as usize, cell, slots, lent_from };
             (choice.regime == regime && from < below).then_some(single)
         };
         let mut found = (0..bands.len()).filter_map(of_band);
