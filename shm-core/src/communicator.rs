@@ -392,13 +392,8 @@ impl Communicator {
 /// The calls that may surely go through one cell: of fewer bytes than private buffers that are lent, or moved into the heap (`convert_least`).
 fn singles(selection: &Selection, tuning: &Tuning, convert_least: u64) -> [Singles; 4] {
     Collective::ALL.map(|what| {
-        let direct = selection.direct_least(what);
-        let most = match what {
-            // There both give, and each wants the result.
-            Collective::Allreduce => direct,
-            _ => convert_least.max(direct),
-        };
-        Singles::of(selection, what, most.min(tuning.reach_least[what as usize]))
+        let most = convert_least.max(selection.direct_least(what)).min(tuning.reach_least[what as usize]);
+        Singles::of(selection, what, most)
     })
 }
 
