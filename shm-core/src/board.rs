@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::pace::Way;
 use crate::protocol::{Board, Edge, Location, Moment, RingName, Until, Word};
 use crate::seat::{Seat, Watch};
-use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT, line_place};
+use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT, SHORT_CELL, SHORT_CELLS, line_place};
 use crate::segment::memory_file;
 use approach::Approach;
 
@@ -77,8 +77,8 @@ pub(crate) struct SharedBoard {
     /// Whether this rank has found where the shared result of that call lies, and so counts among its users.
     sees_result: Cell<bool>,
     idle: RefCell<Option<IdleHook>>,
-    /// Bytes of the own up and down cells that are reserved.
-    backed: [Cell<usize>; 2],
+    /// Bytes of the own up, down and short cells that are reserved.
+    backed: [Cell<usize>; 3],
     /// What this rank has said last of the core that it is on.
     core: Cell<u64>,
     /// When it looks for the other one's part of an exchange, where there is one other and each has a core.
@@ -212,6 +212,23 @@ impl SharedBoard {
     pub fn down_cell(&self, rank: usize, slot: usize, cell: usize) -> *mut u8 {
         debug_assert!((slot + 1) * cell <= self.layout.down_bytes);
         self.place(rank, self.area.down + slot * cell)
+    }
+
+    /// The short up cell of a slot, of two ranks.
+    #[inline]
+    pub fn short_cell(&self, rank: usize, slot: usize) -> *mut u8 {
+        debug_assert!(self.layout.size == 2 && slot < SHORT_CELLS);
+        self.place(rank, self.area.short + slot * SHORT_CELL)
+    }
+
+    /// [`back`](SharedBoard::back) for the own short cells.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn back_short_cells(&self) -> Result<()> {
+        let (backed, bytes) = (&self.backed[2], SHORT_CELLS * SHORT_CELL);
+        if bytes <= backed.get() { Ok(()) } else { self.reserve(backed, self.area.short, bytes) }
     }
 
     /// Reserves memory for the first `bytes` bytes of the own up or down cells, before they are written, where the system counts it. Should

@@ -36,8 +36,6 @@ pub struct Candidate {
 /// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
 const CELLS: [(u32, u32); 6] =
     [(64, 8 << 10), (64, 16 << 10), (32, 32 << 10), (16, 64 << 10), (8, 64 << 10), (2, 256 << 10)];
-/// Those that short messages nearly fill: none lies far behind the one before.
-const DENSE_CELLS: (u32, u32) = (64, 4608);
 /// Slices of shares. For the last only two ranks have room.
 const SLICES: [u32; 4] = [16 << 10, 64 << 10, 128 << 10, 256 << 10];
 /// Lines for longer messages have never won.
@@ -112,10 +110,7 @@ pub(super) fn candidates(
     }
     if Regime::Cells.serves(what) {
         let wanted = CELLS.iter().enumerate().filter(|&(at, &(_, cell))| at == 0 || bytes > cell as usize / 4);
-        let dense = (bytes <= DENSE_CELLS.1 as usize).then_some(&DENSE_CELLS);
-        all.extend(
-            dense.into_iter().chain(wanted.map(|(_, cells)| cells)).map(|&cells| make(Band::cells(0, cells, cells))),
-        );
+        all.extend(wanted.map(|(_, &cells)| make(Band::cells(0, cells, cells))));
     }
     if Regime::Exchange.serves(what) && bytes * ranks <= LONGEST_EXCHANGE {
         let wanted = CELLS.iter().enumerate().filter(|&(at, &(_, cell))| at == 0 || bytes > cell as usize / 4);

@@ -14,7 +14,7 @@ use crate::pace::ticks;
 use crate::plan::Step;
 use crate::protocol::joint::{Outcome, Places};
 use crate::protocol::step::{self, Span};
-use crate::protocol::{Board, Location, Place, RingName};
+use crate::protocol::{Board, Location, Place};
 use crate::select::{Choice, Collective};
 
 /// How a message is cut: whole elements, as many as fit a cell. An empty message is one empty slice.
@@ -58,13 +58,17 @@ impl Engine {
         let slices = Slices::new(bytes, choice.down_cell, 1);
         let is_root = self.board.rank() == root;
         let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
-        self.cut_cells(choice, if passes_on { &[RingName::Down] } else { &[] })?;
+        self.cut_down_cells(choice.down_cell, choice.down_slots, passes_on)?;
         let mut place = match passes_on {
             true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
             // A leaf lends nothing here.
             false => Place::Cell,
         };
         let jointly = self.tries_jointly(&self.down, is_root, (slices, place), tag)?;
+        if jointly {
+            // For the taker's answer; who takes the short way does nothing jointly.
+            self.cut_up_cells(choice.up_cell, choice.up_slots, false)?;
+        }
         let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
         let trial = (tries && is_root).then(|| self.course(bytes, self.down.next_position() + slices.count() - 1));
         if trial.is_some_and(|next| next.course == Course::Lent) {
@@ -117,13 +121,16 @@ impl Engine {
         let Reduction { send, bytes, fold, .. } = reduction;
         let slices = Slices::new(bytes, choice.up_cell, fold.element);
         let is_root = self.board.rank() == root;
-        self.cut_cells(choice, if is_root { &[] } else { &[RingName::Up] })?;
+        self.cut_up_cells(choice.up_cell, choice.up_slots, !is_root)?;
         // The root lends nothing here.
         let mut place = match is_root {
             true => Place::Cell,
             false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
         };
         let jointly = self.tries_jointly(&self.up, !is_root, (slices, place), tag)?;
+        if jointly {
+            self.cut_down_cells(choice.down_cell, choice.down_slots, false)?;
+        }
         let short = bytes <= choice.up_cell && place == Place::Cell && !jointly;
         if short && self.is_flat(choice, Step::Gather, bytes, root) {
             return self.cell_reduce(choice.up_cell, root, reduction, tag);
@@ -161,7 +168,7 @@ impl Engine {
 
     /// A reduction to rank 0 and a broadcast from there, in one pipeline.
     pub fn cells_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.cut_cells(choice, &[RingName::Up, RingName::Down])?;
+        self.cut_cells(choice)?;
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Slices::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
         let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, trees, .. } = self;

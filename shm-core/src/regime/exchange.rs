@@ -27,7 +27,7 @@ use crate::select::{Choice, Collective};
 impl Engine {
     /// An allreduce: all ranks fold everything.
     pub fn exchange_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.cut_cells(choice, &[RingName::Up])?;
+        self.cut_up_cells(choice.up_cell, choice.up_slots, true)?;
         let cut = Cut::new(reduction.bytes, choice.up_cell, reduction.fold.element);
         let Self { board, up, down, operands, sources, results, up_pace, thresholds, .. } = self;
         let board = &*board;

@@ -13,7 +13,7 @@
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
 //! others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
-//! messages of one slice, `one_exchange` that of an exchange between two ranks. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
+//! messages of one slice, `one_exchange` that of an exchange between two ranks, and `two` what one of two ranks folds then. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
 //! `division` cuts.
 
 pub(crate) mod blocks;
@@ -34,12 +34,12 @@ mod line;
 mod one;
 mod one_exchange;
 mod operands;
-mod pair;
 mod passing;
 mod rows;
 pub(crate) mod shares;
 mod slots;
 mod thresholds;
+mod two;
 
 use std::sync::Arc;
 
@@ -169,14 +169,16 @@ impl Engine {
         &mut self.trees
     }
 
-    /// Cuts the own cells as `choice` says, and has memory for those that the call uses; waits for readers of cells that were cut
-    /// otherwise.
-    #[inline]
-    fn cut_cells(&mut self, choice: &Choice, used: &[RingName]) -> Result<()> {
-        self.cut(choice, used).inspect_err(|_| self.board.unnote())
+    /// Cuts the own cells of both rings as `choice` says.
+    fn cut_cells(&mut self, choice: &Choice) -> Result<()> {
+        self.cut_up_cells(choice.up_cell, choice.up_slots, true)?;
+        self.cut_down_cells(choice.down_cell, choice.down_slots, true)
     }
 
-    /// Cuts the own up cells into so many, of so many bytes each; no memory is needed for them where this rank only reads others'.
+    /// Cuts the own up cells into so many, of so many bytes each; waits for readers of cells that were cut otherwise. No memory is needed for them where this rank only reads others'.
+    ///
+    /// All ranks cut a ring alike in a call, by what all of them know of it: positions lie in the same slots on all, and whose turn it is to write in a cell that changes hands
+    /// hangs on what was exchanged since ([`Ring::cross`]).
     #[inline]
     fn cut_up_cells(&mut self, cell: usize, slots: usize, fills: bool) -> Result<()> {
         let back = |engine: &Self| if fills { engine.board.back(RingName::Up, cell * slots) } else { Ok(()) };
@@ -206,19 +208,6 @@ impl Engine {
             self.down_cell = cell;
         }
         Ok(())
-    }
-
-    #[inline]
-    fn cut(&mut self, choice: &Choice, used: &[RingName]) -> Result<()> {
-        self.cut_up(choice.up_cell, choice.up_slots)?;
-        self.cut_down(choice.down_cell, choice.down_slots)?;
-        used.iter().try_for_each(|&ring| {
-            let bytes = match ring {
-                RingName::Up => choice.up_cell * choice.up_slots,
-                _ => choice.down_cell * choice.down_slots,
-            };
-            self.board.back(ring, bytes)
-        })
     }
 }
 

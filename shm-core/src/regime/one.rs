@@ -5,7 +5,7 @@
 
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
-use super::pair::fold_pair;
+use super::two::fold_two_ranks;
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -15,6 +15,7 @@ use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location, RingName};
+use crate::segment::layout::SHORT_CELL;
 use crate::select::{Choice, Single};
 
 impl Engine {
@@ -47,7 +48,8 @@ impl Engine {
     /// A reduction of at most a cell, which is begun here.
     pub fn single_reduce(&mut self, single: &Single, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.board.begin(tag)?;
-        self.cut_up_cells(single.cell, single.slots, self.board.rank() != root)?;
+        let fills = self.board.rank() != root && reduction.bytes > SHORT_CELL;
+        self.cut_up_cells(single.cell, single.slots, fills)?;
         self.cell_reduce(single.cell, root, reduction, tag)
     }
 
@@ -111,6 +113,10 @@ impl Engine {
         let Self { board, up, down, operands, up_pace, takes, .. } = self;
         let board = &*board;
         let position = up.next_position();
+        let cell = if board.size() == 2 && reduction.bytes <= SHORT_CELL { UpCell::Short } else { UpCell::Cut(cell) };
+        if cell == UpCell::Short && board.rank() != root {
+            board.back_short_cells().inspect_err(|_| board.unnote())?;
+        }
         let lending = Lending::begin(board, (up, 1), (down, 0));
         operands.inputs.clear();
         let (pace, takes, other) = (up_pace, *takes && board.rank() != root, (0, Location::CELL));
@@ -119,10 +125,30 @@ impl Engine {
         if let (true, Some(slot)) = (work.takes, up.prepared()) {
             work.pace.taking(position, reduction.bytes, || {
                 // SAFETY: nobody reads the slot, or writes there; its cell holds as many bytes as were just stored, and begins on a line.
-                unsafe { take_lines(board.up_cell(board.rank(), slot, cell), reduction.bytes) };
+                unsafe { take_lines(cell.of(board, board.rank(), slot), reduction.bytes) };
             });
         }
         Ok(())
+    }
+}
+
+/// The up cells of a reduction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UpCell {
+    /// Those of so many bytes.
+    Cut(usize),
+    /// The short ones.
+    Short,
+}
+
+impl UpCell {
+    /// That of a slot.
+    #[inline]
+    fn of(self, board: &SharedBoard, rank: usize, slot: usize) -> *mut u8 {
+        match self {
+            UpCell::Cut(cell) => board.up_cell(rank, slot, cell),
+            UpCell::Short => board.short_cell(rank, slot),
+        }
     }
 }
 
@@ -149,7 +175,7 @@ unsafe fn fill(from: *const u8, cell: *mut u8, bytes: usize, (way, taken): (Way,
 /// The payload of a reduction.
 struct Collected<'a> {
     board: &'a SharedBoard,
-    cell: usize,
+    cell: UpCell,
     position: u64,
     root: usize,
     reduction: Reduction<'a>,
@@ -167,7 +193,7 @@ struct Collected<'a> {
 impl Contributions for Collected<'_> {
     fn write(&mut self, slot: usize) {
         let (send, len) = (self.reduction.send, self.reduction.bytes);
-        let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
+        let cell = self.cell.of(self.board, self.board.rank(), slot);
         let filled = Slice { position: self.position, slot, bytes: len, reader: self.root };
         self.pace.writing_to(self.board, filled, lines(self.takes), |way| {
             self.takes &= way == Way::Cached;
@@ -190,7 +216,7 @@ impl Contributions for Collected<'_> {
         }
         let source = Source::find(self.board, rank, location, self.reduction.bytes, self.reduction.fold.align)?;
         self.lent |= source.is_lent();
-        self.operands.inputs.push(source.input(rank, self.board.up_cell(rank, slot, self.cell).cast_const(), 0));
+        self.operands.inputs.push(source.input(rank, self.cell.of(self.board, rank, slot).cast_const(), 0));
         Ok(())
     }
 
@@ -198,10 +224,10 @@ impl Contributions for Collected<'_> {
         let Self { board, operands, reduction: Reduction { send, recv, bytes, fold }, .. } = self;
         if board.size() == 2 {
             let (slot, location) = self.other;
-            let cell = board.up_cell(1 - self.root, slot, self.cell).cast_const();
+            let cell = self.cell.of(board, 1 - self.root, slot).cast_const();
             // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the
             // caller's buffers are there.
-            return unsafe { fold_pair(board, operands, self.reduction, (location, cell), (self.position, 0)) };
+            return unsafe { fold_two_ranks(board, operands, self.reduction, (location, cell), (self.position, 0)) };
         }
         if operands.inputs.len() == self.root {
             operands.inputs.push(Input::Own(*send));

@@ -6,7 +6,7 @@
 use super::exchange::crossing_positions;
 use super::lend::Lending;
 use super::operands::Operands;
-use super::pair::fold_pair;
+use super::two::fold_two_ranks;
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -85,6 +85,6 @@ impl Slices for OneSlice<'_> {
         let (there, measured) = ((self.other, cell), (self.position, LEAST_HERE));
         // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the caller's
         // buffers are there.
-        unsafe { fold_pair(self.board, self.operands, self.reduction, there, measured) }
+        unsafe { fold_two_ranks(self.board, self.operands, self.reduction, there, measured) }
     }
 }

@@ -32,7 +32,7 @@ impl Engine {
     /// An allreduce whose result all ranks look at where rank 0 has it, at `reduction.recv` (null elsewhere); returns where that is.
     pub fn shares_allreduce_shared(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<*mut u8> {
         debug_assert_eq!(choice.leaders, self.board.size(), "every rank hears of rank 0 where the result lies");
-        if let Err(error) = self.cut_cells(choice, &[RingName::Up, RingName::Down]) {
+        if let Err(error) = self.cut_cells(choice) {
             if provides(&self.board, &reduction) {
                 // Nobody was told of it.
                 ResultMemory::forgo(self.board.seat(), reduction.recv, reduction.bytes, self.board.size());
@@ -73,7 +73,7 @@ impl Engine {
         element: usize,
         tag: u32,
     ) -> Result<()> {
-        self.cut_cells(choice, &[RingName::Up, RingName::Down])?;
+        self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(bytes, element, choice.leaders, choice.down_cell);
         let Self { board, up, down, leaders, sources, thresholds, down_pace, .. } = self;
@@ -119,7 +119,7 @@ impl Engine {
         tag: u32,
         shared: bool,
     ) -> Result<()> {
-        self.cut_cells(choice, &[RingName::Up, RingName::Down])?;
+        self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
         let Self { board, up, down, operands, sources, results, leaders, thresholds, up_pace, down_pace, .. } = self;

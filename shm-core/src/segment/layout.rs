@@ -175,9 +175,22 @@ pub struct AreaLayout {
     pub up: usize,
     /// The down cells.
     pub down: usize,
+    /// The short up cells of two ranks, one a slot.
+    pub short: usize,
     /// Bytes in all.
     pub total: usize,
 }
+
+/// Bytes of a short up cell.
+///
+/// Two ranks have one for each of [`SHORT_CELLS`] slots, beside the cell that the slot has by the cut in force, for reductions of as many bytes: messages that come
+/// one behind the other in memory, and nearly fill their cells, are followed by the processors' prefetchers. With 64 cells of 4.5 KiB, of 6, and of 32 reductions of
+/// 3 KiB took 0.19, 0.27 and 0.25 us, of 4 KiB 0.24, 0.37 and 0.32 (AMD EPYC, Zen 5, near). A cut of such cells would do as well, but calls that are cut in two ways wait for each other's readers when
+/// they take turns.
+pub const SHORT_CELL: usize = 4608;
+
+/// The up slots that have a short cell: as many as calls through cells have slots at most.
+pub const SHORT_CELLS: usize = 64;
 
 impl BlockLayout {
     /// The layout for a communicator of `size` ranks with so many line slots and so many bytes of cells a rank.
@@ -200,8 +213,9 @@ impl BlockLayout {
         let down_stamps = up_stamps + self.up_slots * LINE;
         let up = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
         let down = round_up(up + self.up_bytes, 4096);
-        let total = round_up(down + self.down_bytes, 4096);
-        AreaLayout { done, core, calls, up_stamps, down_stamps, up, down, total }
+        let short = round_up(down + self.down_bytes, 4096);
+        let total = round_up(short + if self.size == 2 { SHORT_CELLS * SHORT_CELL } else { 0 }, 4096);
+        AreaLayout { done, core, calls, up_stamps, down_stamps, up, down, short, total }
     }
 
     /// What every communicator uses, as ranges of offsets in whole pages: all but cells.

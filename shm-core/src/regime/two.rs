@@ -14,7 +14,7 @@ use crate::protocol::{Board, Location, RingName};
 /// # Safety
 /// The other's slot is published, so that its payload is written and will not change; `cell` is the slot's. The result is no operand, unless the caller works in place.
 #[inline]
-pub(super) unsafe fn fold_pair(
+pub(super) unsafe fn fold_two_ranks(
     board: &SharedBoard,
     operands: &mut Operands,
     reduction: Reduction<'_>,
