@@ -85,7 +85,7 @@ pub(crate) struct SharedBoard {
     approach: Option<Approach>,
     /// What the last look for the other one's part saw.
     seen: Cell<u64>,
-    /// The count of waits at the last look ahead.
+    /// The count of waits when this rank was last asked whether it looks ahead.
     waits_before: Cell<u64>,
     pub tally: Tally,
 }
@@ -396,14 +396,16 @@ impl Board for SharedBoard {
         }
     }
 
-    /// Asks for the word's line, if nobody was waited for since the last time: then what this rank waits for next is there already, as a rule, and the line is not taken from who has yet to
-    /// store to it.
+    /// If nobody was waited for since the last time: then what this rank waits for next is there already, as a rule, and its line is not taken from who has yet to store to it.
+    #[inline]
+    fn looks_ahead(&self) -> bool {
+        let waits = self.tally.waits.get();
+        self.waits_before.replace(waits) == waits
+    }
+
     #[inline]
     fn look_ahead(&self, word: &FlagWord) {
-        let waits = self.tally.waits.get();
-        if self.waits_before.replace(waits) == waits {
-            ask::to_read_soon(std::ptr::from_ref(word).cast());
-        }
+        ask::to_read_soon(std::ptr::from_ref(word).cast());
     }
 
     #[inline]

@@ -389,12 +389,9 @@ impl Communicator {
     }
 }
 
-/// The calls that may surely go through one cell: of fewer bytes than private buffers that are lent, or moved into the heap (`convert_least`).
+/// The calls that go through one cell where no buffer lies in the heap: of fewer bytes than private ones that are reached, or moved there (from `convert_least` on).
 fn singles(selection: &Selection, tuning: &Tuning, convert_least: u64) -> [Singles; 4] {
-    Collective::ALL.map(|what| {
-        let most = convert_least.max(selection.direct_least(what)).min(tuning.reach_least[what as usize]);
-        Singles::of(selection, what, most)
-    })
+    Collective::ALL.map(|what| Singles::of(selection, what, (convert_least, tuning.reach_least[what as usize])))
 }
 
 /// Kinds of places, and what is said of payload there.
@@ -473,5 +470,41 @@ mod tests {
             })
         });
         assert_eq!(chosen.unwrap(), [["cells", "exchange", "shares", "cells"]; 2]);
+    }
+
+    /// Who gives takes the short way with a private buffer of up to a cell, and with one in the heap below the size from which that is used there; who takes does where nothing is done by
+    /// both ranks.
+    #[test]
+    fn who_gives_and_who_takes_know_when_a_call_goes_through_one_cell() {
+        Communicator::threads(2, |mut comm| {
+            let (private, shared) = (vec![0u8; 40_000], comm.alloc::<u8>(40_000).unwrap());
+            let (private, shared, nothing) = (private.as_ptr(), shared.as_ptr(), std::ptr::null());
+            let longest = |comm: &Communicator, what, given| {
+                (1..40_000).filter(|&bytes| comm.single(what, bytes, given).is_some()).max().unwrap_or(0)
+            };
+            for what in [Collective::Broadcast, Collective::Reduce] {
+                let direct = comm.selection.direct_least(what) as usize;
+                let all = [private, shared, nothing].map(|given| longest(&comm, what, given));
+                assert_eq!(all, [32 << 10, direct - 1, JOINT_LEAST - 1], "{what}");
+            }
+            let direct = comm.selection.direct_least(Collective::Allreduce) as usize;
+            assert_eq!(longest(&comm, Collective::Allreduce, shared), direct - 1);
+            assert_eq!(longest(&comm, Collective::Barrier, private), 0);
+            for (rules, wanted) in [
+                ("all:direct_least=2K", [32 << 10, 2047, JOINT_LEAST - 1]),
+                ("all:reach_least=3K", [3071, 3071, 3071]),
+                ("all:direct_least=2K,convert_least=5K", [5119, 2047, 5119]),
+                ("all:direct_least=6K,convert_least=5K", [6143, 6143, 6143]),
+                ("broadcast:cells,down_cell=4K", [4096, 4096, 4096]),
+                ("broadcast:line", [0, 0, 0]),
+            ] {
+                let mut tuning = Tuning::default();
+                tuning.force(rules).unwrap();
+                comm.set_tuning(&tuning).unwrap();
+                let all = [private, shared, nothing].map(|given| longest(&comm, Collective::Broadcast, given));
+                assert_eq!(all, wanted, "{rules}");
+            }
+        })
+        .unwrap();
     }
 }

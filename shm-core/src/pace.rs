@@ -336,6 +336,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Communicator;
 
     #[test]
     fn one_position_in_eight_is_a_sample_whatever_the_stride() {
@@ -352,6 +353,24 @@ mod tests {
         let rare = (0..100_000).filter(|&position| is_rare_sample(position)).count();
         assert!((2800..3500).contains(&rare), "{rare}");
         assert!((0..100_000).all(|position| is_sample(position) || !is_rare_sample(position)));
+    }
+
+    /// Whatever the table says.
+    #[test]
+    fn short_slices_are_filled_by_ordinary_stores() {
+        Communicator::threads(1, |comm| {
+            let engine = comm.enter().unwrap();
+            for stream in 0..=STREAM_STRINGS {
+                let mut pace = Pace::new(RingName::Down, stream);
+                for (bytes, position) in (0..LEAST).step_by(100).chain([LEAST - 1]).zip(1..) {
+                    let slice = Slice { position, slot: 0, bytes, reader: 0 };
+                    let mut ways = Vec::new();
+                    pace.writing(&engine.board, slice, |way| ways.push(way));
+                    assert_eq!(ways, [Way::Cached], "{stream}, {bytes}");
+                }
+            }
+        })
+        .unwrap();
     }
 
     #[test]

@@ -211,6 +211,12 @@ pub trait Board {
     /// When the wait can have no end: a rank has failed, or `writer` made another call.
     fn wait_slowly(&self, writer: usize, word: &Self::Word, until: Until, edge: Edge) -> Result<u64>;
 
+    /// Whether this rank should [look ahead](Board::look_ahead): asked once when it is through with a slice.
+    #[inline]
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+
     /// Called by a rank that will soon [wait](Board::wait) for this word: for a board whose cores can ask for its line ahead. It orders nothing.
     #[inline]
     fn look_ahead(&self, _word: &Self::Word) {}

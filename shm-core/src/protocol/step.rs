@@ -171,8 +171,8 @@ pub fn gather_slice<B: Board>(
             }
         }
         work.fold(slice, own)?;
-        for &child in links.children() {
-            if !work.has(child) && slice + 1 < span.slices {
+        if slice + 1 < span.slices && !links.children().is_empty() && board.looks_ahead() {
+            for &child in links.children().iter().filter(|&&child| !work.has(child)) {
                 ring.look_ahead(board, child, position + 1);
             }
         }
@@ -246,8 +246,10 @@ pub fn release_slice<B: Board>(
         }
         let forward = has_children && !location.is_lent();
         work.pass(slice, Passage { from: links.parent(), forward, slot: ring.slot(position) })?;
-        if let (Some(parent), true) = (links.parent(), !work.has() && slice + 1 < span.slices) {
-            ring.look_ahead(board, parent, position + 1);
+        if let (Some(parent), true) = (links.parent(), slice + 1 < span.slices && !work.has()) {
+            if board.looks_ahead() {
+                ring.look_ahead(board, parent, position + 1);
+            }
         }
         if has_children {
             ring.publish_at(board, position, position, tag, links.readers(), location);

@@ -245,3 +245,84 @@ impl Contributions for Collected<'_> {
         folded
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::communicator::Communicator;
+    use crate::job::JobSpec;
+    use crate::operator::Sum;
+    use crate::plan::{FlatPlan, Plan};
+
+    /// What rank `rank` contributes to call `call`.
+    fn own(call: u64, rank: usize, count: usize) -> Vec<u64> {
+        (0..count as u64).map(|i| i * 7 + call * 1_000_003 + rank as u64 * 13).collect()
+    }
+
+    fn all_reduce(comm: &Communicator, call: u64, count: usize) {
+        let mut sum = vec![0; count];
+        comm.all_reduce_into(&own(call, comm.rank(), count), &mut sum, Sum).unwrap();
+        let [a, b] = [0, 1].map(|rank| own(call, rank, count));
+        assert!(sum.iter().zip(a.iter().zip(&b)).all(|(sum, (a, b))| *sum == a + b), "call {call}, an allreduce");
+    }
+
+    fn broadcast(comm: &Communicator, call: u64, count: usize, root: usize, shared: bool) {
+        let mine = if comm.rank() == root { own(call, root, count) } else { vec![0; count] };
+        let (mut private, mut lent) = (mine.clone(), comm.alloc_copy(&mine).unwrap());
+        let buffer = if shared && comm.rank() == root { &mut lent[..] } else { &mut private[..] };
+        comm.process_at_rank(root).broadcast_into(buffer).unwrap();
+        assert!(*buffer == own(call, root, count), "call {call}, a broadcast from {root}");
+    }
+
+    fn reduce(comm: &Communicator, call: u64, count: usize, root: usize, shared: bool) {
+        let mine = own(call, comm.rank(), count);
+        let lent = comm.alloc_copy(&mine).unwrap();
+        let send = if shared { &lent[..] } else { &mine[..] };
+        let process = comm.process_at_rank(root);
+        if comm.rank() != root {
+            return process.reduce_into(send, Sum).unwrap();
+        }
+        let mut sum = vec![0; count];
+        process.reduce_into_root(send, &mut sum, Sum).unwrap();
+        let [a, b] = [0, 1].map(|rank| own(call, rank, count));
+        assert!(sum.iter().zip(a.iter().zip(&b)).all(|(sum, (a, b))| *sum == a + b), "call {call}, a reduction");
+    }
+
+    fn all_to_all(comm: &Communicator, call: u64, count: usize) {
+        let mut all = vec![0; 2 * count];
+        comm.all_to_all_into(&own(call, comm.rank(), 2 * count), &mut all).unwrap();
+        let [a, b] = [0, 1].map(|rank| own(call, rank, 2 * count));
+        let block = comm.rank() * count..(comm.rank() + 1) * count;
+        assert!(all[..count] == a[block.clone()] && all[count..] == b[block], "call {call}, an alltoall");
+    }
+
+    /// Of two ranks one takes the short way and the other the long one, between calls whose cells change hands: these need the same history on both.
+    #[test]
+    fn the_short_way_and_the_long_one_leave_the_same_behind() {
+        for rules in
+            ["all:auto", "all:direct_least=1", "all:direct_least=never", "allreduce:up_cells=16", "all:cell=8K"]
+        {
+            let mut spec = JobSpec::new(2).unwrap();
+            spec.tuning.force(rules).unwrap();
+            Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), |comm| {
+                let mut call = 0;
+                // Around the edges: of short cells, of lending, of what both ranks do.
+                for bytes in [1200usize, 4600, 4616, 8184, 10_000, 16_376, 20_000, 32_768, 40_000] {
+                    for (root, shared, rooted) in (0..8).map(|bits| (bits & 1, bits & 2 > 0, bits & 4 > 0)) {
+                        for turn in 0..40 {
+                            call += 1;
+                            match turn % 5 {
+                                2 if rooted => reduce(&comm, call, bytes / 8, root, shared),
+                                2 => broadcast(&comm, call, bytes / 8, root, shared),
+                                4 => all_to_all(&comm, call, 512),
+                                _ => all_reduce(&comm, call, 512),
+                            }
+                        }
+                    }
+                }
+            })
+            .unwrap();
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //!
 //! The table ([`Tuning`]) is a list of [`Rule`]s, each of which says, for communicators of some sizes, what a collective
 //! takes by the bytes of a message. A communicator picks out the rules that are for it ([`Selection`]), so that a call
-//! looks at a few bands, and a short one at one or two numbers ([`Singles`]).
+//! looks at a few bands, and a short one at a few numbers (`Singles`).
 
 mod choice;
 mod default;

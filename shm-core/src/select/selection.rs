@@ -177,9 +177,11 @@ impl Selection {
                 Ok(Choice { regime, flat, leaders: 1, up_cell: 0, up_slots: 0, down_cell: 0, down_slots: 0 })
             }
             Regime::Cells | Regime::Exchange => {
-                let fit = |cell: u32, cells: u32, area| fit(cell as usize, cells as usize, element, area);
-                let (up_cell, up_slots) = fit(band.up_cell, band.up_cells, self.up_area)?;
-                let (down_cell, down_slots) = fit(band.down_cell, band.down_cells, self.down_area)?;
+                let fit = |cell: u32, cells: u32, element, area| fit(cell as usize, cells as usize, element, area);
+                // Elements go up in reductions and exchanges, and down in broadcasts, which cut them anywhere.
+                let going_down = if what == Collective::Reduce || regime == Regime::Exchange { 1 } else { element };
+                let (up_cell, up_slots) = fit(band.up_cell, band.up_cells, element, self.up_area)?;
+                let (down_cell, down_slots) = fit(band.down_cell, band.down_cells, going_down, self.down_area)?;
                 let down_slots = down_slots.min(MOST_DOWN_SLOTS);
                 // A broadcast combines nothing; an exchange has no tree.
                 let flat =

@@ -12,11 +12,11 @@ pub(crate) struct Single {
     /// Bytes and number of the cells that are used.
     pub cell: usize,
     pub slots: usize,
-    /// Bytes from which buffers in the job's heap are used where they lie: such calls are none of these.
+    /// Bytes from which buffers in the job's heap are used where they lie: from there on these are the calls of who gives what is private, if the other one does too.
     pub lent_from: usize,
 }
 
-/// The most bands of one collective that have such calls.
+/// The bands of one collective whose calls take the short way, at most: what further ones have takes the long one.
 const MOST: usize = 3;
 
 /// Those of a collective, rising; what follows the last one takes no call.
@@ -34,8 +34,10 @@ impl Singles {
             .filter(|single| bytes >= single.from)
     }
 
-    /// Those of a collective by what the table chooses, of messages of less than `most` bytes: from there on private payload may stay where it lies.
-    pub fn of(selection: &Selection, what: Collective, most: u64) -> Self {
+    /// Those of a collective by what the table chooses, of messages that are too short to stay where they lie in private memory: to be moved into the heap (as they are from `convert_least` bytes on, if
+    /// they are used there), or to be reached.
+    pub fn of(selection: &Selection, what: Collective, (convert_least, reach_least): (u64, u64)) -> Self {
+        let most = convert_least.max(selection.direct_least(what)).min(reach_least);
         let regime = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
         // With tracing, every call goes the long way, which says what it chose.
         if selection.size() != 2 || selection.debug || what == Collective::Barrier {
@@ -87,8 +89,8 @@ mod tests {
             table.force(rules).unwrap();
             let selection = table.select(2, 1);
             for what in Collective::ALL {
-                let singles = Singles::of(&selection, what, selection.direct_least(what));
-                for bytes in 0..20_000 {
+                let singles = Singles::of(&selection, what, (u64::MAX, u64::MAX));
+                for bytes in 0..40_000 {
                     let Some(single) = singles.find(bytes) else { continue };
                     seen += 1;
                     for element in [1, 8, bytes] {
@@ -97,7 +99,7 @@ mod tests {
                         let wanted = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
                         assert_eq!(choice.regime, wanted, "{rules}: {what} of {bytes}");
                         assert_eq!(cut(what, &choice), (single.cell, single.slots), "{rules}: {what} of {bytes}");
-                        assert!(bytes <= single.cell && (bytes as u64) < selection.direct_least(what));
+                        assert!(bytes <= single.cell && single.lent_from as u64 == selection.direct_least(what));
                     }
                 }
             }
