@@ -246,10 +246,9 @@ pub fn release_slice<B: Board>(
         }
         let forward = has_children && !location.is_lent();
         work.pass(slice, Passage { from: links.parent(), forward, slot: ring.slot(position) })?;
-        if let (Some(parent), true) = (links.parent(), slice + 1 < span.slices && !work.has()) {
-            if board.looks_ahead() {
-                ring.look_ahead(board, parent, position + 1);
-            }
+        let expects = links.parent().filter(|_| slice + 1 < span.slices && !work.has());
+        if let Some(parent) = expects.filter(|_| board.looks_ahead()) {
+            ring.look_ahead(board, parent, position + 1);
         }
         if has_children {
             ring.publish_at(board, position, position, tag, links.readers(), location);
