@@ -46,7 +46,7 @@ pub const SETTINGS: [Setting; 24] = [
     setting("all:auto", None, &[504, 1144, 8192], None),
     setting("all:line", Some(Regime::Line), &[56, 504, 1144, 2288, 17 * 1144], None),
     setting("all:line,flat_ranks=1", Some(Regime::Line), &[56, 1144, 3432], None),
-    setting("all:cells", Some(Regime::Cells), &[64, 8192, 40960], None),
+    setting("all:cells", Some(Regime::Cells), &[64, 4608, 8192, 40960], None),
     setting("all:cells,cell=64,cells=2", Some(Regime::Cells), &[64, 128, 640], None),
     setting(
         "all:cells,up_cell=192,up_cells=3,down_cell=64,down_cells=5",
@@ -73,11 +73,11 @@ pub const SETTINGS: [Setting; 24] = [
         None,
     ),
     // Cells so large that they are filled past the caches, always; by the string instruction; and copied out by it.
-    setting("all:cells,cell=8K,cells=3,stream=2", Some(Regime::Cells), &[4096, 8192, 24_576, 40_960], None),
-    setting("all:shares,share_cell=8K,share_downs=2,stream=2", Some(Regime::Shares), &[4096], Some((2, 8192))),
-    setting("all:cells,cell=8K,cells=3,stream=4", Some(Regime::Cells), &[4096, 8192, 24_576, 40_960], None),
-    setting("all:shares,share_cell=8K,share_downs=2,stream=3", Some(Regime::Shares), &[4096], Some((2, 8192))),
-    setting("allreduce:exchange,cell=16K,cells=4;all:cell=16K,stream=3", None, &[4096, 16_384, 32_768], None),
+    setting("all:cells,cell=8K,cells=3,stream=2", Some(Regime::Cells), &[5120, 8192, 24_576, 40_960], None),
+    setting("all:shares,share_cell=8K,share_downs=2,stream=2", Some(Regime::Shares), &[5120], Some((2, 8192))),
+    setting("all:cells,cell=8K,cells=3,stream=4", Some(Regime::Cells), &[5120, 8192, 24_576, 40_960], None),
+    setting("all:shares,share_cell=8K,share_downs=2,stream=3", Some(Regime::Shares), &[5120], Some((2, 8192))),
+    setting("allreduce:exchange,cell=16K,cells=4;all:cell=16K,stream=3", None, &[5120, 16_384, 32_768], None),
     setting(
         "all:auto,line_most=100,shares_least=9000,cell=6K,cells=2,share_cell=6K,leaders=2,stream=2,reach_least=15000",
         None,
