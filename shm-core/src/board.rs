@@ -214,10 +214,16 @@ impl SharedBoard {
         self.place(rank, self.area.down + slot * cell)
     }
 
-    /// The short up cell of a slot, of two ranks.
+    /// Whether a contribution of `bytes` bytes goes through the short cell of its up slot.
+    #[inline]
+    pub fn goes_short(&self, bytes: usize) -> bool {
+        bytes <= SHORT_CELL && self.layout.has_short_cells()
+    }
+
+    /// The short up cell of a slot.
     #[inline]
     pub fn short_cell(&self, rank: usize, slot: usize) -> *mut u8 {
-        debug_assert!(self.layout.size == 2 && slot < SHORT_CELLS);
+        debug_assert!(self.layout.has_short_cells() && slot < SHORT_CELLS);
         self.place(rank, self.area.short + slot * SHORT_CELL)
     }
 

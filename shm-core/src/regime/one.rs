@@ -15,7 +15,6 @@ use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
 use crate::protocol::{Board, Location, RingName};
-use crate::segment::layout::SHORT_CELL;
 use crate::select::{Choice, Single};
 
 impl Engine {
@@ -48,7 +47,7 @@ impl Engine {
     /// A reduction of at most a cell, which is begun here.
     pub fn single_reduce(&mut self, single: &Single, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.board.begin(tag)?;
-        let fills = self.board.rank() != root && reduction.bytes > SHORT_CELL;
+        let fills = self.board.rank() != root && !self.board.goes_short(reduction.bytes);
         self.cut_up_cells(single.cell, single.slots, fills)?;
         self.cell_reduce(single.cell, root, reduction, tag)
     }
@@ -113,7 +112,7 @@ impl Engine {
         let Self { board, up, down, operands, up_pace, takes, .. } = self;
         let board = &*board;
         let position = up.next_position();
-        let cell = if board.size() == 2 && reduction.bytes <= SHORT_CELL { UpCell::Short } else { UpCell::Cut(cell) };
+        let cell = if board.goes_short(reduction.bytes) { UpCell::Short } else { UpCell::Cut(cell) };
         if cell == UpCell::Short && board.rank() != root {
             board.back_short_cells().inspect_err(|_| board.unnote())?;
         }

@@ -183,7 +183,7 @@ pub struct AreaLayout {
 
 /// Bytes of a short up cell.
 ///
-/// Two ranks have one for each of [`SHORT_CELLS`] slots, beside the cell that the slot has by the cut in force, for reductions of as many bytes: messages that come
+/// Two ranks have one for each of [`SHORT_CELLS`] slots, if they have so much memory for other up cells too, beside the cell that the slot has by the cut in force, for reductions of as many bytes: messages that come
 /// one behind the other in memory, and nearly fill their cells, are followed by the processors' prefetchers. With 64 cells of 4.5 KiB, of 6, and of 32 reductions of
 /// 3 KiB took 0.19, 0.27 and 0.25 us, of 4 KiB 0.24, 0.37 and 0.32 (AMD EPYC, Zen 5, near). A cut of such cells would do as well, but calls that are cut in two ways wait for each other's readers when
 /// they take turns.
@@ -203,6 +203,13 @@ impl BlockLayout {
         layout
     }
 
+    /// Whether up slots have short cells: of two ranks, where the other up cells take no less memory than these.
+    #[inline]
+    #[must_use]
+    pub fn has_short_cells(&self) -> bool {
+        self.size == 2 && self.up_bytes >= SHORT_CELLS * SHORT_CELL
+    }
+
     /// Offsets within a rank's area.
     #[must_use]
     pub fn area(&self) -> AreaLayout {
@@ -214,7 +221,7 @@ impl BlockLayout {
         let up = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
         let down = round_up(up + self.up_bytes, 4096);
         let short = round_up(down + self.down_bytes, 4096);
-        let total = round_up(short + if self.size == 2 { SHORT_CELLS * SHORT_CELL } else { 0 }, 4096);
+        let total = round_up(short + if self.has_short_cells() { SHORT_CELLS * SHORT_CELL } else { 0 }, 4096);
         AreaLayout { done, core, calls, up_stamps, down_stamps, up, down, short, total }
     }
 
