@@ -233,8 +233,7 @@ impl SharedBoard {
     /// As there.
     #[inline]
     pub fn back_short_cells(&self) -> Result<()> {
-        let (backed, bytes) = (&self.backed[2], SHORT_CELLS * SHORT_CELL);
-        if bytes <= backed.get() { Ok(()) } else { self.reserve(backed, self.area.short, bytes) }
+        self.back_first(&self.backed[2], self.area.short, SHORT_CELLS * SHORT_CELL)
     }
 
     /// Reserves memory for the first `bytes` bytes of the own up or down cells, before they are written, where the system counts it. Should
@@ -248,6 +247,11 @@ impl SharedBoard {
             RingName::Up => (&self.backed[0], self.area.up),
             _ => (&self.backed[1], self.area.down),
         };
+        self.back_first(backed, cells, bytes)
+    }
+
+    #[inline]
+    fn back_first(&self, backed: &Cell<usize>, cells: usize, bytes: usize) -> Result<()> {
         if bytes <= backed.get() { Ok(()) } else { self.reserve(backed, cells, bytes) }
     }
 

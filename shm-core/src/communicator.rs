@@ -301,12 +301,11 @@ impl Communicator {
     pub(crate) fn single(&self, what: Collective, bytes: usize, given: *const u8) -> Option<&Single> {
         let single = self.singles[what as usize].find(bytes)?;
         // What others may reach takes the longer way; so does who takes what may be done by both.
-        let surely = bytes < single.lent_from
-            || if given.is_null() {
-                bytes < JOINT_LEAST
-            } else {
-                self.seat.mapping().heap_offset(given, bytes).is_none()
-            };
+        let surely = match given.is_null() {
+            _ if bytes < single.lent_from => true,
+            true => bytes < JOINT_LEAST,
+            false => self.seat.mapping().heap_offset(given, bytes).is_none(),
+        };
         surely.then_some(single)
     }
 

@@ -181,34 +181,34 @@ impl Engine {
     /// hangs on what was exchanged since ([`Ring::cross`]).
     #[inline]
     fn cut_up_cells(&mut self, cell: usize, slots: usize, fills: bool) -> Result<()> {
-        let back = |engine: &Self| if fills { engine.board.back(RingName::Up, cell * slots) } else { Ok(()) };
-        self.cut_up(cell, slots).and_then(|()| back(self)).inspect_err(|_| self.board.unnote())
+        let Self { board, up, up_cell, .. } = self;
+        cut(board, (up, up_cell), (cell, slots), fills)
     }
 
     /// The same of the down cells.
     #[inline]
     fn cut_down_cells(&mut self, cell: usize, slots: usize, fills: bool) -> Result<()> {
-        let back = |engine: &Self| if fills { engine.board.back(RingName::Down, cell * slots) } else { Ok(()) };
-        self.cut_down(cell, slots).and_then(|()| back(self)).inspect_err(|_| self.board.unnote())
+        let Self { board, down, down_cell, .. } = self;
+        cut(board, (down, down_cell), (cell, slots), fills)
     }
+}
 
-    #[inline]
-    fn cut_up(&mut self, cell: usize, slots: usize) -> Result<()> {
-        if self.up_cell != cell || self.up.slots() != slots {
-            self.up.reshape(&self.board, slots)?;
-            self.up_cell = cell;
+/// Cuts the own cells of a ring, which are cut into some of `present` bytes, and has memory for them if this rank `fills` any.
+#[inline]
+fn cut(
+    board: &SharedBoard,
+    (ring, present): (&mut Ring, &mut usize),
+    (cell, slots): (usize, usize),
+    fills: bool,
+) -> Result<()> {
+    let mut cut = || {
+        if *present != cell || ring.slots() != slots {
+            ring.reshape(board, slots)?;
+            *present = cell;
         }
-        Ok(())
-    }
-
-    #[inline]
-    fn cut_down(&mut self, cell: usize, slots: usize) -> Result<()> {
-        if self.down_cell != cell || self.down.slots() != slots {
-            self.down.reshape(&self.board, slots)?;
-            self.down_cell = cell;
-        }
-        Ok(())
-    }
+        if fills { board.back(ring.name(), cell * slots) } else { Ok(()) }
+    };
+    cut().inspect_err(|_| board.unnote())
 }
 
 /// The places of this rank in the trees that were used so far.

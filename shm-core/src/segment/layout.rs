@@ -184,7 +184,7 @@ pub struct AreaLayout {
 /// Bytes of a short up cell.
 ///
 /// Two ranks have one for each of [`SHORT_CELLS`] slots, if they have so much memory for other up cells too, beside the cell that the slot has by the cut in force, for reductions of as many bytes: messages that come
-/// one behind the other in memory, and nearly fill their cells, are followed by the processors' prefetchers. With 64 cells of 4.5 KiB, of 6, and of 32 reductions of
+/// one behind the other in memory, and nearly fill their cells, are read in less time (why was not measured; prefetchers that go on from one to the next would explain it). With 64 cells of 4.5 KiB, of 6, and of 32 reductions of
 /// 3 KiB took 0.19, 0.27 and 0.25 us, of 4 KiB 0.24, 0.37 and 0.32 (AMD EPYC, Zen 5, near). A cut of such cells would do as well, but calls that are cut in two ways wait for each other's readers when
 /// they take turns.
 pub const SHORT_CELL: usize = 4608;
