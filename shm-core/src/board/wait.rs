@@ -1,6 +1,6 @@
 //! Waiting for a word: a rank looks, spins, yields, sleeps; and now and then asks why its wait could have no end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::calls::{FAULT_MISMATCH, FAULT_REFUSED};
 use super::{FlagWord, SharedBoard};
@@ -94,6 +94,8 @@ impl SharedBoard {
         const LOOK_ROUND: u32 = 32;
         /// Yields between two calls of the idle hook, which may itself give the core away: an MPI that is told to does.
         const IDLE_ROUND: u32 = 4;
+        /// Yields between two looks at the clock, which most waits do not come to.
+        const CLOCK_ROUND: u32 = 8;
         let look = || Some(word.observe(edge)).filter(|&value| until.holds(value));
         add(&self.tally.waits, 1);
         for turn in 0..self.seat.patience.spins {
@@ -105,7 +107,13 @@ impl SharedBoard {
                 self.idle();
             }
         }
+        let mut began = None;
         for turn in 0..self.seat.patience.yields {
+            if turn % CLOCK_ROUND == CLOCK_ROUND - 1
+                && began.get_or_insert_with(Instant::now).elapsed() > self.seat.patience.yielding
+            {
+                break;
+            }
             if turn % LOOK_ROUND == LOOK_ROUND - 1 {
                 self.inspect(writer, word, until, edge)?;
             }
