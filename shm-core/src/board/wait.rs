@@ -96,6 +96,9 @@ impl SharedBoard {
         const IDLE_ROUND: u32 = 4;
         /// Yields between two looks at the clock, which most waits do not come to.
         const CLOCK_ROUND: u32 = 8;
+        /// Time, from the first look at the clock on, after which there are no more yields: on a core where somebody computes each of them takes a
+        /// turn of the scheduler, milliseconds.
+        const YIELDING: Duration = Duration::from_millis(10);
         let look = || Some(word.observe(edge)).filter(|&value| until.holds(value));
         add(&self.tally.waits, 1);
         for turn in 0..self.seat.patience.spins {
@@ -109,9 +112,7 @@ impl SharedBoard {
         }
         let mut began = None;
         for turn in 0..self.seat.patience.yields {
-            if turn % CLOCK_ROUND == CLOCK_ROUND - 1
-                && began.get_or_insert_with(Instant::now).elapsed() > self.seat.patience.yielding
-            {
+            if turn % CLOCK_ROUND == CLOCK_ROUND - 1 && began.get_or_insert_with(Instant::now).elapsed() > YIELDING {
                 break;
             }
             if turn % LOOK_ROUND == LOOK_ROUND - 1 {

@@ -1,7 +1,5 @@
 //! How long a rank spins and yields before it sleeps.
 
-use std::time::Duration;
-
 /// The stages of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
@@ -9,9 +7,6 @@ pub(crate) struct Patience {
     pub spins: u32,
     /// Looks with a yield to the scheduler between them.
     pub yields: u32,
-    /// Time that the yields take together, after which there are no more of them: on a core where somebody computes each one takes a
-    /// turn of the scheduler, milliseconds, and who is woken comes to the core sooner than who has given it away.
-    pub yielding: Duration,
     /// Looks before each yield, while nobody else on the core has anything to do.
     pub alone: u32,
 }
@@ -25,11 +20,10 @@ impl Patience {
     /// core have come as far as this rank: then what is missing comes from another core, sooner than this one would have changed
     /// hands.
     pub fn new(ranks: usize, cores: usize) -> Self {
-        let yielding = Duration::from_millis(10);
         if ranks <= cores {
-            Self { spins: 2_000, yields: 200, yielding, alone: 0 }
+            Self { spins: 2_000, yields: 200, alone: 0 }
         } else {
-            Self { spins: 0, yields: 400, yielding, alone: 64 }
+            Self { spins: 0, yields: 400, alone: 64 }
         }
     }
 }
