@@ -30,8 +30,10 @@ pub use topo;
 
 /// Ranks that an MPI's `mpirun` starts, on one machine or many (feature `mpi`).
 ///
-/// [`Communicator`](cluster::Communicator) has the calls of the one machine's [`crate::Communicator`], under the same names. Ranks
-/// of a machine work through shared memory, and messages go between machines only.
+/// [`Communicator`](cluster::Communicator) has barrier, broadcast, reduce and allreduce, `split`, `duplicate` and `alloc`, under the
+/// names that they have in the one machine's [`crate::Communicator`]. Ranks of a machine work through shared memory, and messages
+/// go between machines only. Where all ranks are on one machine [`single_node`](cluster::Communicator::single_node) gives a
+/// communicator that has the other calls, too: gathers, scatters, alltoalls, scans, `all_reduce_shared`.
 ///
 /// ```no_run
 /// use phalanx::{cluster::Communicator, mpi, operator::Sum};

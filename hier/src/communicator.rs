@@ -17,7 +17,8 @@ use crate::table::{Asked, job_spec};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
-/// Its calls are those of [`shm_core::Communicator`], over trees that fit the places where the ranks run.
+/// Its calls are those of [`shm_core::Communicator`], over trees that fit the places where the ranks run. What must agree, what a
+/// call costs and how it fails stands there: each call here has a link.
 #[derive(Debug)]
 pub struct Communicator {
     node: shm_core::Communicator,
@@ -70,10 +71,10 @@ impl Communicator {
     /// [`threads`](Communicator::threads) for a job and rules of one's own making.
     ///
     /// # Errors
-    /// As there.
+    /// As of [`threads`](Communicator::threads).
     ///
     /// # Panics
-    /// As there.
+    /// When a rank panics, as of [`threads`](Communicator::threads).
     pub fn threads_of<R: Send>(spec: &JobSpec, rules: TreeRules, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
         Self::threads_at(spec, rules, vec![[0; 3]; spec.ranks], f)
     }
@@ -81,10 +82,10 @@ impl Communicator {
     /// [`threads_of`](Communicator::threads_of) as if rank `r` ran at `places[r]`: package, NUMA node and L3.
     ///
     /// # Errors
-    /// As there.
+    /// As of [`threads`](Communicator::threads).
     ///
     /// # Panics
-    /// As there, and when there is not one place for each rank.
+    /// When a rank panics, as of [`threads`](Communicator::threads), and when there is not one place for each rank.
     pub fn threads_at<R: Send>(
         spec: &JobSpec,
         rules: TreeRules,
@@ -121,7 +122,7 @@ impl Communicator {
     /// [`shm_core::Communicator::alloc`].
     ///
     /// # Errors
-    /// As there.
+    /// [`HeapExhausted`](shm_core::Error::HeapExhausted), [`Memory`](shm_core::Error::Memory): nothing has changed.
     pub fn alloc<T: Element + Zeroable>(&self, len: usize) -> Result<Buffer<T>> {
         self.node.alloc(len)
     }
@@ -129,33 +130,35 @@ impl Communicator {
     /// Makes a copy of a vector in shared memory: [`shm_core::Communicator::alloc_copy`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`alloc`](Communicator::alloc).
     pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
         self.node.alloc_copy(values)
     }
 
-    /// Waits until every rank has called it: [`shm_core::Communicator::barrier`].
+    /// Waits until every rank has called it (MPI_Barrier): [`shm_core::Communicator::barrier`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::barrier`].
     #[inline]
     pub fn barrier(&self) -> Result<()> {
         self.node.barrier()
     }
 
-    /// Combines everybody's `send` in everybody's `recv`: [`shm_core::Communicator::all_reduce_into`].
+    /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI_Allreduce):
+    /// [`shm_core::Communicator::all_reduce_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_reduce_into`].
     #[inline]
     pub fn all_reduce_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
         self.node.all_reduce_into(send, recv, operator)
     }
 
-    /// The same with one buffer: [`shm_core::Communicator::all_reduce_in_place`].
+    /// [`all_reduce_into`](Communicator::all_reduce_into) with one buffer for contribution and result (MPI_IN_PLACE):
+    /// [`shm_core::Communicator::all_reduce_in_place`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_reduce_in_place`].
     #[inline]
     pub fn all_reduce_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
         self.node.all_reduce_in_place(buffer, operator)
@@ -164,67 +167,74 @@ impl Communicator {
     /// Combines everybody's `send` in one result that all look at where it lies: [`shm_core::Communicator::all_reduce_shared`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_reduce_shared`].
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
         self.node.all_reduce_shared(send, operator)
     }
 
-    /// Gathers everybody's `send` in everybody's `recv`: [`shm_core::Communicator::all_gather_into`].
+    /// Gathers everybody's `send` in everybody's `recv`, in rank order (MPI_Allgather):
+    /// [`shm_core::Communicator::all_gather_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_gather_into`].
     #[inline]
     pub fn all_gather_into<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
         self.node.all_gather_into(send, recv)
     }
 
-    /// The same with one buffer: [`shm_core::Communicator::all_gather_in_place`].
+    /// [`all_gather_into`](Communicator::all_gather_into) where each rank has its block at its place in `buffer`
+    /// (MPI_IN_PLACE): [`shm_core::Communicator::all_gather_in_place`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_gather_in_place`].
     #[inline]
     pub fn all_gather_in_place<T: Element>(&self, buffer: &mut [T]) -> Result<()> {
         self.node.all_gather_in_place(buffer)
     }
 
-    /// Gathers blocks of different lengths: [`shm_core::Communicator::all_gather_varcount_into`].
+    /// Gathers everybody's `send`, of different lengths, each at its place in everybody's `recv` (MPI_Allgatherv):
+    /// [`shm_core::Communicator::all_gather_varcount_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_gather_varcount_into`].
     pub fn all_gather_varcount_into<T: Element>(&self, send: &[T], recv: &mut PartitionMut<'_, T>) -> Result<()> {
         self.node.all_gather_varcount_into(send, recv)
     }
 
-    /// The same with one buffer: [`shm_core::Communicator::all_gather_varcount_in_place`].
+    /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into) where each rank has its block at its place
+    /// already (MPI_IN_PLACE): [`shm_core::Communicator::all_gather_varcount_in_place`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_gather_varcount_in_place`].
     pub fn all_gather_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
         self.node.all_gather_varcount_in_place(buffer)
     }
 
-    /// Sends a block to each rank: [`shm_core::Communicator::all_to_all_into`].
+    /// Sends block `r` of `send` to rank `r`, whose `recv` has it as block of this rank (MPI_Alltoall):
+    /// [`shm_core::Communicator::all_to_all_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_to_all_into`].
     #[inline]
     pub fn all_to_all_into<T: Element>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
         self.node.all_to_all_into(send, recv)
     }
 
-    /// The same with one buffer: [`shm_core::Communicator::all_to_all_in_place`].
+    /// [`all_to_all_into`](Communicator::all_to_all_into) with one buffer (MPI_IN_PLACE):
+    /// [`shm_core::Communicator::all_to_all_in_place`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_to_all_in_place`].
     #[inline]
     pub fn all_to_all_in_place<T: Element>(&self, buffer: &mut [T]) -> Result<()> {
         self.node.all_to_all_in_place(buffer)
     }
 
-    /// Sends each rank a block of its own length: [`shm_core::Communicator::all_to_all_varcount_into`].
+    /// Sends each rank its block of `send`, each of its own length (MPI_Alltoallv):
+    /// [`shm_core::Communicator::all_to_all_varcount_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_to_all_varcount_into`].
     pub fn all_to_all_varcount_into<T: Element>(
         &self,
         send: &Partition<'_, T>,
@@ -233,18 +243,20 @@ impl Communicator {
         self.node.all_to_all_varcount_into(send, recv)
     }
 
-    /// The same with one buffer: [`shm_core::Communicator::all_to_all_varcount_in_place`].
+    /// [`all_to_all_varcount_into`](Communicator::all_to_all_varcount_into) with one buffer (MPI_IN_PLACE):
+    /// [`shm_core::Communicator::all_to_all_varcount_in_place`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::all_to_all_varcount_in_place`].
     pub fn all_to_all_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
         self.node.all_to_all_varcount_in_place(buffer)
     }
 
-    /// Combines everybody's `send` and gives each rank its block: [`shm_core::Communicator::reduce_scatter_block_into`].
+    /// Combines everybody's `send`, and gives each rank its block of the result, all of one length
+    /// (MPI_Reduce_scatter_block): [`shm_core::Communicator::reduce_scatter_block_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::reduce_scatter_block_into`].
     #[inline]
     pub fn reduce_scatter_block_into<T: Element, O: Operator<T>>(
         &self,
@@ -255,10 +267,11 @@ impl Communicator {
         self.node.reduce_scatter_block_into(send, recv, operator)
     }
 
-    /// The same with blocks of different lengths: [`shm_core::Communicator::reduce_scatter_into`].
+    /// Combines everybody's `send`, and gives each rank its block of the result, of `counts[r]` elements
+    /// (MPI_Reduce_scatter): [`shm_core::Communicator::reduce_scatter_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::reduce_scatter_into`].
     pub fn reduce_scatter_into<T: Element, O: Operator<T>>(
         &self,
         send: &[T],
@@ -269,28 +282,30 @@ impl Communicator {
         self.node.reduce_scatter_into(send, recv, counts, operator)
     }
 
-    /// Combines the `send`s of ranks 0 to this one: [`shm_core::Communicator::scan_into`].
+    /// Combines the `send`s of ranks 0 to this one in `recv` (MPI_Scan): [`shm_core::Communicator::scan_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::scan_into`].
     #[inline]
     pub fn scan_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
         self.node.scan_into(send, recv, operator)
     }
 
-    /// The same with one buffer: [`shm_core::Communicator::scan_in_place`].
+    /// [`scan_into`](Communicator::scan_into) with one buffer for contribution and result (MPI_IN_PLACE):
+    /// [`shm_core::Communicator::scan_in_place`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::scan_in_place`].
     #[inline]
     pub fn scan_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
         self.node.scan_in_place(buffer, operator)
     }
 
-    /// Combines the `send`s of all ranks below this one: [`shm_core::Communicator::exclusive_scan_into`].
+    /// Combines the `send`s of all ranks below this one in `recv`, which stays as it was on rank 0 (MPI_Exscan):
+    /// [`shm_core::Communicator::exclusive_scan_into`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::exclusive_scan_into`].
     #[inline]
     pub fn exclusive_scan_into<T: Element, O: Operator<T>>(
         &self,
@@ -301,10 +316,11 @@ impl Communicator {
         self.node.exclusive_scan_into(send, recv, operator)
     }
 
-    /// The same with one buffer: [`shm_core::Communicator::exclusive_scan_in_place`].
+    /// [`exclusive_scan_into`](Communicator::exclusive_scan_into) with one buffer for contribution and result
+    /// (MPI_IN_PLACE): [`shm_core::Communicator::exclusive_scan_in_place`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::exclusive_scan_in_place`].
     #[inline]
     pub fn exclusive_scan_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
         self.node.exclusive_scan_in_place(buffer, operator)
@@ -317,18 +333,18 @@ impl Communicator {
         self.node.process_at_rank(rank)
     }
 
-    /// Divides the group by color, ordered by key: [`shm_core::Communicator::split`].
+    /// Divides the group by color, ordered by key (MPI_Comm_split): [`shm_core::Communicator::split`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`shm_core::Communicator::split`]: where one group has no room no rank gets a communicator.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
         Ok(self.node.split(color, key)?.map(|node| Self { node }))
     }
 
-    /// The same group with calls of its own: [`shm_core::Communicator::duplicate`].
+    /// The same group with calls of its own (MPI_Comm_dup): [`shm_core::Communicator::duplicate`].
     ///
     /// # Errors
-    /// As there.
+    /// As of [`split`](Communicator::split).
     pub fn duplicate(&self) -> Result<Self> {
         Ok(Self { node: self.node.duplicate()? })
     }
@@ -375,15 +391,16 @@ impl Communicator {
     /// [`explain`](Communicator::explain), where all buffers lie in shared memory ([`alloc`](Communicator::alloc)).
     ///
     /// # Errors
-    /// As there.
+    /// [`Busy`](shm_core::Error::Busy), inside of a call.
     pub fn explain_shared(&self, what: Collective, bytes: usize) -> Result<Explanation> {
         self.node.explain_shared(what, bytes)
     }
 
-    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory, or in private memory by kernel-assisted copies.
+    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory, or in private
+    /// memory by kernel-assisted copies.
     ///
     /// # Errors
-    /// As there.
+    /// [`Busy`](shm_core::Error::Busy), inside of a call.
     pub fn explain_lent(&self, what: Collective, bytes: usize) -> Result<Explanation> {
         self.node.explain_lent(what, bytes)
     }

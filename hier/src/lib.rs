@@ -1,7 +1,9 @@
-//! The communicator of programs: topo's trees joined to shm-core's links, on one node.
+//! The communicators of programs: topo's trees joined to shm-core's links on one node ([`Communicator`]), and nodes joined by
+//! messages ([`HierComm`]).
 //!
 //! shm-core knows no machine, topo knows no memory; here a tree that was built for the places where the ranks really
-//! run becomes each rank's links. The launcher is here too, since it must know both: [`launch`].
+//! run becomes each rank's links. Between nodes go [schedules](schedule) over a [`transport`], MPI as a rule. The launcher is here
+//! too, since it must know machines and segments: [`launch`]. So are the [`table`] of choices, and what measures it ([`tune`]).
 
 pub mod across;
 mod communicator;

@@ -37,10 +37,20 @@ impl Communicator {
     /// Not collective: a rank may have buffers that others have not, of other sizes. Collectives take them like all other
     /// slices, and a part of one too.
     ///
-    /// From some size on collectives use them where they lie: their owner copies nothing, and waits in the call for those that read them. Shorter ones are copied, as
-    /// private ones are. Allreduce, reduce and broadcast go by `direct_from` of the table (8 KiB between two ranks; more where ranks share cores).
-    /// Of calls on blocks no rule speaks: allgather, alltoall and reduce-scatter lend from 8 KiB on (all that a rank sends, to whomever), gather, scatter and scan whatever does
-    /// not go in lines (but scans along a chain, and in place); all of them from less on, or never, where allreduces do.
+    /// From some size on collectives use them where they lie: their owner copies nothing, and waits in the call for those that read
+    /// them. Shorter ones are copied, as private ones are.
+    ///
+    /// | call | used where they lie, as the built-in table has it |
+    /// |---|---|
+    /// | broadcast, reduce of two ranks | from 8 KiB on |
+    /// | allreduce of two ranks | from 16 KiB on |
+    /// | all three, of more ranks with a core each | from 8 KiB on; reductions of more than 32 ranks from 64 KiB |
+    /// | all three, of more ranks that share cores | broadcast from 128 KiB (3 or 4 ranks) or 512 KiB on, reduce from 48 or 64 KiB, allreduce from 24 to 64 KiB |
+    /// | allgather, alltoall, reduce-scatter | from 8 KiB on, of all that a rank sends |
+    /// | gather, scatter, scan | whatever does not go in lines, but scans along a chain, and in place |
+    ///
+    /// The first rows are `direct_from` of the table. No rule speaks of the last two: they lend from less on, or never, where
+    /// allreduces do.
     ///
     /// Buffers are aligned to 4 KiB. Memory is taken in pieces of 2 MiB, as huge pages where the system gives them, and
     /// lies on the NUMA node of the core that calls. Buffers of up to 1 MiB share pieces by pages of 4 KiB; longer ones take
@@ -78,7 +88,7 @@ impl Communicator {
     /// Makes a vector in shared memory that is a copy of `values`: [`alloc`](Communicator::alloc) for elements of which all zero is no value.
     ///
     /// # Errors
-    /// As there.
+    /// As of [`alloc`](Communicator::alloc).
     pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
         let (at, block) = self.take_memory::<T>(values.len())?;
         // SAFETY: the block has room for as many values of T, which are Copy, and nobody else knows of it.

@@ -7,9 +7,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a call did not do what was asked.
 ///
-/// After [`RankFailed`](Error::RankFailed) every communicator of the job is unusable; after
-/// [`Mismatch`](Error::Mismatch) or [`Refused`](Error::Refused) the one communicator is. After all
-/// others the communicator is as it was before the call.
+/// What can be used afterwards:
+///
+/// | error | state |
+/// |---|---|
+/// | [`RankFailed`](Error::RankFailed) | no communicator of the job can be used further |
+/// | [`Mismatch`](Error::Mismatch), [`Refused`](Error::Refused), [`Unreachable`](Error::Unreachable) | this communicator cannot be used further, on any rank |
+/// | [`Length`](Error::Length), [`Blocks`](Error::Blocks), [`Root`](Error::Root), [`Leaders`](Error::Leaders), [`Tuning`](Error::Tuning) of a collective call | nothing was written. If all ranks were refused alike, the communicator can be used further; if another made the call, that one gets [`Refused`](Error::Refused) |
+/// | [`HeapExhausted`](Error::HeapExhausted), [`Memory`](Error::Memory) of a collective call, which wanted memory for its result or its cells | this communicator cannot be used further; the other ranks get [`Refused`](Error::Refused) |
+/// | these of `alloc`, and [`ArenaExhausted`](Error::ArenaExhausted) or [`Memory`](Error::Memory) of `split` and `duplicate`, which all ranks get alike | nothing has changed |
+/// | [`Busy`](Error::Busy) | that call did nothing |
+///
+/// The others come where a job or a world is made. Should one come of a call, its communicator cannot be used further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -9,8 +9,8 @@
 //! * [`protocol`]: who waits for which flag before touching which slot; no memory in it, and model-checked;
 //! * [`wait`]: spinning, yielding, sleeping on a shared futex without losing a wake-up; model-checked too;
 //! * [`segment`]: layout, reservation, sealing, checks;
-//! * the regimes (line, cells, shares, and payload that stays where it lies), which join protocols to payload, and the table that chooses between
-//!   them ([`select`]);
+//! * the regimes (line, cells, exchange, shares, and payload that stays where it lies), which join protocols to payload, and the
+//!   table that chooses between them ([`select`]);
 //! * the collectives of [`Communicator`], and [`job`], the launcher's side.
 //!
 //! Trees come from outside, as plain [`Links`], through a [`Plan`]. The crate knows no machine topology and no MPI.

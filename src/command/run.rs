@@ -63,7 +63,7 @@ Environment that shapes the job:
   PHALANX_CONVERT    auto: long private buffers that come again and again become shared memory, at their addresses,
                      where each rank has a core; BYTES: those of so many bytes and more, however many cores there
                      are (off by default; takes Linux 6.11 and the GNU C library)
-  PHALANX_DEBUG      1: each rank prints which algorithms were chosen
+  PHALANX_DEBUG      1: rank 0 of each communicator prints which algorithms were chosen
 
 Input and output:
   Rank 0 gets the standard input, the others an empty one. Standard output and standard error are

@@ -26,8 +26,10 @@ use crate::transport::Transport;
 
 /// A rank's handle on a group of ranks on several nodes that call collectives together.
 ///
-/// Its calls are those of [`Communicator`](crate::Communicator), whose rules hold: every rank makes the same calls in the same
-/// order, a handle may move between threads but not be used by two at once.
+/// Its calls are barrier, broadcast, reduce and allreduce, with those that make communicators and buffers. The rules of
+/// [`Communicator`](crate::Communicator) hold: every rank makes the same calls in the same order, a handle may move between threads
+/// but not be used by two at once. What that has besides (`all_reduce_shared`, gathers, scatters, alltoalls, scans) is not here, but
+/// on the node's own communicator, where there is one node ([`single_node`](HierComm::single_node)).
 ///
 /// While a rank waits in a call, messages that the program has under way through the same MPI move on.
 ///
@@ -261,7 +263,7 @@ impl HierComm {
     /// Makes a vector of `len` elements in the node's shared memory, all zero: [`shm_core::Communicator::alloc`]. Not collective.
     ///
     /// # Errors
-    /// As there.
+    /// [`Error::Node`], as [`shm_core::Communicator::alloc`]; the communicator is as it was.
     pub fn alloc<T: Element + Zeroable>(&self, len: usize) -> Result<Buffer<T>> {
         self.node.alloc(len).map_err(Error::from)
     }
@@ -269,7 +271,7 @@ impl HierComm {
     /// Makes a copy of a vector in the node's shared memory: [`shm_core::Communicator::alloc_copy`]. Not collective.
     ///
     /// # Errors
-    /// As there.
+    /// As [`alloc`](HierComm::alloc).
     pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
         self.node.alloc_copy(values).map_err(Error::from)
     }
@@ -293,13 +295,13 @@ impl HierComm {
     }
 
     /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without a color takes
-    /// part in the call and gets none.
+    /// part in the call and gets none (MPI_Comm_split; MPI 4.1, section 7.4.2).
     ///
     /// Collective.
     ///
     /// # Errors
-    /// [`Error::NoRoom`], or [`shm_core::Error::ArenaExhausted`] on the node in question, when a node has no room for another
-    /// communicator: nothing is kept, and this one is as it was. Others as of the other calls.
+    /// [`Error::NoRoom`], or on the node in question [`shm_core::Error::ArenaExhausted`] or [`shm_core::Error::Memory`], when a node
+    /// has no room for another communicator: nothing is kept, and this one is as it was. Others as of the other calls.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
         let _call = self.enter()?;
         let mut wishes = vec![[0_u64; 3]; self.size()];
@@ -366,7 +368,7 @@ impl HierComm {
         Ok(part)
     }
 
-    /// The same group with calls of its own.
+    /// The same group with calls of its own (MPI_Comm_dup; MPI 4.1, section 7.4.2).
     ///
     /// Collective.
     ///

@@ -8,8 +8,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a call across nodes did not do what was asked. Ranks are those of the communicator that was called.
 ///
-/// After every error of a call but [`NoRoom`](Error::NoRoom) and a node's want of room, the communicator cannot be used further,
-/// on no rank.
+/// After most of them, wrong arguments among them, the communicator cannot be used further: this rank's next call returns an error
+/// at once, the others hear of it in the call that they are in or in a later one, as far as they can hear
+/// ([`RankFailed`](Error::RankFailed) says how far). The communicator is as it was:
+///
+/// * after [`NoRoom`](Error::NoRoom) on all ranks, and after [`ArenaExhausted`](shm_core::Error::ArenaExhausted) or
+///   [`Memory`](shm_core::Error::Memory) of a [`split`](super::HierComm::split) on the node that had no room;
+/// * after errors of calls that are not collective (`alloc`, `failed_ranks`, `revoke`), and of
+///   [`single_node`](super::HierComm::single_node)'s, of which [`shm_core::Error`] says what they leave;
+/// * where a call did not begin: MPI has not begun or is over, this thread may not use it, or the call came from an operator while
+///   messages of this very communicator were combined ([`Busy`](shm_core::Error::Busy)). A call from an operator that the node
+///   runs is `Busy`, too, but ends the communicator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

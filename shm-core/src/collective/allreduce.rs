@@ -14,7 +14,7 @@ use crate::shared_result::{ResultMemory, SharedResult};
 const MOST_OWN: usize = 8 << 10;
 
 impl Communicator {
-    /// Combines everybody's `send`, element by element, in everybody's `recv`.
+    /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI_Allreduce; MPI 4.1, section 6.9.6).
     ///
     /// Collective: all ranks must give the same count, element type and operator. Short vectors are exchanged in lines, by few
     /// ranks longer ones in cells, and combined by every rank in rank order; others are reduced to rank 0 and released by trees of cells; long ones
@@ -24,15 +24,16 @@ impl Communicator {
     /// are: a contribution is combined there, a result is stored there.
     ///
     /// # Cost
-    /// For n bytes on p ranks: one line transfer on the critical path, (3p + p(p-1))n bytes loaded and stored (lines);
-    /// p(p+3)n (exchange through cells); (5p-2)n
-    /// bytes with p leaders (shares), (5p-1)n over trees (cells); 2pn with p leaders when all buffers are used where they lie.
+    /// For n bytes on p ranks: p(p+3)n bytes loaded and stored (lines, and exchange through cells), in lines with one line transfer
+    /// on the critical path; (5p-2)n with p leaders (shares); (5p-1)n over trees (cells). 2pn by shares with p leaders, or by an
+    /// exchange, when all buffers are used where they lie.
     ///
     /// # Errors
-    /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning): refused, nothing was written; ranks that made
-    /// the call in order get [`Refused`](crate::Error::Refused).
-    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch): `recv` holds no meaning,
-    /// and the communicator cannot be used further.
+    /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning) (an element that is larger than a cell): refused, nothing
+    /// was written; ranks that made the call in order get [`Refused`](crate::Error::Refused).
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv`
+    /// holds no meaning, and the communicator cannot be used further. The same after all others but
+    /// [`Busy`](crate::Error::Busy): [`Error`](crate::Error).
     ///
     /// ```
     /// use shm_core::{Communicator, operator::Sum};

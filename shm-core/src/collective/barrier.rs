@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::select::{Collective, Vector};
 
 impl Communicator {
-    /// Waits until every rank has called it.
+    /// Waits until every rank has called it (MPI_Barrier; MPI 4.1, section 6.3).
     ///
     /// Collective. Up to 32 ranks everybody publishes a line and reads everybody's; beyond, lines go up and down a tree.
     ///

@@ -67,6 +67,9 @@ impl Process<'_> {
     /// 4.1, section 6.9.1).
     ///
     /// Collective: all ranks must give the same root, count, element type and operator. May return before the root has the result.
+    /// Short vectors go in lines, others through cells up the tree of this root; long ones are divided among leaders, each of which
+    /// folds its share in rank order.
+    ///
     /// What lies in shared memory, and is long enough ([`alloc`](crate::Communicator::alloc)), is combined where it lies, and stored where the
     /// root wants it.
     ///
@@ -86,10 +89,15 @@ impl Process<'_> {
         )
     }
 
-    /// Contributes `send` and gets the result of the reduction in `recv`: called by this process itself.
+    /// Contributes `send` and gets the result of the reduction in `recv`: called by this process itself (MPI_Reduce; MPI 4.1,
+    /// section 6.9.1).
+    ///
+    /// Collective: all ranks must give the same root, count, element type and operator, the others to
+    /// [`reduce_into`](Process::reduce_into), which says how it is done and what it costs. `recv` is as long as `send`.
     ///
     /// # Errors
-    /// [`Root`](crate::Error::Root), [`Length`](crate::Error::Length): refused, nothing was written.
+    /// [`Root`](crate::Error::Root), [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning) (an element that is larger
+    /// than a cell): refused, nothing was written.
     /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
     /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
     ///
@@ -123,7 +131,7 @@ impl Process<'_> {
     /// [`reduce_into_root`](Process::reduce_into_root) with one buffer for contribution and result (MPI_IN_PLACE).
     ///
     /// # Errors
-    /// As there.
+    /// As of [`reduce_into_root`](Process::reduce_into_root); after a failure `buffer` holds no meaning.
     pub fn reduce_into_root_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
         let bytes = size_of_val(buffer);
         let buffer = buffer.as_mut_ptr().cast::<u8>();

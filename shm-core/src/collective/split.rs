@@ -34,7 +34,7 @@ struct Wish {
 
 impl Communicator {
     /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without a
-    /// color takes part in the call and gets none.
+    /// color takes part in the call and gets none (MPI_Comm_split; MPI 4.1, section 7.4.2).
     ///
     /// Collective. The new communicator takes a block of the segment's arena, and gives it back when its last handle is dropped;
     /// dropping is not collective.
@@ -81,7 +81,8 @@ impl Communicator {
         Ok(Some(unsafe { Self::join(Arc::clone(self.seat()), offset, rank, world, plan) }))
     }
 
-    /// A communicator of the same ranks in the same order, whose calls are independent of this one's.
+    /// A communicator of the same ranks in the same order, whose calls are independent of this one's (MPI_Comm_dup; MPI 4.1, section
+    /// 7.4.2). Collective.
     ///
     /// # Errors
     /// As [`split`](Communicator::split).
