@@ -1,7 +1,7 @@
 //! Conjugate gradients on a Poisson problem in two dimensions, the grid divided over the ranks in strips of rows.
 //!
 //! ```sh
-//! cargo build --release && cargo build --release --examples
+//! cargo build --release --bins --examples
 //! target/release/phalanx run -n 4 -- target/release/examples/cg
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Data-parallel training: a small network learns to read handwritten digits, and the ranks share the work.
 //!
 //! ```sh
-//! cargo build --release && cargo build --release --examples
+//! cargo build --release --bins --examples
 //! target/release/phalanx run -n 4 -- target/release/examples/digits
 //! ```
 //!

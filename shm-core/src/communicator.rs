@@ -158,7 +158,7 @@ impl Communicator {
     /// payload goes through cells all the same.
     ///
     /// # Errors
-    /// As there.
+    /// [`Busy`](Error::Busy), inside of a call.
     pub fn explain_shared(&self, what: Collective, bytes: usize) -> Result<Explanation> {
         let is_lent = bytes as u64 >= self.selection.direct_least(what);
         self.explain_payload(what, bytes, if is_lent { Payload::Lent } else { Payload::InCells })
@@ -167,7 +167,7 @@ impl Communicator {
     /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory, or in private memory by kernel-assisted copies.
     ///
     /// # Errors
-    /// As there.
+    /// [`Busy`](Error::Busy), inside of a call.
     pub fn explain_lent(&self, what: Collective, bytes: usize) -> Result<Explanation> {
         self.explain_payload(what, bytes, Payload::Lent)
     }

@@ -43,7 +43,7 @@ pub fn exchange<B: Board>(
 }
 
 /// [`exchange`], with `meanwhile(slot)` called between publishing and waiting, for what nobody waits for, and `complete()` when
-/// all have been read and all slots are still held. `slot` is the own slot that comes next, if it is free ([`Ring::prepare`]).
+/// all have been read and all slots are still held. `slot` is the own slot that comes next, if it is free (`Ring::prepare`).
 /// What `meanwhile` returns says from when on others may be looked at, if it makes a difference.
 ///
 /// # Errors

@@ -18,7 +18,7 @@
 //! of it is there. A leader may lend the buffer that holds its own result to those who have to take theirs.
 //!
 //! Of two ranks each is the only one that takes the other's results. There a leader stores its result where the contribution lay that
-//! it has folded, in the taker's own cell ([`Place::Back`](super::Place::Back)), and the stamp of its down slot says so: the lines of a cell
+//! it has folded, in the taker's own cell ([`Place::Back`]), and the stamp of its down slot says so: the lines of a cell
 //! go to the leader and come back, and neither rank stores to a line that the other holds. So that a rank has taken what came back
 //! before it fills the slot again, the up ring needs slots for one round more. Where both take results a call takes whole turns of that
 //! ring: calls of one length come to the same slots, whose lines stay near.
