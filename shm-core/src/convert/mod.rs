@@ -16,8 +16,8 @@
 //! * **It ends its part in the job.** The pages stay the program's, and the block is left to it.
 //!
 //! What is not seen, so that programs must ask for all this: a child made by the bare system call `clone` (without `CLONE_VM`), or by `_Fork`, shares the pages with its
-//! parent; a signal handler that forks amid a call may wait for ever; and of what the program has the kernel do with these pages, some is lost (`mlock` and `mbind` from before)
-//! and some has no effect (`MADV_DONTNEED` leaves what they hold). Nothing is moved where pages are locked or pinned, as far as the kernel says so: memory that is registered with
+//! parent; a signal handler that forks amid a call may wait for ever; and of what the program has the kernel do with these pages, some is lost (`mbind` from before)
+//! and some has no effect (`MADV_DONTNEED` leaves what they hold). Nothing is moved in a process that has pages locked or pinned, as far as the kernel says so: memory that is registered with
 //! a device in other ways should not be converted.
 //!
 //! Sources: the single copy of XPMEM, without its kernel module; buffers that are registered once and remembered, as networks' are.
