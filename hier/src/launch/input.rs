@@ -22,12 +22,14 @@ pub(super) struct Feed {
     terminal: io::Stdin,
     rank: ChildStdin,
     typed: Vec<u8>,
+    /// The terminal has hung up. It does not come back, and would say so at each look.
+    gone: bool,
 }
 
 impl Feed {
     pub(super) fn new(rank: ChildStdin) -> io::Result<Self> {
         fcntl(&rank, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        Ok(Feed { terminal: io::stdin(), rank, typed: Vec::new() })
+        Ok(Feed { terminal: io::stdin(), rank, typed: Vec::new(), gone: false })
     }
 
     /// What to wait for: room in the pipe if something is on its way, else something typed (and in both cases the
@@ -38,12 +40,16 @@ impl Feed {
             (true, false) => (PollFlags::empty(), PollFlags::empty()),
             (false, _) => (PollFlags::empty(), PollFlags::POLLOUT),
         };
-        [PollFd::new(self.terminal.as_fd(), terminal), PollFd::new(self.rank.as_fd(), rank)]
+        let terminal = match self.gone {
+            false => PollFd::new(self.terminal.as_fd(), terminal),
+            true => PollFd::new(self.rank.as_fd(), PollFlags::empty()),
+        };
+        [terminal, PollFd::new(self.rank.as_fd(), rank)]
     }
 
     /// Whether the terminal has to be looked at again after a while: nobody says when it comes back.
     pub(super) fn in_background(&self) -> bool {
-        !self.in_foreground()
+        !self.gone && !self.in_foreground()
     }
 
     /// Passes on what there is; false when nothing more will come, or nobody wants it.
@@ -51,7 +57,8 @@ impl Feed {
         if rank.contains(PollFlags::POLLERR) {
             return false;
         }
-        if self.typed.is_empty() && !terminal.is_empty() && self.in_foreground() {
+        self.gone |= terminal.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL);
+        if !self.gone && self.typed.is_empty() && !terminal.is_empty() && self.in_foreground() {
             let mut line = [0; 4096];
             match read(&self.terminal, &mut line) {
                 Ok(0) => return false,
@@ -68,7 +75,7 @@ impl Feed {
                 Err(_) => return false,
             }
         }
-        true
+        !(self.gone && self.typed.is_empty())
     }
 
     fn in_foreground(&self) -> bool {

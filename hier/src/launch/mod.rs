@@ -65,7 +65,7 @@ use ranks::Ranks;
 use relay::{Gate, Relay, Sink};
 use report::Report;
 use setting::Setting;
-use signals::Signals;
+use signals::{Ends, Signals};
 use spawn::Preparation;
 use watch::{Seen, Watch};
 
@@ -196,6 +196,7 @@ impl Launch {
         if !(1..=MOST_RANKS).contains(&self.ranks) {
             return Err(LaunchError::Ranks { ranks: self.ranks, most: MOST_RANKS });
         }
+        let _ends = Ends::keep()?;
         let mut setting = Setting::discover(self.ranks, self.bind)?;
         let masks = std::mem::take(&mut setting.masks);
         let spec = setting.spec(self.ranks, &self.env)?;

@@ -19,6 +19,8 @@ pub enum End {
         /// Whether the system wrote a core dump.
         core: bool,
     },
+    /// Nobody knows how: another thread of the launching process waited for it (`waitpid(-1)`).
+    Unknown,
 }
 
 impl End {
@@ -27,11 +29,12 @@ impl End {
         self == End::Exited(0)
     }
 
-    /// As an exit status: its own, or 128 and the number of the signal.
+    /// As an exit status: its own, 128 and the number of the signal, or 1 where it is not known.
     pub fn status(self) -> u8 {
         match self {
             End::Exited(status) => status,
             End::Killed { signal, .. } => 128u8.saturating_add(u8::try_from(signal).unwrap_or(127)),
+            End::Unknown => 1,
         }
     }
 
@@ -62,6 +65,7 @@ impl fmt::Display for End {
             End::Killed { signal, core } => {
                 write!(f, "was killed by {}{}", signal_name(signal), if core { ", core dumped" } else { "" })
             }
+            End::Unknown => write!(f, "was waited for by somebody else in the launching process, who has its status"),
         }
     }
 }

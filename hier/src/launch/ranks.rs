@@ -72,7 +72,12 @@ impl Ranks {
         if rank.end.is_some() {
             return None;
         }
-        let end = End::from(rank.child.try_wait().ok()??);
+        let end = match rank.child.try_wait() {
+            Ok(status) => End::from(status?),
+            // It is no child of this process any more.
+            Err(error) if error.raw_os_error() == Some(Errno::ECHILD as i32) => End::Unknown,
+            Err(_) => return None,
+        };
         rank.end = Some(end);
         Some(end)
     }

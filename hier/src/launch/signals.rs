@@ -3,6 +3,8 @@
 //! A handler writes each signal's number into a pipe, where the launcher's loop reads it among everything else that
 //! it waits for. Signals that were ignored when the job started (SIGHUP under `nohup`, SIGINT of a background job of
 //! a script) stay ignored, and when the job is over all are handled again as before it.
+//!
+//! SIGCHLD alone is not left ignored ([`Ends`]): of children that end then the system keeps no status.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -94,6 +96,40 @@ impl Drop for Signals {
         // it writes one byte then, to nobody. The number goes first, so that none that starts from here sees it.
         let _ = PIPE.compare_exchange(self.write.as_raw_fd(), -1, Ordering::SeqCst, Ordering::SeqCst);
     }
+}
+
+/// Has the system keep how children end, until this is dropped: it does not where SIGCHLD is ignored, which programs
+/// inherit from those that start them.
+pub(super) struct Ends(Option<SigAction>);
+
+impl Ends {
+    pub(super) fn keep() -> Result<Self, LaunchError> {
+        if !are_forgotten() {
+            return Ok(Self(None));
+        }
+        let kept = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+        // SAFETY: no handler.
+        let before = unsafe { sigaction(Signal::SIGCHLD, &kept) };
+        before.map(|before| Self(Some(before))).map_err(|errno| LaunchError::system("having ends of ranks kept", errno))
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // SAFETY: what ignored the signal before this job ignores it again.
+            let _ = unsafe { sigaction(Signal::SIGCHLD, before) };
+        }
+    }
+}
+
+/// Whether the system keeps no status of children.
+fn are_forgotten() -> bool {
+    // SAFETY: a plain struct of C, for which zeros are a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is set; what is in place is written to a struct that lives here.
+    let asked = unsafe { libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) };
+    asked == 0 && (action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0)
 }
 
 extern "C" fn note(signal: libc::c_int) {

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod inherited;
 mod running;
 
 use std::collections::BTreeSet;
