@@ -29,7 +29,13 @@ pub struct SharedResult<T> {
 /// Where a result lies.
 enum Place {
     /// In the heap. It keeps the memory mapped, and nothing else: not the rank's seat in the job.
-    Shared { mapping: Arc<Mapping>, rank: usize, extents: Extents },
+    Shared {
+        mapping: Arc<Mapping>,
+        rank: usize,
+        extents: Extents,
+        /// The process whose view is counted. The copy that a forked child has is nobody's.
+        process: u32,
+    },
     /// In a box of this rank.
     Own,
 }
@@ -50,6 +56,7 @@ impl<T: Element> SharedResult<T> {
             mapping: Arc::clone(seat.mapping()),
             rank: seat.rank(),
             extents: Extents::of_result(seat.mapping(), at, bytes),
+            process: std::process::id(),
         });
         let at = if bytes > 0 { NonNull::new(at.cast::<T>()) } else { None };
         Self { at: at.unwrap_or(NonNull::dangling()), len, place }
@@ -90,13 +97,15 @@ impl<T: fmt::Debug> fmt::Debug for SharedResult<T> {
 impl<T> Drop for SharedResult<T> {
     fn drop(&mut self) {
         match &self.place {
-            Some(Place::Shared { mapping, rank, extents }) => extents.leave(mapping, *rank, 1),
+            Some(Place::Shared { mapping, rank, extents, process }) if *process == std::process::id() => {
+                extents.leave(mapping, *rank, 1);
+            }
             Some(Place::Own) => {
                 let memory = NonNull::slice_from_raw_parts(self.at.cast::<MaybeUninit<T>>(), self.len);
                 // SAFETY: it was leaked from such a box, and nobody looks at it any more.
                 drop(unsafe { Box::from_raw(memory.as_ptr()) });
             }
-            None => (),
+            Some(Place::Shared { .. }) | None => (),
         }
     }
 }
@@ -192,6 +201,7 @@ impl ResultMemory {
 
 #[cfg(test)]
 mod tests {
+    use super::{Ordering, Place, SharedResult};
     use crate::communicator::Communicator;
     use crate::error::Error;
     use crate::job::JobSpec;
@@ -318,6 +328,27 @@ mod tests {
                 });
             }
         });
+    }
+
+    /// A forked child has copies of its parent's views, which count for nothing.
+    #[test]
+    fn copies_of_other_processes_give_nothing_back() {
+        Communicator::threads(2, |comm| {
+            let view = comm.all_reduce_shared(&vec![1u32; LONG], Sum).unwrap();
+            let Some(Place::Shared { mapping, rank, extents, process }) = &view.place else { panic!("it is long") };
+            let users = || extents.users(mapping).load(Ordering::Relaxed);
+            comm.barrier().unwrap();
+            let before = users();
+            let (mapping, rank, extents, process) = (Arc::clone(mapping), *rank, *extents, process + 1);
+            drop(SharedResult {
+                at: view.at,
+                len: view.len,
+                place: Some(Place::Shared { mapping, rank, extents, process }),
+            });
+            assert_eq!(users(), before);
+            comm.barrier().unwrap();
+        })
+        .unwrap();
     }
 
     #[test]
