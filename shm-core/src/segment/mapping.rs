@@ -48,9 +48,13 @@ impl Mapping {
         Ok(Self { map, file, layout }.advised())
     }
 
-    /// Has the heap take huge pages where the system gives them to those who ask. Without them it works as well.
+    /// Has the heap take huge pages where the system gives them to those who ask, and leaves the segment out of core
+    /// dumps: the kernel would write all that could ever lie in it, and take memory for that. Without these it works
+    /// as well.
     fn advised(self) -> Self {
         let heap = self.layout.extents * EXTENT;
+        // SAFETY: the wish says nothing of what memory holds.
+        let _ = unsafe { self.map.advise(0, self.layout.total(), MmapAdvise::MADV_DONTDUMP) };
         // SAFETY: the wish says nothing of what memory holds.
         let _ = unsafe { self.map.advise(self.layout.heap, heap, MmapAdvise::MADV_HUGEPAGE) };
         self
@@ -133,4 +137,28 @@ fn map(file: &OwnedFd, bytes: usize) -> Result<Map> {
         cause: e.desc().to_owned(),
         advice: MEMORY_ADVICE,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::communicator::Communicator;
+
+    /// A core dump of a rank would take memory for all that could ever lie in the segment.
+    #[test]
+    fn core_dumps_leave_it_out() {
+        Communicator::threads(1, |comm| {
+            let buffer = comm.alloc::<u8>(4096).unwrap();
+            let at = buffer.as_ptr().addr();
+            let holds = |line: &str| {
+                let ends = line.split_whitespace().next().and_then(|range| range.split_once('-'));
+                let ends = ends.map(|(from, to)| (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)));
+                matches!(ends, Some((Ok(from), Ok(to))) if (from..to).contains(&at))
+            };
+            let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let mut lines = maps.lines().skip_while(|line| !holds(line));
+            let flags = lines.find_map(|line| line.strip_prefix("VmFlags:")).expect("its pages have flags");
+            assert!(flags.split_whitespace().any(|flag| flag == "dd"), "{flags}");
+        })
+        .unwrap();
+    }
 }
