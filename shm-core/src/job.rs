@@ -322,7 +322,10 @@ impl Invitation {
         if ANSWERED.swap(true, Ordering::AcqRel) {
             return Err(Error::AlreadyAttached { rank, pid: std::process::id() });
         }
-        let mapping = map_of_other(adopt(segment)?)?;
+        let inherited = inherited(segment)?;
+        memory_file::check(&inherited)?;
+        let mapping =
+            map_of_other(inherited.try_clone_to_owned().map_err(|e| Error::system("dup of the segment", e))?)?;
         let header = mapping.header();
         if format!("{:016x}", header.cookie) != job {
             return Err(wrong(
@@ -334,6 +337,9 @@ impl Invitation {
         if header.ranks as usize != size {
             return Err(wrong(SIZE, size.to_string(), format!("the segment is that of {} ranks", header.ranks)));
         }
+        // SAFETY: it is the segment of this job, which was inherited for this very purpose, and is taken over once
+        // (ANSWERED).
+        drop(unsafe { OwnedFd::from_raw_fd(inherited.as_raw_fd()) });
         Ok(Some(Self { mapping, rank }))
     }
 
@@ -391,8 +397,8 @@ fn map_of_other(file: OwnedFd) -> Result<Arc<Mapping>> {
     Mapping::of_other(file).map(Arc::new)
 }
 
-/// Takes over a descriptor that was inherited.
-fn adopt(number: usize) -> Result<OwnedFd> {
+/// A descriptor of this number, which may have been inherited or be the program's own.
+fn inherited(number: usize) -> Result<BorrowedFd<'static>> {
     let not_open = |why: String| Error::Segment {
         why,
         advice: "only the program that `phalanx run` starts may use the segment, not programs that it starts in turn; \
@@ -406,8 +412,7 @@ fn adopt(number: usize) -> Result<OwnedFd> {
     let borrowed = unsafe { BorrowedFd::borrow_raw(raw) };
     fcntl(borrowed, FcntlArg::F_GETFD)
         .map_err(|_| not_open(format!("descriptor {} is not open in this process", borrowed.as_raw_fd())))?;
-    // SAFETY: it is open, was inherited for this very purpose, and is taken over once (ANSWERED).
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+    Ok(borrowed)
 }
 
 fn missing(name: &'static str) -> Error {

@@ -348,22 +348,21 @@ fn own_number() -> u64 {
     BEACON.load(Ordering::Relaxed)
 }
 
-/// Lets the other ranks read this process where Yama allows that only to those whom a process names: it names the process that
-/// has started them all, whose descendants are let in. That is the job's creator if it is an ancestor of this process, and
-/// else this one's parent (an MPI's daemon).
+/// Lets the other ranks read this process where Yama allows that only to those whom a process names: it names the
+/// process that has started them all, the job's creator, whose descendants are let in. A creator that is no ancestor
+/// is a rank of an MPI job: there nobody is named, since a process can name one alone, and the MPI may have done so
+/// for its own messages.
 fn admit(creator: u32) {
     let restricted =
         std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").is_ok_and(|scope| scope.trim() == "1");
     if !restricted {
         return;
     }
-    let parent = rustix::process::getppid();
-    let mut ancestor = parent.map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
+    let mut ancestor = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
     while ancestor > 1 && ancestor != creator {
         ancestor = parent_of(ancestor).unwrap_or(0);
     }
-    let starter = if ancestor == creator { rustix::process::Pid::from_raw(creator as i32) } else { parent };
-    if let Some(starter) = starter {
+    if let Some(starter) = rustix::process::Pid::from_raw(creator as i32).filter(|_| ancestor == creator) {
         // What comes of it is found when the others try.
         let _ = set_ptracer(PTracer::ProcessID(starter));
     }

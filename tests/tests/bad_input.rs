@@ -111,7 +111,9 @@ fn descriptors_of_other_things() {
     let job = small_job();
     let with = |file: &OwnedFd| stray(&variables(&job, file));
     let null = inherited(File::open("/dev/null").unwrap());
-    refused(&with(&null), &["not a memory file", "phalanx run"]);
+    let ended = with(&null);
+    refused(&ended, &["not a memory file", "phalanx run"]);
+    assert!(ended.stdout.contains("still open"), "what is not the segment is the program's own: {ended:?}");
     let (pipe, _writer) = std::io::pipe().unwrap();
     refused(&with(&inherited(pipe)), &["not a memory file"]);
     let plain = inherited(File::open(STRAY).unwrap());
@@ -136,6 +138,13 @@ fn descriptors_of_other_things() {
     refused(&with(&memory(&header, HEADER as u64, SEALS)), &[&cut, "start the job again"]);
     refused(&with(&memory(&header, length - 4096, SEALS)), &["damaged"]);
     refused(&with(&memory(&header, length + (1 << 30), SEALS)), &["damaged"]);
+
+    // A segment, of another job.
+    let other = small_job();
+    let others = inherited(other.descriptor());
+    let ended = stray(&variables(&job, &others));
+    refused(&ended, &["another job"]);
+    assert!(ended.stdout.contains("still open"), "{ended:?}");
 }
 
 /// The header of a job's segment.

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -67,6 +68,11 @@ fn what_cannot_become_a_table_is_refused_before_anything_is_measured() {
         std::fs::write(&partial, "# machine: \"Other\" (cores 7)\n2 reduce 64 line\t1.5\tend\n").unwrap();
         refused(&mut tune("tiny", &output), "measurements of \"Other\"");
         assert!(std::fs::read_to_string(&partial).unwrap().contains("2 reduce 64"));
+        // What a table must not be put in the place of, and by way of a link neither.
+        refused(&mut tune("tiny", Path::new("/dev/null")), "is no file");
+        let link = folder.join("link");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        refused(&mut tune("tiny", &link), "is no file");
         std::fs::remove_dir_all(&folder).unwrap();
     });
 }

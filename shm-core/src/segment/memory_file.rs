@@ -1,6 +1,6 @@
 //! The memory file: made, sized, sealed, reserved piece by piece, given back; and checked when it comes from others.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
@@ -57,7 +57,8 @@ pub(crate) fn give_back(file: &OwnedFd, offset: u64, bytes: u64) -> Result<()> {
 }
 
 /// Checks that a descriptor which somebody else passed is a sealed memory file, and returns its size.
-pub(crate) fn check(file: &OwnedFd) -> Result<u64> {
+pub(crate) fn check(file: &impl AsFd) -> Result<u64> {
+    let file = file.as_fd();
     let foreign = |why: String| Error::Segment {
         why,
         advice: "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",

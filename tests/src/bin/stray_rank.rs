@@ -1,5 +1,5 @@
 //! A program that takes its world, whatever its environment is like: says `world of N` after a sum over it, or `refused: ..`
-//! and exits with 2.
+//! and exits with 2. Then it says `still open` if the descriptor that the environment names is that.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,10 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             println!("refused: {error}");
+            let number = std::env::var("PHALANX_SEGMENT").unwrap_or_default();
+            if std::fs::exists(format!("/proc/self/fd/{number}")).unwrap_or(false) {
+                println!("still open");
+            }
             ExitCode::from(2)
         }
     }
