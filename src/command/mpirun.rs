@@ -173,11 +173,13 @@ fn ranks(text: &str) -> Result<u32, String> {
 
 /// Options of mpirun, and the program with its arguments.
 fn divide(rest: &[OsString]) -> Result<(&[OsString], &[OsString]), String> {
+    // clap has taken the `--` away where no option stood before it; another one is the program's own.
+    if !rest[0].as_encoded_bytes().starts_with(b"-") {
+        return Ok((&[], rest));
+    }
     match rest.iter().position(|word| word == "--") {
         Some(at) if at + 1 < rest.len() => Ok((&rest[..at], &rest[at + 1..])),
         Some(_) => Err("there is no program behind `--`".to_owned()),
-        // clap has taken the `--` away where nothing stood before it.
-        None if !rest[0].as_encoded_bytes().starts_with(b"-") => Ok((&[], rest)),
         None => Err("put `--` before the program: phalanx mpirun -n 4 --bind-to core -- ./program".to_owned()),
     }
 }
@@ -283,6 +285,9 @@ mod tests {
         let (options, program) = divide(&all).unwrap();
         assert_eq!((options, program), (&words("--bind-to core")[..], &words("./program -- x")[..]));
         let all = words("./program -n 3");
+        assert_eq!(divide(&all).unwrap(), (&[][..], &all[..]));
+        // The program's own.
+        let all = words("./program -v -- x");
         assert_eq!(divide(&all).unwrap(), (&[][..], &all[..]));
         assert!(divide(&words("--bind-to core ./program")).unwrap_err().contains("put `--`"));
         assert!(divide(&words("--bind-to core --")).unwrap_err().contains("no program"));

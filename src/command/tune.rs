@@ -177,8 +177,14 @@ pub(super) fn places(
     let output = output.map(Path::to_owned).or_else(default_place).ok_or_else(|| {
         Stopped::because("there is neither XDG_CONFIG_HOME nor HOME: say where the table goes with --output", 2)
     })?;
+    // Where it leads to, if it is a link: a table is put in the place of the file.
+    let output = output.canonicalize().unwrap_or(output);
     if output.is_dir() {
         return Err(Stopped::because(format!("{} is a folder; name a file in it", output.display()), 2));
+    }
+    if output.exists() && !output.is_file() {
+        let why = "is no file, and a table would be put in its place; name a file, or one that is not there yet";
+        return Err(Stopped::because(format!("{} {why}", output.display()), 2));
     }
     if let Some(folder) = output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))?;
@@ -196,7 +202,9 @@ pub(super) fn places(
 
 /// Writes a table. Jobs that start meanwhile find the old one or the new one.
 pub(super) fn replace(output: &Path, text: &str) -> Result<(), Stopped> {
-    let new = output.with_extension("toml.new");
+    let mut new = output.to_owned().into_os_string();
+    new.push(".new");
+    let new = PathBuf::from(new);
     std::fs::write(&new, text)
         .and_then(|()| std::fs::rename(&new, output))
         .map_err(|error| failed("write", output, &error))
