@@ -133,6 +133,9 @@ fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
     }
 }
 
+/// Runs of a length that fills its part of a block, of which the quickest counts.
+const CALIBRATING_RUNS: usize = 3;
+
 /// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says how many nanoseconds they took.
 fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut(&mut Gate, u64) -> f64) -> Timed {
     let mut meeting = Meeting { mapping, ranks: spec.ranks as u64, times: 0 };
@@ -148,7 +151,8 @@ fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut
     let block = Duration::from_nanos(spec.block).as_nanos() as f64;
     let mut tried = 1u64;
     let iterations = loop {
-        let elapsed = time(gate, &mut meeting, tried);
+        // Whatever meets a single short run would stand for all rounds.
+        let elapsed = (0..CALIBRATING_RUNS).map(|_| time(gate, &mut meeting, tried)).fold(f64::INFINITY, f64::min);
         let full = if elapsed >= block / 4.0 { (tried as f64 * block / elapsed).clamp(1.0, 1e9) as u64 } else { 0 };
         match meeting.agree(spec.rank, full) {
             0 => tried *= 2,
