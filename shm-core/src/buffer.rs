@@ -101,6 +101,7 @@ impl Communicator {
         const { assert!(align_of::<T>() <= PAGE, "buffers are aligned to a page") };
         let bytes = size_of::<T>().checked_mul(len).filter(|&bytes| bytes <= isize::MAX as usize);
         let bytes = bytes.ok_or_else(|| Error::Memory {
+            rank: Some(self.seat().rank()),
             what: "a buffer in shared memory",
             bytes: u64::MAX,
             cause: format!("{len} elements of {} bytes are more than there are addresses", size_of::<T>()),

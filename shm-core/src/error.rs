@@ -142,8 +142,13 @@ pub enum Error {
     },
 
     /// Memory that could not be had.
-    #[error("{what}: {bytes} bytes could not be reserved ({cause}); {advice}")]
+    #[error(
+        "{}{what}: {bytes} bytes could not be reserved ({cause}); {advice}",
+        rank.map_or_else(String::new, |rank| format!("rank {rank} of the job: "))
+    )]
     Memory {
+        /// The rank that wanted it, in the job's world; none where there were no ranks yet.
+        rank: Option<usize>,
         /// What it was for.
         what: &'static str,
         /// How much.
@@ -172,10 +177,13 @@ pub enum Error {
 
     /// The heap has no piece left for another buffer.
     #[error(
-        "no room for another buffer in shared memory: it needs {needed} bytes, {free} of the heap's {heap} are free; \
+        "rank {rank} of the job: no room for another buffer in shared memory: it needs {needed} bytes, {free} of the \
+         heap's {heap} are free; \
          drop buffers that are no longer used, or start the job with a larger heap (PHALANX_HEAP=BYTES)"
     )]
     HeapExhausted {
+        /// The rank that wanted it, in the job's world.
+        rank: usize,
         /// Bytes of the buffer, in whole extents.
         needed: u64,
         /// Bytes free in all (perhaps not in one piece).
@@ -239,6 +247,16 @@ impl Error {
         match self {
             Self::Mismatch { rank, own, own_call } => {
                 Self::Mismatch { rank, own, own_call: format!("{own_call}, {call}") }
+            }
+            other => other,
+        }
+    }
+
+    /// Says which rank of the job wanted memory.
+    pub(crate) fn of(self, rank: usize) -> Self {
+        match self {
+            Self::Memory { rank: None, what, bytes, cause, advice } => {
+                Self::Memory { rank: Some(rank), what, bytes, cause, advice }
             }
             other => other,
         }

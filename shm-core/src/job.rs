@@ -324,8 +324,8 @@ impl Invitation {
         }
         let inherited = inherited(segment)?;
         memory_file::check(&inherited)?;
-        let mapping =
-            map_of_other(inherited.try_clone_to_owned().map_err(|e| Error::system("dup of the segment", e))?)?;
+        let file = inherited.try_clone_to_owned().map_err(|e| Error::system("dup of the segment", e))?;
+        let mapping = map_of_other(file).map_err(|error| error.of(rank))?;
         let header = mapping.header();
         if format!("{:016x}", header.cookie) != job {
             return Err(wrong(

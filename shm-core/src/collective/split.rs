@@ -18,9 +18,10 @@ struct Grant {
     shortage: [u64; 3],
 }
 
-fn shortage(bytes: u64) -> Error {
+/// Of the rank of the job that was to take a block.
+fn shortage(rank: usize, bytes: u64) -> Error {
     let cause = "the system has no memory to back it".to_owned();
-    Error::Memory { what: "a communicator's block", bytes, cause, advice: MEMORY_ADVICE }
+    Error::Memory { rank: Some(rank), what: "a communicator's block", bytes, cause, advice: MEMORY_ADVICE }
 }
 
 /// What each rank says of itself.
@@ -61,7 +62,7 @@ impl Communicator {
             if members_there[0] == leader && grants[leader].offset == 0 {
                 self.return_grant(&grant, members.len());
                 return Err(match grants[leader].shortage {
-                    [bytes, 0, 0] => shortage(bytes),
+                    [bytes, 0, 0] => shortage(self.enter()?.board.members()[leader], bytes),
                     [needed, free, arena] => Error::ArenaExhausted { needed, free, arena },
                 });
             }

@@ -65,7 +65,7 @@ impl Mapping {
     /// `Memory` when the system cannot back it, `RankFailed`.
     pub fn reserve_block(&self, rank: usize, offset: u64, bytes: usize) -> Result<()> {
         let reserve = || memory_file::reserve(self.file(), "a communicator's block", offset, bytes as u64);
-        reserve().or_else(|_| self.drop_kept(rank).and_then(|()| reserve()))
+        reserve().or_else(|_| self.drop_kept(rank).and_then(|()| reserve())).map_err(|error| error.of(rank))
     }
 
     /// Finds chunks in a row, kept ones if there are as many, and takes them. Returns the first, and how many of them were kept.

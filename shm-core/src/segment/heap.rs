@@ -29,13 +29,14 @@ impl Mapping {
     /// `HeapExhausted` when no gap is long enough, `Memory` when the system cannot back it, `RankFailed`.
     pub fn take_extents(&self, rank: usize, count: usize) -> Result<usize> {
         let bytes = (count * EXTENT) as u64;
-        look_for_memory(bytes)?;
+        look_for_memory(rank, bytes)?;
         let start = {
             let _lock = self.lock_maps(rank)?;
             let map = self.extent_map();
             let Some(start) = first_fit(map.iter().map(|extent| extent.load(Ordering::Relaxed) != 0), count) else {
                 let free = map.iter().filter(|extent| extent.load(Ordering::Relaxed) == 0).count();
                 return Err(Error::HeapExhausted {
+                    rank,
                     needed: bytes,
                     free: (free * EXTENT) as u64,
                     heap: (map.len() * EXTENT) as u64,
@@ -46,15 +47,15 @@ impl Mapping {
             }
             start
         };
-        if let Err(error) = self.back(start, count) {
+        if let Err(error) = self.back(rank, start, count) {
             self.give_extents_back(rank, start, count);
             return Err(error);
         }
         Ok(start)
     }
 
-    /// Has the system back extents, with huge pages if it has them, near the core that calls.
-    fn back(&self, start: usize, count: usize) -> Result<()> {
+    /// Has the system back extents, with huge pages if it has them, near the core of `rank`, which calls.
+    fn back(&self, rank: usize, start: usize, count: usize) -> Result<()> {
         let (at, bytes) = (start * EXTENT, count * EXTENT);
         // Faults them all in by the mapping, which has been advised to take huge pages; fallocate does not look at that.
         match self.populate_heap(at, bytes) {
@@ -62,12 +63,10 @@ impl Mapping {
             // Kernels before 5.14 know no such advice.
             Err(Errno::EINVAL) => memory_file::reserve(self.file(), WHAT, (self.layout.heap + at) as u64, bytes as u64)
                 .map_err(|error| match error {
-                    Error::Memory { what, bytes, cause, .. } => Error::Memory { what, bytes, cause, advice: ADVICE },
+                    Error::Memory { cause, .. } => shortage(rank, bytes as u64, cause),
                     other => other,
                 }),
-            Err(error) => {
-                Err(Error::Memory { what: WHAT, bytes: bytes as u64, cause: error.desc().to_owned(), advice: ADVICE })
-            }
+            Err(error) => Err(shortage(rank, bytes as u64, error.desc().to_owned())),
         }
     }
 
@@ -127,21 +126,22 @@ impl Mapping {
     }
 }
 
+fn shortage(rank: usize, bytes: u64, cause: String) -> Error {
+    Error::Memory { rank: Some(rank), what: WHAT, bytes, cause, advice: ADVICE }
+}
+
 /// Looks whether the system has so many bytes left, if this process has taken much since it looked last: most systems hand
 /// out memory that they do not have, and then end processes.
-fn look_for_memory(bytes: u64) -> Result<()> {
+fn look_for_memory(rank: usize, bytes: u64) -> Result<()> {
     static TAKEN: AtomicU64 = AtomicU64::new(UNSEEN);
     if TAKEN.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) < UNSEEN {
         return Ok(());
     }
     TAKEN.store(0, Ordering::Relaxed);
     match memory_left::now() {
-        Some(left) if left < bytes + bytes / 16 => Err(Error::Memory {
-            what: WHAT,
-            bytes,
-            cause: format!("{left} bytes are left on this machine, or in this container"),
-            advice: ADVICE,
-        }),
+        Some(left) if left < bytes + bytes / 16 => {
+            Err(shortage(rank, bytes, format!("{left} bytes are left on this machine, or in this container")))
+        }
         _ => Ok(()),
     }
 }
@@ -237,9 +237,10 @@ mod tests {
                 if comm.rank() == 0 {
                     let whole = comm.alloc::<u8>(6 * EXTENT).unwrap();
                     let error = comm.alloc::<u8>(1).unwrap_err();
-                    let expected = Error::HeapExhausted { needed: EXTENT as u64, free: 0, heap: 6 * EXTENT as u64 };
+                    let expected =
+                        Error::HeapExhausted { rank: 0, needed: EXTENT as u64, free: 0, heap: 6 * EXTENT as u64 };
                     assert_eq!(error, expected);
-                    assert!(error.to_string().contains("PHALANX_HEAP"));
+                    assert!(error.to_string().contains("PHALANX_HEAP") && error.to_string().contains("rank 0"));
                     drop(whole);
                     let small: Vec<_> = (0..100).map(|_| comm.alloc::<u8>(5000).unwrap()).collect();
                     drop(small);

@@ -132,6 +132,7 @@ impl Mapping {
 
 fn map(file: &OwnedFd, bytes: usize) -> Result<Map> {
     Map::new(file, bytes).map_err(|e| Error::Memory {
+        rank: None,
         what: "address space for the segment",
         bytes: bytes as u64,
         cause: e.desc().to_owned(),

@@ -80,5 +80,5 @@ pub(crate) fn keep_private(file: &OwnedFd) -> Result<()> {
 }
 
 fn shortage(what: &'static str, bytes: u64, cause: &str) -> Error {
-    Error::Memory { what, bytes, cause: cause.to_owned(), advice: MEMORY_ADVICE }
+    Error::Memory { rank: None, what, bytes, cause: cause.to_owned(), advice: MEMORY_ADVICE }
 }

@@ -292,8 +292,12 @@ mod tests {
     impl Extents for Few {
         fn take(&self, count: usize) -> Result<usize> {
             let mut map = self.0.borrow_mut();
-            let start =
-                first_fit(map.iter().copied(), count).ok_or(Error::HeapExhausted { needed: 0, free: 0, heap: 0 })?;
+            let start = first_fit(map.iter().copied(), count).ok_or(Error::HeapExhausted {
+                rank: 0,
+                needed: 0,
+                free: 0,
+                heap: 0,
+            })?;
             map[start..start + count].fill(true);
             Ok(start)
         }
