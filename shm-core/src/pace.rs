@@ -19,7 +19,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::board::SharedBoard;
 use crate::protocol::RingName;
-use crate::select::tuning::{STREAM_ALWAYS, STREAM_NEVER, STREAM_STRING, STREAM_STRINGS};
+use crate::select::tuning::{STREAM_ALWAYS, STREAM_BOTH_BY_STRING, STREAM_BY_STRING, STREAM_NEVER};
 use class::{Class, Trial};
 
 mod calls;
@@ -36,9 +36,9 @@ pub(crate) enum Way {
     /// Past the caches.
     Streamed = 1,
     /// By the string instruction; who reads it loads.
-    String = 2,
+    ByString = 2,
     /// The same, and who copies it out does so by that instruction too.
-    Strings = 3,
+    BothByString = 3,
 }
 
 impl Way {
@@ -48,8 +48,8 @@ impl Way {
     pub fn of(number: u64) -> Self {
         match number {
             1 => Way::Streamed,
-            2 => Way::String,
-            3 => Way::Strings,
+            2 => Way::ByString,
+            3 => Way::BothByString,
             _ => Way::Cached,
         }
     }
@@ -60,8 +60,8 @@ impl Way {
         cost * match self {
             Way::Cached => 32,
             Way::Streamed => 48,
-            Way::String => 33,
-            Way::Strings => 34,
+            Way::ByString => 33,
+            Way::BothByString => 34,
         }
     }
 }
@@ -89,9 +89,9 @@ pub(crate) const LEAST_HERE: usize = 16 * 1024;
 const CLASSES: usize = 6;
 
 /// The ways into cells of the up ring, most of whose readers fold; into those of the down ring, which are copied out; and into cells whose lines are here, past which nothing is stored.
-const FOLDED: &[Way] = &[Way::Cached, Way::Streamed, Way::String];
-const COPIED: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
-const HERE: &[Way] = &[Way::Cached, Way::String];
+const FOLDED: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString];
+const COPIED: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];
+const HERE: &[Way] = &[Way::Cached, Way::ByString];
 
 /// Slices for which each way is tried: two turns of a ring. Where both sides go by the string instruction it takes several more until lines are where they will be:
 /// of the first 128 slices each cost its writer 200 to 480 ticks for 4 KiB, later 100 to 120 (AMD EPYC, Zen 5).
@@ -219,8 +219,8 @@ fn forced(stream: u32, lines: Lines, bytes: usize) -> Option<Way> {
         0 if lines == Lines::Here && bytes < LEAST_HERE => Some(Way::Cached),
         0 => None,
         STREAM_ALWAYS if lines != Lines::Here => Some(Way::Streamed),
-        STREAM_STRING => Some(Way::String),
-        STREAM_STRINGS => Some(Way::Strings),
+        STREAM_BY_STRING => Some(Way::ByString),
+        STREAM_BOTH_BY_STRING => Some(Way::BothByString),
         _ => Some(Way::Cached),
     }
 }
@@ -360,7 +360,7 @@ mod tests {
     fn short_slices_are_filled_by_ordinary_stores() {
         Communicator::threads(1, |comm| {
             let engine = comm.enter().unwrap();
-            for stream in 0..=STREAM_STRINGS {
+            for stream in 0..=STREAM_BOTH_BY_STRING {
                 let mut pace = Pace::new(RingName::Down, stream);
                 for (bytes, position) in (0..LEAST).step_by(100).chain([LEAST - 1]).zip(1..) {
                     let slice = Slice { position, slot: 0, bytes, reader: 0 };
@@ -376,9 +376,9 @@ mod tests {
     #[test]
     fn the_table_has_its_word_on_slices_that_are_long_enough() {
         for lines in [Lines::Left, Lines::Taken, Lines::Here] {
-            for stream in 0..=STREAM_STRINGS {
+            for stream in 0..=STREAM_BOTH_BY_STRING {
                 let streamed = if lines == Lines::Here { Way::Cached } else { Way::Streamed };
-                let wanted = [None, Some(Way::Cached), Some(streamed), Some(Way::String), Some(Way::Strings)];
+                let wanted = [None, Some(Way::Cached), Some(streamed), Some(Way::ByString), Some(Way::BothByString)];
                 assert_eq!(forced(stream, lines, LEAST_HERE), wanted[stream as usize], "{stream}, {lines:?}");
                 let short =
                     if stream == 0 && lines == Lines::Here { Some(Way::Cached) } else { wanted[stream as usize] };
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn ways_have_their_numbers() {
-        for way in [Way::Cached, Way::Streamed, Way::String, Way::Strings] {
+        for way in [Way::Cached, Way::Streamed, Way::ByString, Way::BothByString] {
             assert_eq!(Way::of(way as u64), way);
         }
         assert_eq!(Way::of(u64::MAX), Way::Cached);

@@ -151,7 +151,7 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
         // SAFETY: by contract.
         Way::Streamed => unsafe { stream(from, cell, bytes) },
         // SAFETY: by contract.
-        Way::String | Way::Strings => unsafe { copy_string(from, cell, bytes) },
+        Way::ByString | Way::BothByString => unsafe { copy_string(from, cell, bytes) },
     }
 }
 
@@ -210,8 +210,8 @@ impl Manner {
         match (self, filled) {
             _ if bytes < LEAST => self,
             (Manner::Streamed, _) | (_, Way::Cached | Way::Streamed) => self,
-            (_, Way::String) => Manner::Close,
-            (_, Way::Strings) => Manner::String,
+            (_, Way::ByString) => Manner::Close,
+            (_, Way::BothByString) => Manner::String,
         }
     }
 
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn copies_into_cells_are_whole_and_keep_to_their_place() {
         let from: Vec<u8> = (0..1024).map(|i| (i * 7 % 251) as u8).collect();
-        for way in [Way::Cached, Way::Streamed, Way::String] {
+        for way in [Way::Cached, Way::Streamed, Way::ByString] {
             for (begin, skip) in (0..64).zip((0..64).rev()) {
                 for bytes in [0, 1, 63, 64, 65, 127, 128, 500, 800] {
                     let mut to = Lines([255; 1024]);

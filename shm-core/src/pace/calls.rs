@@ -3,13 +3,13 @@
 
 use super::class::{Class, Trial};
 use super::{Way, cost, is_rare_sample, possible, ticks_behind_loads};
-use crate::select::tuning::{STREAM_STRING, STREAM_STRINGS};
+use crate::select::tuning::{STREAM_BOTH_BY_STRING, STREAM_BY_STRING};
 
 /// How ways are tried: calls, not slices; there is no ring that they would have to come round in.
 const TRIAL: Trial = Trial { period: 2048, slices: 16, ahead: 0 };
 
 /// The ways: copied to the other's buffer, and from it, by loops; to it by the string instruction; and from it, too.
-const WAYS: &[Way] = &[Way::Cached, Way::String, Way::Strings];
+const WAYS: &[Way] = &[Way::Cached, Way::ByString, Way::BothByString];
 
 /// Messages of fewer bytes are copied by loops.
 const LEAST: usize = 16 * 1024;
@@ -44,8 +44,8 @@ impl Calls {
     #[inline]
     pub fn next(&mut self, bytes: usize) -> Way {
         match (self.stream, self.class(bytes)) {
-            (STREAM_STRING, _) => Way::String,
-            (STREAM_STRINGS, _) => Way::Strings,
+            (STREAM_BY_STRING, _) => Way::ByString,
+            (STREAM_BOTH_BY_STRING, _) => Way::BothByString,
             (_, Some(class)) => class.next(),
             _ => Way::Cached,
         }
@@ -92,8 +92,8 @@ mod tests {
             }
         }
         let found = [LEAST - 1, 0x8000, 0x10_0000, usize::MAX].map(|bytes| calls.next(bytes));
-        assert_eq!(found, [Way::Cached, Way::String, Way::Strings, Way::Cached]);
-        for (stream, way) in [(1, Way::Cached), (2, Way::Cached), (3, Way::String), (4, Way::Strings)] {
+        assert_eq!(found, [Way::Cached, Way::ByString, Way::BothByString, Way::Cached]);
+        for (stream, way) in [(1, Way::Cached), (2, Way::Cached), (3, Way::ByString), (4, Way::BothByString)] {
             calls.go_by(stream);
             assert_eq!(calls.next(1 << 20), way, "{stream}");
         }

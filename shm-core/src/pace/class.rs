@@ -36,7 +36,7 @@ pub(super) struct Trial {
     pub period: u32,
     /// Slices for which each way is tried.
     pub slices: u32,
-    /// Slices for which [`Way::Strings`] is taken ahead of that.
+    /// Slices for which [`Way::BothByString`] is taken ahead of that.
     pub ahead: u32,
 }
 
@@ -105,7 +105,7 @@ impl Class {
         self.tried.slices += 1;
         let ahead = self.ahead();
         if ahead > 0 && self.tried.slices == ahead + 1 {
-            (self.tried.samples, self.costs[Way::Strings as usize]) = (0, Cost::default());
+            (self.tried.samples, self.costs[Way::BothByString as usize]) = (0, Cost::default());
         }
         if self.tried.slices > ahead + self.trial.slices || self.is_lost() {
             self.tried = Tried { ways: self.tried.ways + 1, slices: 1, samples: 0 };
@@ -119,7 +119,7 @@ impl Class {
 
     /// Slices of the way that is tried before it counts: those of what is not the better way already.
     fn ahead(&self) -> u32 {
-        if self.tried.ways > 0 && self.on_trial() == Some(Way::Strings) { self.trial.ahead } else { 0 }
+        if self.tried.ways > 0 && self.on_trial() == Some(Way::BothByString) { self.trial.ahead } else { 0 }
     }
 
     /// The way that is tried: first the better one, then the others in their order.
@@ -159,7 +159,7 @@ impl Class {
 
     /// Whether slices of this way cost more than they will: after the trial of others, as ahead of its own.
     fn settles(&self, way: Way) -> bool {
-        way == Way::Strings && !self.compares() && self.turn <= self.trial.ahead
+        way == Way::BothByString && !self.compares() && self.turn <= self.trial.ahead
     }
 
     /// Takes what it cost to fill a slice.
@@ -209,7 +209,7 @@ mod tests {
     const TRIAL: Trial = Trial { period: PERIOD, slices: 128, ahead: 512 };
 
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
-    const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::String, Way::Strings];
+    const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];
 
     /// Fills so many slices, from this one on, of which each way costs its writer and its reader what stands there; says how many went each way, and how many of the last `late`.
     fn fill(
@@ -242,8 +242,8 @@ mod tests {
             ([120, 250, 250, 130], Way::Cached),
             // Where there is next to nothing between them, it is the caches, and the loops.
             ([120, 115, 118, 117], Way::Cached),
-            ([120, 115, 90, 88], Way::String),
-            ([120, 300, 100, 60], Way::Strings),
+            ([120, 115, 90, 88], Way::ByString),
+            ([120, 300, 100, 60], Way::BothByString),
             ([400, 180, 300, 310], Way::Streamed),
         ] {
             let (_, late) = fill(&mut class, 0, (300_000, 150_000), costs);
@@ -268,10 +268,10 @@ mod tests {
     fn a_trial_that_is_lost_ends_early() {
         let mut class = Class::new(ALL, TRIAL);
         let (all, _) = fill(&mut class, 0, (u64::from(PERIOD) * 4, 0), [100, 900, 90, 900]);
-        for way in [Way::Streamed, Way::Strings] {
+        for way in [Way::Streamed, Way::BothByString] {
             assert!((8..u64::from(TRIAL.slices) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
         }
-        assert!(all[Way::String as usize] > u64::from(PERIOD) * 3, "{all:?}");
+        assert!(all[Way::ByString as usize] > u64::from(PERIOD) * 3, "{all:?}");
     }
 
     /// What is dear until lines are where they will be is not judged before, and no single slice decides.
@@ -282,20 +282,20 @@ mod tests {
             let (mut taken, mut counted) = (0, 0);
             for slice in 0..u64::from(PERIOD) {
                 let way = class.next();
-                taken = if way == Way::Strings { taken + 1 } else { 0 };
+                taken = if way == Way::BothByString { taken + 1 } else { 0 };
                 if is_sample(slice) {
                     counted += u32::from(taken > TRIAL.ahead);
                     let figure = match way {
-                        Way::Strings if taken < 400 => 500,
-                        Way::Strings if outlier && counted == 1 => 100_000,
-                        Way::Strings => 60,
+                        Way::BothByString if taken < 400 => 500,
+                        Way::BothByString if outlier && counted == 1 => 100_000,
+                        Way::BothByString => 60,
                         _ => 100,
                     };
                     class.learn_write(way, figure);
                     class.learn_read(way, figure);
                 }
             }
-            assert_eq!(class.better, Way::Strings, "{outlier}");
+            assert_eq!(class.better, Way::BothByString, "{outlier}");
         }
     }
 

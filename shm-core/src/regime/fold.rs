@@ -84,7 +84,7 @@ mod tests {
     fn all_places_get_the_fold() {
         let [a, b]: [Vec<u64>; 2] = [1, 1000].map(|by| (0..1300).map(|i| i * by).collect());
         for n in [0, 1, 511, 512, 513, 1300] {
-            for (others, way) in (0..3).flat_map(|others| [(others, Way::Streamed), (others, Way::String)]) {
+            for (others, way) in (0..3).flat_map(|others| [(others, Way::Streamed), (others, Way::ByString)]) {
                 let (mut own, mut another, mut cell) = (a.clone(), a.clone(), vec![7; 1301]);
                 // The own result takes the place of an operand.
                 let mut operands = [own.as_ptr().cast::<u8>(), b.as_ptr().cast()];

@@ -50,10 +50,10 @@ pub(crate) const STREAM_NEVER: u32 = 1;
 pub(crate) const STREAM_ALWAYS: u32 = 2;
 
 /// [`Tuning::stream`]: cells are always filled by the processor's string instruction.
-pub(crate) const STREAM_STRING: u32 = 3;
+pub(crate) const STREAM_BY_STRING: u32 = 3;
 
 /// [`Tuning::stream`]: and copied out by it too.
-pub(crate) const STREAM_STRINGS: u32 = 4;
+pub(crate) const STREAM_BOTH_BY_STRING: u32 = 4;
 
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
@@ -153,7 +153,7 @@ impl Tuning {
         for (name, value, least, most) in [
             ("flat_ranks", self.flat_ranks, 1, MOST_RANKS as u32),
             ("the number of rules", self.length, 0, MOST_RULES as u32),
-            ("stream", self.stream, 0, STREAM_STRINGS),
+            ("stream", self.stream, 0, STREAM_BOTH_BY_STRING),
             ("up_bytes", self.up_bytes, 0, 1 << 28),
             ("down_bytes", self.down_bytes, 0, 1 << 28),
         ] {
