@@ -18,8 +18,8 @@
 //!
 //! With feature `mpi`, ranks may be those that an MPI's `mpirun` starts, on one machine or many: module `cluster`.
 //!
-//! This package only re-exports: the communicator is [`hier`]'s, elements, operators and errors are [`shm_core`]'s, machines
-//! and trees are [`topo`]'s.
+//! This package only re-exports: the communicator is [`hier`]'s, elements, operators and errors are [`shm_core`]'s,
+//! machines and trees are [`topo`]'s.
 #![forbid(unsafe_code)]
 
 pub use hier::{
@@ -30,10 +30,11 @@ pub use topo;
 
 /// Ranks that an MPI's `mpirun` starts, on one machine or many (feature `mpi`).
 ///
-/// [`Communicator`](cluster::Communicator) has barrier, broadcast, reduce and allreduce, `split`, `duplicate` and `alloc`, under the
-/// names that they have in the one machine's [`crate::Communicator`]. Ranks of a machine work through shared memory, and messages
-/// go between machines only. Where all ranks are on one machine [`single_node`](cluster::Communicator::single_node) gives a
-/// communicator that has the other calls, too: gathers, scatters, alltoalls, scans, `all_reduce_shared`.
+/// [`Communicator`](cluster::Communicator) has barrier, broadcast, reduce and allreduce, `split`, `duplicate` and
+/// `alloc`, under the names that they have in the one machine's [`crate::Communicator`]. Ranks of a machine work
+/// through shared memory, and messages go between machines only. Where all ranks are on one machine
+/// [`single_node`](cluster::Communicator::single_node) gives a communicator that has the other calls, too: gathers,
+/// scatters, alltoalls, scans, `all_reduce_shared`.
 ///
 /// ```no_run
 /// use phalanx::{cluster::Communicator, mpi, operator::Sum};
@@ -58,7 +59,8 @@ pub use topo;
 /// }
 /// ```
 ///
-/// It is built with the compiler wrapper of the MPI that will run it, in a target folder for each MPI, and takes libclang:
+/// It is built with the compiler wrapper of the MPI that will run it, in a target folder for each MPI, and takes
+/// libclang:
 ///
 /// ```sh
 /// MPICC=mpicc.openmpi CARGO_TARGET_DIR=target/mpi-openmpi cargo build --release --features phalanx/mpi
@@ -67,9 +69,9 @@ pub use topo;
 ///
 /// Some variables are read on rank 0: those that shape a job on one machine (`PHALANX_ALGORITHM`, `PHALANX_TABLE`,
 /// `PHALANX_TREES`); `PHALANX_CLUSTER`, which says which schedule, how many leaders and what slices a call takes
-/// ([`Rules`](cluster::Rules)); `PHALANX_TOPOLOGY`, which names a file in the form of Slurm's `topology.conf`, so that rings pass
-/// each link once; and `PHALANX_NETWORK=measured`, which has the network measured. With `PHALANX_DEBUG=1` rank 0 prints what is
-/// chosen.
+/// ([`Rules`](cluster::Rules)); `PHALANX_TOPOLOGY`, which names a file in the form of Slurm's `topology.conf`, so that
+/// rings pass each link once; and `PHALANX_NETWORK=measured`, which has the network measured. With `PHALANX_DEBUG=1`
+/// rank 0 prints what is chosen.
 #[cfg(feature = "mpi")]
 pub mod cluster {
     pub use hier::HierComm as Communicator;

@@ -1,5 +1,5 @@
-//! Ours beside the floor, in turns with the bare loops: barrier and 8-byte allreduce, and, of two ranks with a core each, some sizes of
-//! broadcast, reduce and allreduce beside the bare moves.
+//! Ours beside the floor, in turns with the bare loops: barrier and 8-byte allreduce, and, of two ranks with a core
+//! each, some sizes of broadcast, reduce and allreduce beside the bare moves.
 
 use std::time::Duration;
 
@@ -84,7 +84,8 @@ pub struct Beside {
     pub time: Summary,
     /// Our time over its time: of blocks in the same state of the cores, where somebody looked; none if no two were.
     pub ratio: Option<Ratio>,
-    /// The same for each state of the cores in which both have blocks; empty where they were in one throughout, or nobody looked.
+    /// The same for each state of the cores in which both have blocks; empty where they were in one throughout, or
+    /// nobody looked.
     pub by_cores: Vec<Alike>,
 }
 

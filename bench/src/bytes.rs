@@ -30,18 +30,18 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Bytes loaded and stored by all of `ranks` ranks, as a multiple of the message, when every
 /// operand is folded where it first arrives.
 ///
-/// Reduce: every rank but the root publishes its operand (a load and a store), somebody reads
-/// each of them once and folds it into an operand of its own (two loads and a store), of which
-/// the fold at the root goes straight into the user's buffer. Allreduce adds the way back, on which a leader of a share
-/// stores its result twice from one register, where a root of a tree copies it. An exchange: every rank publishes its operand and
-/// folds all of them, its own from the user's buffer, into the user's buffer.
+/// Reduce: every rank but the root publishes its operand (a load and a store), somebody reads each of them once and
+/// folds it into an operand of its own (two loads and a store), of which the fold at the root goes straight into the
+/// user's buffer. Allreduce adds the way back, on which a leader of a share stores its result twice from one register,
+/// where a root of a tree copies it. An exchange: every rank publishes its operand and folds all of them, its own from
+/// the user's buffer, into the user's buffer.
 ///
 /// Direct: operands are folded where they lie, and the result is stored where it is wanted; of a
 /// broadcast every rank but the root copies the message once.
 ///
-/// Blocks: each block that travels is copied into a cell and out of it by each rank that wants it, the own one from buffer to buffer. A
-/// reduce-scatter folds the p contributions to a rank's block where they arrive. A long scan goes along a chain: a rank
-/// folds what arrives into its result, and hands that on.
+/// Blocks: each block that travels is copied into a cell and out of it by each rank that wants it, the own one from
+/// buffer to buffer. A reduce-scatter folds the p contributions to a rank's block where they arrive. A long scan goes
+/// along a chain: a rank folds what arrives into its result, and hands that on.
 pub fn expected(regime: &str, operation: Operation, ranks: u64) -> u64 {
     match (regime, operation) {
         (_, Operation::Gather | Operation::Scatter) => 4 * ranks - 2,

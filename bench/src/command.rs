@@ -92,8 +92,9 @@ pub struct Collectives {
     /// Rank counts, for example 2,8 [default: as many as usable cores; with --quick 2,8]
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<usize>,
-    /// Only these collectives: barrier, broadcast, reduce, allreduce; and, which are left out where none is named, gather, scatter,
-    /// allgather, alltoall, reduce-scatter, scan, and empty, a call that does nothing. Sizes are those of a block
+    /// Only these collectives: barrier, broadcast, reduce, allreduce; and, which are left out where none is named,
+    /// gather, scatter, allgather, alltoall, reduce-scatter, scan, and empty, a call that does nothing. Sizes are those
+    /// of a block
     #[arg(long, alias = "collective", value_delimiter = ',')]
     pub collectives: Vec<Operation>,
     /// Smallest message
@@ -102,13 +103,14 @@ pub struct Collectives {
     /// Largest message
     #[arg(long, default_value = "8M", value_parser = parse_size)]
     pub max: u64,
-    /// Exactly these sizes, for example 8,4K,1M [default: 0 and powers of two; with --quick, or with more ranks than cores
-    /// beside several baselines, steps of eight; two ranks or more beside several baselines, powers of two from 8 on]
+    /// Exactly these sizes, for example 8,4K,1M [default: 0 and powers of two; with --quick, or with more ranks than
+    /// cores beside several baselines, steps of eight; two ranks or more beside several baselines, powers of two from 8
+    /// on]
     #[arg(long, value_delimiter = ',', value_parser = parse_size, conflicts_with_all = ["min", "max"])]
     pub sizes: Vec<u64>,
-    /// Buffers: warm (the same, untouched), rewritten (input written anew before each call), cold
-    /// (a set larger than the last-level cache takes turns), shared (rewritten, in the job's shared memory; beside an MPI's
-    /// rewritten ones), view (the same, and an allreduce's result is read where it lies), or all [default: warm,rewritten,cold;
+    /// Buffers: warm (the same, untouched), rewritten (input written anew before each call), cold (a set larger than
+    /// the last-level cache takes turns), shared (rewritten, in the job's shared memory; beside an MPI's rewritten
+    /// ones), view (the same, and an allreduce's result is read where it lies), or all [default: warm,rewritten,cold;
     /// with --quick warm,rewritten; beside several baselines rewritten,shared,view]
     #[arg(long, value_delimiter = ',', value_parser = parse_buffers)]
     pub buffers: Vec<Buffers>,
@@ -141,12 +143,12 @@ pub struct Collectives {
     /// Repetitions (blocks of calls) in each turn
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    /// An MPI to run beside ours: openmpi, mpich (of the system), openmpi5, mpich5, impi (of scripts/peers), NAME=FOLDER of
-    /// its mpicc and mpirun, or all: every known one that is here
+    /// An MPI to run beside ours: openmpi, mpich (of the system), openmpi5, mpich5, impi (of scripts/peers),
+    /// NAME=FOLDER of its mpicc and mpirun, or all: every known one that is here
     #[arg(long, value_delimiter = ',')]
     pub baseline: Vec<Wanted>,
-    /// The settings of baselines: best (several series where several are best somewhere), stock (as they come), both; auto: best, and stock
-    /// too where ranks outnumber cores
+    /// The settings of baselines: best (several series where several are best somewhere), stock (as they come), both;
+    /// auto: best, and stock too where ranks outnumber cores
     #[arg(long, value_enum, default_value = "auto")]
     pub settings: SettingsWish,
     /// The folder that scripts/peers has filled
@@ -164,8 +166,8 @@ pub struct Collectives {
     /// Forces an algorithm, as PHALANX_ALGORITHM does
     #[arg(long)]
     pub algorithm: Option<String>,
-    /// Runs ours once more with an algorithm forced, in turns, as a series of its own beside ours and the baselines; for example
-    /// strict (repeatable)
+    /// Runs ours once more with an algorithm forced, in turns, as a series of its own beside ours and the baselines;
+    /// for example strict (repeatable)
     #[arg(long, value_name = "ALGORITHM")]
     pub beside: Vec<String>,
     /// Leaves out the comparison with the machine's floor
@@ -252,8 +254,9 @@ pub struct Bytes {
     /// Message bytes
     #[arg(long, default_value = "1M", value_parser = parse_size)]
     pub size: u64,
-    /// The regime that is forced; shares has no broadcast, exchange nothing but allreduce, and direct is shares (a broadcast: cells) with all buffers in
-    /// shared memory; blocks is gather, scatter, allgather, alltoall, reduce-scatter and scan
+    /// The regime that is forced; shares has no broadcast, exchange nothing but allreduce, and direct is shares (a
+    /// broadcast: cells) with all buffers in shared memory; blocks is gather, scatter, allgather, alltoall,
+    /// reduce-scatter and scan
     #[arg(long, default_value = "cells", value_parser = ["cells", "shares", "exchange", "direct", "blocks"])]
     pub regime: String,
 }

@@ -111,7 +111,8 @@ fn states_in(rows: &[Row], ranks: usize) -> Vec<Cores> {
     Cores::ALL.into_iter().filter(|&cores| parts_in(rows, ranks, cores).next().is_some()).collect()
 }
 
-/// Which state of the cores a table of `ranks` ranks is about: of a table of all blocks, only that all of them ran on threads of one core.
+/// Which state of the cores a table of `ranks` ranks is about: of a table of all blocks, only that all of them ran on
+/// threads of one core.
 pub fn cores_words(cores: Option<Cores>, rows: &[Row], ranks: usize) -> String {
     let all_shared = || (states_in(rows, ranks) == [Cores::Shared]).then_some(Cores::Shared);
     let Some(cores) = cores.or_else(all_shared) else {
@@ -160,7 +161,8 @@ pub fn by_peer(rows: &[Row]) -> Vec<Row> {
     kept
 }
 
-/// The comparisons of one rank count, collective and buffer mode as a table with a line below that says where ours is worst.
+/// The comparisons of one rank count, collective and buffer mode as a table with a line below that says where ours is
+/// worst.
 pub fn render(all: &[&Comparison]) -> String {
     let series = || all.iter().flat_map(|comparison| &comparison.beside);
     let stock = series().any(Beside::is_stock);

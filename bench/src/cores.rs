@@ -1,21 +1,22 @@
 //! How the cores lay: blocks sorted by it, so that like is compared with like.
 //!
-//! Beneath a virtual machine the kernel moves virtual cores about. Two of them are near each other at one time, say with a
-//! common cache, and far apart seconds later, and all that ranks exchange takes several times as long. At times both are hardware threads of
-//! one core: exchanges are quickest then, and copies slower, since the two share what a core has. A series that was measured in one of these
-//! states must not stand beside one that was measured in another. A look at the cores before and after each block
-//! ([`crate::gate::look`]) tells which blocks are alike. A block in which the cores moved belongs to no state.
+//! Beneath a virtual machine the kernel moves virtual cores about. Two of them are near each other at one time, say
+//! with a common cache, and far apart seconds later, and all that ranks exchange takes several times as long. At times
+//! both are hardware threads of one core: exchanges are quickest then, and copies slower, since the two share what a
+//! core has. A series that was measured in one of these states must not stand beside one that was measured in another.
+//! A look at the cores before and after each block ([`crate::gate::look`]) tells which blocks are alike. A block in
+//! which the cores moved belongs to no state.
 //!
 //! # What tells a state
 //!
 //! Ranks share a core where arithmetic takes clearly longer beside the other ranks' than alone. That needs no figure of
-//! any machine. It holds all the time where ranks are bound to both threads of a core, and never where each has a core of its own;
-//! of more than two ranks, two that share one are enough. The exchange is no evidence of it, however short: on the virtual machine with
-//! an AMD EPYC (Zen 4) that all three states occur on, near cores take 31 to 64 ns, as the pauses of those who wait fall, and threads of one core
-//! 17 to 34.
+//! any machine. It holds all the time where ranks are bound to both threads of a core, and never where each has a core
+//! of its own; of more than two ranks, two that share one are enough. The exchange is no evidence of it, however short:
+//! on the virtual machine with an AMD EPYC (Zen 4) that all three states occur on, near cores take 31 to 64 ns, as the
+//! pauses of those who wait fall, and threads of one core 17 to 34.
 //!
-//! Near and far are told by the exchange, of ranks with a core each, and only beside what is nearest in the same run: cores that are
-//! equally far apart throughout are near each other, whether an exchange takes 50 ns or 500.
+//! Near and far are told by the exchange, of ranks with a core each, and only beside what is nearest in the same run:
+//! cores that are equally far apart throughout are near each other, whether an exchange takes 50 ns or 500.
 
 use serde::Serialize;
 
@@ -26,9 +27,9 @@ use crate::statistics::{Summary, median};
 /// Cores are far apart where an exchange takes so many times as long as it does when they are nearest.
 const APART: f64 = 2.5;
 
-/// Ranks share a core where arithmetic takes so many times as long beside the others' as alone. With a core each it takes as long. With
-/// one core's multipliers for two it takes twice as long, less what the other one takes of the core while it waits: 1.7 to 1.9 times on
-/// that machine. This lies in the middle.
+/// Ranks share a core where arithmetic takes so many times as long beside the others' as alone. With a core each it
+/// takes as long. With one core's multipliers for two it takes twice as long, less what the other one takes of the core
+/// while it waits: 1.7 to 1.9 times on that machine. This lies in the middle.
 const SHARED: f64 = 1.4;
 
 /// More of all looks than this must show a state for it to be one. Fewer are looks that something disturbed.
@@ -151,8 +152,8 @@ pub fn parts(turns: &[CaseSamples], states: &States) -> Vec<Part> {
     Cores::ALL.into_iter().filter_map(part).collect()
 }
 
-/// `above / below` for all that is alike: turn by turn within each state of the cores where both have blocks of it in one turn,
-/// otherwise over all turns together. Empty where nothing is alike.
+/// `above / below` for all that is alike: turn by turn within each state of the cores where both have blocks of it in
+/// one turn, otherwise over all turns together. Empty where nothing is alike.
 pub fn ratios(above: &[Part], below: &[Part]) -> Vec<f64> {
     let both = below.iter().flat_map(|below| above.iter().map(move |above| (above, below)));
     let pairs: Vec<(&Part, &Part)> = both.filter(|(above, below)| above.cores == below.cores).collect();

@@ -1,10 +1,10 @@
 //! The empty call: how much of a call that is timed alone is the clock's.
 //!
 //! A call that is timed alone has about one reading of the clock inside its time, and so has every peer's. No figure is
-//! corrected by it. But of a call that takes little more than the clock does the ratio of two times says little: both consist of the
-//! clock for a good part. So a run that times calls alone also times a call that does nothing ([`Operation::Empty`]), in the
-//! same loop behind the same gate, for each series by itself. Beside the ratio of the times stands, for short calls, that of what is
-//! left of both: each less the empty call of its own series.
+//! corrected by it. But of a call that takes little more than the clock does the ratio of two times says little: both
+//! consist of the clock for a good part. So a run that times calls alone also times a call that does nothing
+//! ([`Operation::Empty`]), in the same loop behind the same gate, for each series by itself. Beside the ratio of the
+//! times stands, for short calls, that of what is left of both: each less the empty call of its own series.
 
 use crate::plan::{BufferMode, Case, Operation, Timing};
 use crate::rows::{Ratio, Row};
@@ -29,8 +29,8 @@ fn of<'a>(row: &Row, rows: &'a [Row]) -> Option<&'a Summary> {
     rows.iter().find(same).map(|row| &row.time)
 }
 
-/// The time of `theirs` over that of `ours`, by `ratio`, where each is less the empty call of its series: of short calls that were
-/// timed alone.
+/// The time of `theirs` over that of `ours`, by `ratio`, where each is less the empty call of its series: of short
+/// calls that were timed alone.
 pub fn net(ours: &Row, theirs: &Row, rows: &[Row], ratio: impl Fn(&Row, &Row) -> Option<Ratio>) -> Option<Ratio> {
     if ours.timing != Timing::Each || ours.time.median >= SHORT {
         return None;

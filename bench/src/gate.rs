@@ -1,18 +1,21 @@
 //! Where ranks meet before a call is timed: the same for ours and for every MPI.
 //!
 //! A library's own barrier is no neutral start. Which rank leaves it first, and how long before the others, differs
-//! between libraries, and what it leaves of the ranks' order counts in the call behind it: a broadcast whose root leaves
-//! first looks quick, one whose root leaves last looks slow. So ranks meet in a page that belongs to no library: each
-//! says that it is there and what the clock shows, all take the latest of these times and begin a fixed while after it, by the
-//! clock that all processes of a machine share. The reading that ends the waiting is the start of the call's time.
+//! between libraries, and what it leaves of the ranks' order counts in the call behind it: a broadcast whose root
+//! leaves first looks quick, one whose root leaves last looks slow. So ranks meet in a page that belongs to no library:
+//! each says that it is there and what the clock shows, all take the latest of these times and begin a fixed while
+//! after it, by the clock that all processes of a machine share. The reading that ends the waiting is the start of the
+//! call's time.
 //!
 //! Where ranks outnumber cores nobody can begin on time. There ranks wait with `sched_yield` until all have come, and
 //! begin as each gets a core.
 //!
-//! In the page ranks also look at the cores, before and after each block, so that each block belongs to a state of the cores ([`look`]).
+//! In the page ranks also look at the cores, before and after each block, so that each block belongs to a state of the
+//! cores ([`look`]).
 //!
-//! `baseline/collectives.c` does the same with the same page. It consists of lines of 128 bytes: the first holds the number
-//! of ranks and whether they yield, the others, one a rank, the rounds that it has come to, and the time of the last.
+//! `baseline/collectives.c` does the same with the same page. It consists of lines of 128 bytes: the first holds the
+//! number of ranks and whether they yield, the others, one a rank, the rounds that it has come to, and the time of the
+//! last.
 
 pub mod look;
 
@@ -32,8 +35,8 @@ const AHEAD_RANK: u64 = 50;
 
 /// Nanoseconds by the clock that all processes of this machine share.
 ///
-/// Read as the C program of the baselines reads it. A function that gives back a result in memory takes longer, and that time would stand
-/// in our figures alone.
+/// Read as the C program of the baselines reads it. A function that gives back a result in memory takes longer, and
+/// that time would stand in our figures alone.
 #[inline]
 pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

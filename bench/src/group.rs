@@ -10,7 +10,8 @@ use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 
-/// A running command with all that it has started. Dropped before its end, it is sent SIGTERM, and SIGKILL once the time to clear up is over.
+/// A running command with all that it has started. Dropped before its end, it is sent SIGTERM, and SIGKILL once the
+/// time to clear up is over.
 pub struct Group {
     child: Child,
     grace: Duration,
@@ -27,8 +28,8 @@ impl Group {
         Ok(Self { child, grace })
     }
 
-    /// Waits for its end, and looks for it every `pause`: rarely enough not to disturb what it measures. `goes_on` is asked at each
-    /// look. `None` when the limit, or its "no", came first: the command has been ended then.
+    /// Waits for its end, and looks for it every `pause`: rarely enough not to disturb what it measures. `goes_on` is
+    /// asked at each look. `None` when the limit, or its "no", came first: the command has been ended then.
     ///
     /// # Errors
     ///

@@ -73,8 +73,8 @@ impl Mapping {
         Ok(Mapping { base, lines })
     }
 
-    /// A free place at which a mapping of so many bytes can have large pages, if it is long enough to have any; the kernel
-    /// need not take it.
+    /// A free place at which a mapping of so many bytes can have large pages, if it is long enough to have any; the
+    /// kernel need not take it.
     fn place_for(bytes: NonZeroUsize) -> Option<NonZeroUsize> {
         let room = bytes.checked_add(LARGE_PAGE).filter(|_| bytes.get() >= LARGE_PAGE)?;
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;

@@ -93,7 +93,8 @@ impl Operation {
         !matches!(self, Operation::Barrier | Operation::Empty)
     }
 
-    /// Whether what is sent is a block for each rank (of a scatter, on the root). The bytes of a case are those of one block.
+    /// Whether what is sent is a block for each rank (of a scatter, on the root). The bytes of a case are those of one
+    /// block.
     pub const fn sends_blocks(self) -> bool {
         matches!(self, Operation::Scatter | Operation::Alltoall | Operation::ReduceScatter)
     }
@@ -114,7 +115,8 @@ pub enum Combine {
     Max,
     /// The least.
     Min,
-    /// The sum again, by a function of the program that the library does not know: MPI_Op_create, and a closure for ours.
+    /// The sum again, by a function of the program that the library does not know: MPI_Op_create, and a closure for
+    /// ours.
     User,
 }
 named!(Combine, "operator", { Sum = "sum", Max = "max", Min = "min", User = "user" });
@@ -283,8 +285,8 @@ impl Plan {
         std::fs::write(path, self.to_string()).map_err(Error::file("cannot write the plan", path))
     }
 
-    /// What a peer measures beside this plan, which may leave cases out: its plan, and for each of its cases the place here of
-    /// the first of ours that it stands beside.
+    /// What a peer measures beside this plan, which may leave cases out: its plan, and for each of its cases the place
+    /// here of the first of ours that it stands beside.
     pub fn beside(&self, takes: impl Fn(&Case) -> bool) -> (Plan, Vec<usize>) {
         let mut plan = Plan { cases: Vec::new(), ..self.clone() };
         let mut places = Vec::new();

@@ -99,7 +99,8 @@ impl Progress {
         self.follow(cases, move || finished_cases(&results))
     }
 
-    /// Asks `finished` from time to time, until the watch ends, how many of `steps` steps are done; then all count as done.
+    /// Asks `finished` from time to time, until the watch ends, how many of `steps` steps are done; then all count as
+    /// done.
     pub fn follow(&self, steps: usize, finished: impl Fn() -> usize + Send + 'static) -> Watch {
         let progress = self.clone();
         let stop = Arc::new(AtomicBool::new(false));

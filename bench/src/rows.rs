@@ -165,7 +165,8 @@ impl Row {
             == (other.ranks, other.operation, other.buffers, other.timing, other.bytes)
     }
 
-    /// Whether `theirs` stands beside this row of ours: the same thing with the buffers that an MPI has for it, or, of ours with an algorithm forced, the same ones.
+    /// Whether `theirs` stands beside this row of ours: the same thing with the buffers that an MPI has for it, or, of
+    /// ours with an algorithm forced, the same ones.
     pub fn is_beside(&self, theirs: &Row) -> bool {
         let buffers = if ours::is_forced(&theirs.series) { self.buffers } else { self.buffers.beside() };
         (self.ranks, self.operation, buffers, self.timing, self.bytes)
@@ -173,8 +174,8 @@ impl Row {
     }
 
     /// The time of `theirs` over this row's: turn by turn, and of blocks that were measured in the same state of the
-    /// cores, where there are such; of all turns where a row was not measured by states, or nothing of the two is alike, which the tables by
-    /// state then do not show.
+    /// cores, where there are such; of all turns where a row was not measured by states, or nothing of the two is
+    /// alike, which the tables by state then do not show.
     pub fn ratio_to(&self, theirs: &Row) -> Option<Ratio> {
         let alike = Ratio::of(&ratios(&theirs.parts, &self.parts));
         if alike.is_some() {

@@ -70,8 +70,8 @@ impl Sheet {
         self.line(format!("times {case} {iterations} {}", values.join(" ")))
     }
 
-    /// How the cores looked before each block of case `case`, and after the last: the exchange and the slowdown of each look.
-    /// Nothing where nobody looked.
+    /// How the cores looked before each block of case `case`, and after the last: the exchange and the slowdown of each
+    /// look. Nothing where nobody looked.
     pub fn looks(&mut self, case: usize, looks: &[Look]) -> Result<()> {
         if looks.is_empty() {
             return Ok(());

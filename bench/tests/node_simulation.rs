@@ -17,7 +17,8 @@ use shm_core::{Collective, Links};
 
 const SLOTS: Slots = Slots { of: [4, 4, 4] };
 
-/// Round figures, in nanoseconds: fetch 100, own 50, gap 10, serve 20 within an L3 cache; three times that between sockets.
+/// Round figures, in nanoseconds: fetch 100, own 50, gap 10, serve 20 within an L3 cache; three times that between
+/// sockets.
 fn costs() -> Costs {
     let three = |ns: Time| [ns * 1000, 2 * ns * 1000, 3 * ns * 1000];
     Costs {
@@ -101,7 +102,8 @@ fn a_chain_of_three_by_hand() {
         let position = ring.take(1);
         step::release(seat, &mut ring, &chain(seat.rank(), seat.size()), position, 1, |_| ())
     };
-    // Rank 1 has the root's line at 100 and publishes; rank 2, which polls since 0 and so holds that line, sees it at 150, and has it at 250.
+    // Rank 1 has the root's line at 100 and publishes; rank 2, which polls since 0 and so holds that line, sees it at
+    // 150, and has it at 250.
     assert_eq!(clocks(&[0, 0, 0], release).unwrap(), [2, 102, 251]);
     // With rank 2 in another socket: the line, which it holds too, is visible at 100 + 150, and there 300 later.
     assert_eq!(clocks(&[0, 0, 1], release).unwrap(), [2, 102, 551]);
@@ -147,7 +149,8 @@ fn a_cell_costs_by_bytes_and_distance() {
             None => seat.write(RingName::Down, passage.slot, 1000),
         })
     };
-    // Stored in 125 ns; polled since 0, so visible at 175 and there at 275; then the first line, and 1000 bytes at 1 a ns.
+    // Stored in 125 ns; polled since 0, so visible at 175 and there at 275; then the first line, and 1000 bytes at 1 a
+    // ns.
     assert_eq!(clocks(&[0, 0], send).unwrap()[1], 275 + 100 + 1000 + 1);
     // From afar: 275, 575, 300 for the first line, and 3 ns a byte.
     assert_eq!(clocks(&[0, 1], send).unwrap()[1], 575 + 300 + 3000 + 1);
@@ -250,7 +253,8 @@ fn bytes_are_those_of_the_real_collectives() {
         found.traffic.bytes.iter().sum::<u64>() / found.calls
     };
     let once = (p - 1) * n as u64;
-    // Each contribution is loaded from its cell once, each rank but the root loads the result once; shares: all but the own part.
+    // Each contribution is loaded from its cell once, each rank but the root loads the result once; shares: all but the
+    // own part.
     assert_eq!(loaded(Collective::Reduce, "all:cells"), once);
     assert_eq!(loaded(Collective::Broadcast, "all:cells"), once);
     assert_eq!(loaded(Collective::Allreduce, "all:cells"), 2 * once);

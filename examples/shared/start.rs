@@ -1,8 +1,8 @@
 //! How an example begins: its ranks, its options, and who speaks for all.
 //!
 //! The ranks are those that `phalanx run` starts on one machine. Built with feature `mpi` they are those that an MPI's
-//! mpirun starts, on one machine or many; an example says nothing of that itself, since both communicators have the same
-//! calls.
+//! mpirun starts, on one machine or many; an example says nothing of that itself, since both communicators have the
+//! same calls.
 //!
 //! The examples share this file by `#[path = "../shared/start.rs"] mod start;`.
 
@@ -17,8 +17,8 @@ use crate::arguments::Arguments;
 
 /// Runs `program` on this rank, with the options that `parse` has read (none when only the usage is asked for).
 ///
-/// All ranks are given the same arguments, so all come to the same verdict on them, and rank 0 speaks for them. An error
-/// of `program` comes from a collective.
+/// All ranks are given the same arguments, so all come to the same verdict on them, and rank 0 speaks for them. An
+/// error of `program` comes from a collective.
 pub fn run<O>(
     name: &str,
     usage: &str,

@@ -65,8 +65,8 @@ impl Stopwatch {
     }
 }
 
-/// Payload bytes that this rank has loaded and stored for its communicators so far. Messages between nodes are not among
-/// them.
+/// Payload bytes that this rank has loaded and stored for its communicators so far. Messages between nodes are not
+/// among them.
 fn moved(communicators: &[&Communicator]) -> u64 {
     communicators.iter().map(|communicator| communicator.counters()).map(|counts| counts.loaded + counts.stored).sum()
 }

@@ -1,5 +1,5 @@
-//! What `tests/tests/mpi/transport.rs` of the workspace runs under mpirun: `transport_mpi WHAT ..`. Each rank writes a line `ok rank=R ..` when
-//! all it checks is right, and ends with an error otherwise.
+//! What `tests/tests/mpi/transport.rs` of the workspace runs under mpirun: `transport_mpi WHAT ..`. Each rank writes a
+//! line `ok rank=R ..` when all it checks is right, and ends with an error otherwise.
 
 #[path = "../tests/contract/mod.rs"]
 mod contract;
@@ -56,7 +56,8 @@ fn fine(rank: usize, text: &str) {
 
 fn contract() {
     let universe = start(Threading::Funneled);
-    // As long as it is, and with everything of more than 1000 bytes in parts, or only long messages, whose further parts are short.
+    // As long as it is, and with everything of more than 1000 bytes in parts, or only long messages, whose further
+    // parts are short.
     let whole = MpiTransport::new(&universe.world()).unwrap();
     contract::run(&whole);
     let parted = MpiTransport::world().unwrap().with_longest_whole(100_000);

@@ -17,22 +17,23 @@ use crate::table::{Asked, job_spec};
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
-/// Its calls are those of [`shm_core::Communicator`], over trees that fit the places where the ranks run. What must agree, what a
-/// call costs and how it fails stands there: each call here has a link.
+/// Its calls are those of [`shm_core::Communicator`], over trees that fit the places where the ranks run. What must
+/// agree, what a call costs and how it fails stands there: each call here has a link.
 #[derive(Debug)]
 pub struct Communicator {
     node: shm_core::Communicator,
 }
 
 impl Communicator {
-    /// The world of this process: all ranks that `phalanx run` started with it, or, without a launcher, a world of one rank.
+    /// The world of this process: all ranks that `phalanx run` started with it, or, without a launcher, a world of one
+    /// rank.
     ///
     /// Collective over all ranks of the job: they tell each other where they run.
     ///
     /// # Errors
-    /// [`Environment`](shm_core::Error::Environment), [`Segment`](shm_core::Error::Segment): what the launcher passed is damaged.
-    /// [`AlreadyAttached`](shm_core::Error::AlreadyAttached): the world was taken before; keep it, or duplicate it.
-    /// [`RankFailed`](shm_core::Error::RankFailed): another rank ended before it came here.
+    /// [`Environment`](shm_core::Error::Environment), [`Segment`](shm_core::Error::Segment): what the launcher passed
+    /// is damaged. [`AlreadyAttached`](shm_core::Error::AlreadyAttached): the world was taken before; keep it, or
+    /// duplicate it. [`RankFailed`](shm_core::Error::RankFailed): another rank ended before it came here.
     pub fn world() -> Result<Self> {
         let Some(invitation) = Invitation::from_environment()? else {
             let mut worlds = Self::worlds_of_threads(1)?;
@@ -49,10 +50,12 @@ impl Communicator {
     /// Runs `f` on `n` ranks that are threads of this process, each with its world; returns the results by rank.
     ///
     /// # Errors
-    /// [`Ranks`](shm_core::Error::Ranks), [`Memory`](shm_core::Error::Memory), [`Environment`](shm_core::Error::Environment).
+    /// [`Ranks`](shm_core::Error::Ranks), [`Memory`](shm_core::Error::Memory),
+    /// [`Environment`](shm_core::Error::Environment).
     ///
     /// # Panics
-    /// When a rank panics: the others' calls return [`RankFailed`](shm_core::Error::RankFailed), and when all have ended the panic goes on.
+    /// When a rank panics: the others' calls return [`RankFailed`](shm_core::Error::RankFailed), and when all have
+    /// ended the panic goes on.
     ///
     /// ```
     /// use hier::{Communicator, operator::Sum};
@@ -118,8 +121,8 @@ impl Communicator {
         self.node.size()
     }
 
-    /// Makes a vector of `len` elements in shared memory, all zero, which collectives work on where it lies from some size on:
-    /// [`shm_core::Communicator::alloc`].
+    /// Makes a vector of `len` elements in shared memory, all zero, which collectives work on where it lies from some
+    /// size on: [`shm_core::Communicator::alloc`].
     ///
     /// # Errors
     /// [`HeapExhausted`](shm_core::Error::HeapExhausted), [`Memory`](shm_core::Error::Memory): nothing has changed.
@@ -164,7 +167,8 @@ impl Communicator {
         self.node.all_reduce_in_place(buffer, operator)
     }
 
-    /// Combines everybody's `send` in one result that all look at where it lies: [`shm_core::Communicator::all_reduce_shared`].
+    /// Combines everybody's `send` in one result that all look at where it lies:
+    /// [`shm_core::Communicator::all_reduce_shared`].
     ///
     /// # Errors
     /// As of [`shm_core::Communicator::all_reduce_shared`].
@@ -396,8 +400,8 @@ impl Communicator {
         self.node.explain_shared(what, bytes)
     }
 
-    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory, or in private
-    /// memory by kernel-assisted copies.
+    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory,
+    /// or in private memory by kernel-assisted copies.
     ///
     /// # Errors
     /// [`Busy`](shm_core::Error::Busy), inside of a call.

@@ -1,9 +1,10 @@
-//! The communicators of programs: topo's trees joined to shm-core's links on one node ([`Communicator`]), and nodes joined by
-//! messages ([`HierComm`]).
+//! The communicators of programs: topo's trees joined to shm-core's links on one node ([`Communicator`]), and nodes
+//! joined by messages ([`HierComm`]).
 //!
 //! shm-core knows no machine, topo knows no memory; here a tree that was built for the places where the ranks really
-//! run becomes each rank's links. Between nodes go [schedules](schedule) over a [`transport`], MPI as a rule. The launcher is here
-//! too, since it must know machines and segments: [`launch`]. So are the [`table`] of choices, and what measures it ([`tune`]).
+//! run becomes each rank's links. Between nodes go [schedules](schedule) over a [`transport`], MPI as a rule. The
+//! launcher is here too, since it must know machines and segments: [`launch`]. So are the [`table`] of choices, and
+//! what measures it ([`tune`]).
 
 pub mod across;
 mod communicator;

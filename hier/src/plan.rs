@@ -21,7 +21,8 @@ pub struct TopologyPlan {
 }
 
 impl TopologyPlan {
-    /// A plan for ranks whose package, NUMA node and L3 are given, in a job with `crowd` ranks for each core (rounded up).
+    /// A plan for ranks whose package, NUMA node and L3 are given, in a job with `crowd` ranks for each core (rounded
+    /// up).
     #[must_use]
     pub fn new(rules: TreeRules, places: Vec<[usize; 3]>, crowd: u32) -> Self {
         Self::settled(rules.on_crowd(crowd), places)

@@ -23,13 +23,13 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
 /// it: `flat`, `knomial:4`, `kary:3:right`. Limits take the suffixes K and M. A part that names numbers of ranks is for
-/// communicators of so many, one that says `crowded` for jobs with more ranks than cores; the first part that fits counts, whatever
-/// stands after it, and one that names nothing is for all others.
+/// communicators of so many, one that says `crowded` for jobs with more ranks than cores; the first part that fits
+/// counts, whatever stands after it, and one that names nothing is for all others.
 ///
-/// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum depend on where
-/// the ranks are bound only as far as they share cores then. Where they do, each level of a tree costs a turn of everybody on the core, which is more than a root
-/// that reads everybody's message takes, unless that is long: so gather trees of up to 64 ranks are flat there. `PHALANX_TREES` asks for others, before a
-/// table does; an empty text is as none.
+/// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum depend on where the
+/// ranks are bound only as far as they share cores then. Where they do, each level of a tree costs a turn of everybody
+/// on the core, which is more than a root that reads everybody's message takes, unless that is long: so gather trees of
+/// up to 64 ranks are flat there. `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
 ///
 /// ```
 /// let rules: hier::TreeRules = "gather(1..16 crowded): flat < 128K, kary:2; gather(17..64 crowded): flat < 16K, kary:2; \
@@ -94,8 +94,8 @@ impl TreeRules {
         }
     }
 
-    /// The rules for a job with `crowd` ranks for each core (rounded up): what is for crowded jobs counts there as what is for all, and is
-    /// gone elsewhere.
+    /// The rules for a job with `crowd` ranks for each core (rounded up): what is for crowded jobs counts there as what
+    /// is for all, and is gone elsewhere.
     #[must_use]
     pub fn on_crowd(mut self, crowd: u32) -> Self {
         for lists in [&mut self.release, &mut self.gather] {

@@ -132,8 +132,8 @@ fn messages_that_go_whole_overlap_with_themselves() {
     }
 }
 
-/// The same over every kind of transport, sums, into another buffer and in place: the gates of a ring open one by one while
-/// sends wait for their receives.
+/// The same over every kind of transport, sums, into another buffer and in place: the gates of a ring open one by one
+/// while sends wait for their receives.
 #[test]
 fn stages_of_a_ring_on_every_transport() {
     const COUNT: usize = 50_001;
@@ -215,8 +215,8 @@ fn bits_do_not_depend_on_calls_slices_or_leaders() {
     }
 }
 
-/// Segments that are halved a few times and then exchanged, on so many nodes that there is something of both, powers of two or not: the order of
-/// operands, and the same bits on all ranks, whatever the slices and the rest of a division.
+/// Segments that are halved a few times and then exchanged, on so many nodes that there is something of both, powers of
+/// two or not: the order of operands, and the same bits on all ranks, whatever the slices and the rest of a division.
 #[test]
 fn exchanges_in_the_place_of_halvings_on_many_nodes() {
     let fixed = User::ordered(|into: &mut [[u64; 2]], from: &[[u64; 2]]| {

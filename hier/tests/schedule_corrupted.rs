@@ -1,7 +1,7 @@
 //! Programs that are damaged in random ways: `check` must see it.
 //!
-//! Two kinds of harm. Some make any schedule wrong, so that `check` must refuse it, and say where. Others may by chance do
-//! no harm; there the plain executor judges, and `check` must refuse all that it refuses.
+//! Two kinds of harm. Some make any schedule wrong, so that `check` must refuse it, and say where. Others may by chance
+//! do no harm; there the plain executor judges, and `check` must refuse all that it refuses.
 
 mod schedule_naive;
 

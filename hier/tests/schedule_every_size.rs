@@ -72,7 +72,8 @@ fn examine_all(sizes: impl Iterator<Item = u32>) {
     for ranks in sizes {
         for goal in goals(ranks) {
             for algorithm in Algorithm::ALL {
-                // The programs of a ring are long. Another root gives ranks other names, which small numbers have shown.
+                // The programs of a ring are long. Another root gives ranks other names, which small numbers have
+                // shown.
                 let long = matches!(algorithm, Algorithm::ScatterRing { .. }) && ranks > 33;
                 if long && goal.root().is_none_or(|root| root == 0 || root == ranks - 1) {
                     continue;

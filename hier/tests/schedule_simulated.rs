@@ -173,7 +173,8 @@ fn four_thousand_nodes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Where there is one link for all, it is never idle, and whatever the order of messages, their bytes take their time.
+    /// Where there is one link for all, it is never idle, and whatever the order of messages, their bytes take their
+    /// time.
     #[test]
     fn one_link_takes_the_time_of_all_bytes(algorithm in 0..8_usize, ranks in 1..40_u32, bytes in 0..5000_usize) {
         let algorithm = Algorithm::ALL[algorithm];

@@ -1,4 +1,5 @@
-//! What every collective does in shared memory, by each way that it can go, counted beside the formulas: what `scripts/counts` runs.
+//! What every collective does in shared memory, by each way that it can go, counted beside the formulas: what
+//! `scripts/counts` runs.
 //!
 //! `counts [RANKS ..]`. Ends with 1 where a rank does something else than its formula says.
 

@@ -1,7 +1,8 @@
-//! Calls on the warm path, many times, on ranks that are threads: what `scripts/instructions` counts the instructions of.
+//! Calls on the warm path, many times, on ranks that are threads: what `scripts/instructions` counts the instructions
+//! of.
 //!
-//! `warm_path COLLECTIVE [BYTES [RANKS [CALLS]]]`, with a block of so many bytes where a collective has blocks. Rank 0 is the root; its
-//! calls, and those of the last rank, are made in functions of their own names.
+//! `warm_path COLLECTIVE [BYTES [RANKS [CALLS]]]`, with a block of so many bytes where a collective has blocks. Rank 0
+//! is the root; its calls, and those of the last rank, are made in functions of their own names.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! The board of a communicator in the segment: where each rank's words and cells lie. What is said of calls there is in `calls`, how a rank waits in `wait`.
+//! The board of a communicator in the segment: where each rank's words and cells lie. What is said of calls there is in
+//! `calls`, how a rank waits in `wait`.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -52,8 +53,8 @@ pub(crate) struct BlockHeader {
 /// Invariants:
 /// * B1: `base` points to `layout.total()` reserved bytes of the mapping that `seat` keeps alive; they are given back
 ///   only when every rank of the communicator has dropped its board.
-/// * B2: the block was all zero but for its cells before its first use, and its header and members were written before any other member
-///   learned of it.
+/// * B2: the block was all zero but for its cells before its first use, and its header and members were written before
+///   any other member learned of it.
 pub(crate) struct SharedBoard {
     base: *mut u8,
     /// The own area, and the first own line slot: both within the block (B1).
@@ -236,8 +237,8 @@ impl SharedBoard {
         self.back_first(&self.backed[2], self.area.short, SHORT_CELLS * SHORT_CELL)
     }
 
-    /// Reserves memory for the first `bytes` bytes of the own up or down cells, before they are written, where the system counts it. Should
-    /// there be none, this communicator cannot go on.
+    /// Reserves memory for the first `bytes` bytes of the own up or down cells, before they are written, where the
+    /// system counts it. Should there be none, this communicator cannot go on.
     ///
     /// # Errors
     /// `Memory`, `RankFailed`.
@@ -274,8 +275,8 @@ impl SharedBoard {
         stamps + slot * LINE
     }
 
-    /// The words of a location, in the line of its slot's stamp, behind it; behind these the last position at which what the slot offered
-    /// was claimed, and how its cell was filled.
+    /// The words of a location, in the line of its slot's stamp, behind it; behind these the last position at which
+    /// what the slot offered was claimed, and how its cell was filled.
     #[inline]
     fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 5] {
         let at = self.place(rank, self.stamp_offset(ring, slot) + size_of::<FlagWord>());
@@ -283,7 +284,8 @@ impl SharedBoard {
         unsafe { &*at.cast::<[AtomicU64; 5]>() }
     }
 
-    /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done. A hint: it promises nothing of what lies there.
+    /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done.
+    /// A hint: it promises nothing of what lies there.
     #[inline]
     pub fn tell_reader(&self, ring: RingName, slot: usize, way: Way) {
         self.location_words(ring, self.rank, slot)[4].store(way as u64, Ordering::Relaxed);
@@ -310,7 +312,8 @@ impl SharedBoard {
         self.figure_word(ring, rank).load(Ordering::Relaxed)
     }
 
-    /// When this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say: if there is one other, and each has a core.
+    /// When this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say:
+    /// if there is one other, and each has a core.
     #[inline(always)]
     pub fn approach(&self, bytes: usize) -> Option<Moment> {
         self.approach.as_ref().map(|approach| approach.moment(bytes, self.seen.get()))
@@ -406,7 +409,8 @@ impl Board for SharedBoard {
         }
     }
 
-    /// If nobody was waited for since the last time: then what this rank waits for next is there already, as a rule, and its line is not taken from who has yet to store to it.
+    /// If nobody was waited for since the last time: then what this rank waits for next is there already, as a rule,
+    /// and its line is not taken from who has yet to store to it.
     #[inline]
     fn looks_ahead(&self) -> bool {
         let waits = self.tally.waits.get();

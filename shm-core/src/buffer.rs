@@ -11,13 +11,14 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::segment::pool::{HeapBlock, PAGE};
 
-/// A vector of a rank's own that lies in the job's shared memory, so that the other ranks of the machine can reach it without a copy
-/// while a collective runs (MPI 4.1, section 12.2.1 and, for the idea, `MPI_Alloc_mem`, section 10.2).
+/// A vector of a rank's own that lies in the job's shared memory, so that the other ranks of the machine can reach it
+/// without a copy while a collective runs (MPI 4.1, section 12.2.1 and, for the idea, `MPI_Alloc_mem`, section 10.2).
 ///
 /// Use it as a slice. Outside of collectives it is private: nobody else reads or writes it. It does not grow; it is
 /// given back when it is dropped, and may outlive the communicator that made it.
 ///
-/// The memory is that of [`JobSpec::heap`](crate::job::JobSpec::heap). When a rank dies, its buffers stay until the job ends.
+/// The memory is that of [`JobSpec::heap`](crate::job::JobSpec::heap). When a rank dies, its buffers stay until the job
+/// ends.
 pub struct Buffer<T> {
     /// `len` values of `T`, in `block` if they have bytes; not moved while this lives.
     at: NonNull<T>,
@@ -34,11 +35,11 @@ unsafe impl<T: Sync> Sync for Buffer<T> {}
 impl Communicator {
     /// Makes a vector of `len` elements in shared memory, all of whose bytes are zero.
     ///
-    /// Not collective: a rank may have buffers that others have not, of other sizes. Collectives take them like all other
-    /// slices, and a part of one too.
+    /// Not collective: a rank may have buffers that others have not, of other sizes. Collectives take them like all
+    /// other slices, and a part of one too.
     ///
-    /// From some size on collectives use them where they lie: their owner copies nothing, and waits in the call for those that read
-    /// them. Shorter ones are copied, as private ones are.
+    /// From some size on collectives use them where they lie: their owner copies nothing, and waits in the call for
+    /// those that read them. Shorter ones are copied, as private ones are.
     ///
     /// | call | used where they lie, as the built-in table has it |
     /// |---|---|
@@ -49,15 +50,16 @@ impl Communicator {
     /// | allgather, alltoall, reduce-scatter | from 8 KiB on, of all that a rank sends |
     /// | gather, scatter, scan | whatever does not go in lines, but scans along a chain, and in place |
     ///
-    /// The first rows are `direct_from` of the table. No rule speaks of the last two: they lend from less on, or never, where
-    /// allreduces do.
+    /// The first rows are `direct_from` of the table. No rule speaks of the last two: they lend from less on, or never,
+    /// where allreduces do.
     ///
     /// Buffers are aligned to 4 KiB. Memory is taken in pieces of 2 MiB, as huge pages where the system gives them, and
-    /// lies on the NUMA node of the core that calls. Buffers of up to 1 MiB share pieces by pages of 4 KiB; longer ones take
-    /// whole pieces. What is given back is kept for the next buffers of this rank, up to 64 MiB of it.
+    /// lies on the NUMA node of the core that calls. Buffers of up to 1 MiB share pieces by pages of 4 KiB; longer ones
+    /// take whole pieces. What is given back is kept for the next buffers of this rank, up to 64 MiB of it.
     ///
     /// # Cost
-    /// Under a microsecond and the writing of zeros, when the rank has kept memory enough; else the system's time for fresh pages.
+    /// Under a microsecond and the writing of zeros, when the rank has kept memory enough; else the system's time for
+    /// fresh pages.
     ///
     /// # Errors
     /// [`HeapExhausted`](Error::HeapExhausted): the buffers of the job's ranks fill the heap (`PHALANX_HEAP=BYTES`).
@@ -85,7 +87,8 @@ impl Communicator {
         Ok(Buffer { at, len, _block: block })
     }
 
-    /// Makes a vector in shared memory that is a copy of `values`: [`alloc`](Communicator::alloc) for elements of which all zero is no value.
+    /// Makes a vector in shared memory that is a copy of `values`: [`alloc`](Communicator::alloc) for elements of which
+    /// all zero is no value.
     ///
     /// # Errors
     /// As of [`alloc`](Communicator::alloc).

@@ -20,8 +20,8 @@ use crate::select::{Choice, Collective, Explanation, Regime, Selection, Single, 
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
-/// Every rank of the group must make the same collective calls in the same order. A handle may move between threads, but
-/// not be used by two at once.
+/// Every rank of the group must make the same collective calls in the same order. A handle may move between threads,
+/// but not be used by two at once.
 pub struct Communicator {
     engine: RefCell<Engine>,
     seat: Arc<Seat>,
@@ -44,8 +44,8 @@ pub struct Communicator {
     traced: [[Cell<u64>; PLACES * PLACES]; 4],
 }
 
-// SAFETY: the raw pointers within are to the mapping, which lives as long as the seat and may be used from any thread, and
-// to a call's operands, which are not used between calls. Cells are not shared: the type is not Sync.
+// SAFETY: the raw pointers within are to the mapping, which lives as long as the seat and may be used from any thread,
+// and to a call's operands, which are not used between calls. Cells are not shared: the type is not Sync.
 unsafe impl Send for Communicator {}
 
 impl Communicator {
@@ -75,7 +75,8 @@ impl Communicator {
     /// Joins a block that was opened, as one of its members.
     ///
     /// # Safety
-    /// The block at `offset` was opened for a communicator of these members, of which `rank` is this one and joins once.
+    /// The block at `offset` was opened for a communicator of these members, of which `rank` is this one and joins
+    /// once.
     pub(crate) unsafe fn join(
         seat: Arc<Seat>,
         offset: u64,
@@ -145,8 +146,8 @@ impl Communicator {
         self.engine.borrow().board.tally.reset();
     }
 
-    /// What the table chooses for a message of `bytes` bytes of small elements (root 0), and what it costs with buffers whose payload
-    /// goes through cells.
+    /// What the table chooses for a message of `bytes` bytes of small elements (root 0), and what it costs with buffers
+    /// whose payload goes through cells.
     ///
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
@@ -154,8 +155,8 @@ impl Communicator {
         self.explain_payload(what, bytes, Payload::InCells)
     }
 
-    /// [`explain`](Communicator::explain), where all buffers lie in shared memory ([`alloc`](Communicator::alloc)): where they are too short to be used there, their
-    /// payload goes through cells all the same.
+    /// [`explain`](Communicator::explain), where all buffers lie in shared memory ([`alloc`](Communicator::alloc)):
+    /// where they are too short to be used there, their payload goes through cells all the same.
     ///
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
@@ -164,7 +165,8 @@ impl Communicator {
         self.explain_payload(what, bytes, if is_lent { Payload::Lent } else { Payload::InCells })
     }
 
-    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory, or in private memory by kernel-assisted copies.
+    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory,
+    /// or in private memory by kernel-assisted copies.
     ///
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
@@ -207,8 +209,8 @@ impl Communicator {
     /// job's own. All ranks must do so between the same two calls.
     ///
     /// # Errors
-    /// [`Tuning`](Error::Tuning), on all ranks alike: the table cannot be carried out, or needs more cells than there are.
-    /// [`Busy`](Error::Busy), inside of a call.
+    /// [`Tuning`](Error::Tuning), on all ranks alike: the table cannot be carried out, or needs more cells than there
+    /// are. [`Busy`](Error::Busy), inside of a call.
     pub fn set_tuning(&mut self, tuning: &Tuning) -> Result<()> {
         tuning.check()?;
         let crowd = self.seat.mapping().header().crowd();
@@ -225,16 +227,16 @@ impl Communicator {
         Ok(())
     }
 
-    /// Whether ranks of this job copy from each other's private memory, as far as that is settled: where the system lets them
-    /// (process_vm_readv), or where they are threads of one process. Not collective; asking is how a rank takes part in
-    /// finding out.
+    /// Whether ranks of this job copy from each other's private memory, as far as that is settled: where the system
+    /// lets them (process_vm_readv), or where they are threads of one process. Not collective; asking is how a rank
+    /// takes part in finding out.
     #[must_use]
     pub fn reaching(&self) -> Reaching {
         self.seat.reach().found()
     }
 
-    /// Bytes of this rank's private memory that have become shared so far ([`Conversion`](crate::job::Conversion)); once more, if they were freed and
-    /// others in their place became so too.
+    /// Bytes of this rank's private memory that have become shared so far ([`Conversion`](crate::job::Conversion));
+    /// once more, if they were freed and others in their place became so too.
     #[must_use]
     pub fn converted(&self) -> u64 {
         self.seat.conversions().bytes_moved()
@@ -248,8 +250,8 @@ impl Communicator {
         self.enter()?.board.check()
     }
 
-    /// Makes this communicator unusable, because this rank cannot go on with what all are doing together (its part of it
-    /// outside of this node has failed, say): pending and later calls of all its ranks return
+    /// Makes this communicator unusable, because this rank cannot go on with what all are doing together (its part of
+    /// it outside of this node has failed, say): pending and later calls of all its ranks return
     /// [`Refused`](Error::Refused) with this rank.
     pub fn give_up(&self) {
         if let Ok(engine) = self.engine.try_borrow() {
@@ -257,9 +259,9 @@ impl Communicator {
         }
     }
 
-    /// Sets what this rank does while it waits for others inside of a call: between looks, again and again, from the first
-    /// look that fails on. The hook returns how long the rank may sleep before it is due again, or nothing when it cannot go
-    /// on, as [`give_up`](Communicator::give_up) says; it may use other communicators, but not this one.
+    /// Sets what this rank does while it waits for others inside of a call: between looks, again and again, from the
+    /// first look that fails on. The hook returns how long the rank may sleep before it is due again, or nothing when
+    /// it cannot go on, as [`give_up`](Communicator::give_up) says; it may use other communicators, but not this one.
     ///
     /// A rank whose hook asks for short sleeps uses CPU while it waits for long.
     ///
@@ -295,8 +297,8 @@ impl Communicator {
         bytes < self.slot_below[what as usize]
     }
 
-    /// How cells are cut for a call of `bytes` bytes, if it surely goes through one of them, as far as this rank has a say: of what it gives at `given` (null for nothing), and of
-    /// what it takes.
+    /// How cells are cut for a call of `bytes` bytes, if it surely goes through one of them, as far as this rank has a
+    /// say: of what it gives at `given` (null for nothing), and of what it takes.
     #[inline]
     pub(crate) fn single(&self, what: Collective, bytes: usize, given: *const u8) -> Option<&Single> {
         let single = self.singles[what as usize].find(bytes)?;
@@ -309,8 +311,8 @@ impl Communicator {
         surely.then_some(single)
     }
 
-    /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for none), once for each
-    /// size class and place, if the job is to (`PHALANX_DEBUG`).
+    /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for
+    /// none), once for each size class and place, if the job is to (`PHALANX_DEBUG`).
     #[inline]
     pub(crate) fn trace(&self, what: Collective, bytes: usize, buffers: [*const u8; 2]) {
         if self.selection.debug && self.rank == 0 {
@@ -351,8 +353,8 @@ impl Communicator {
         }
     }
 
-    /// Makes a call; should it be left by a panic (of a user-defined operator), the job is stopped: the others would wait
-    /// for this rank's part.
+    /// Makes a call; should it be left by a panic (of a user-defined operator), the job is stopped: the others would
+    /// wait for this rank's part.
     #[inline]
     pub(crate) fn stopping_at_panic<R>(&self, call: impl FnOnce() -> R) -> R {
         struct Stop<'a>(&'a Seat);
@@ -388,7 +390,8 @@ impl Communicator {
     }
 }
 
-/// The calls that go through one cell where no buffer lies in the heap: of fewer bytes than private ones that are reached, or moved there (from `convert_least` on).
+/// The calls that go through one cell where no buffer lies in the heap: of fewer bytes than private ones that are
+/// reached, or moved there (from `convert_least` on).
 fn singles(selection: &Selection, tuning: &Tuning, convert_least: u64) -> [Singles; 4] {
     Collective::ALL.map(|what| Singles::of(selection, what, (convert_least, tuning.reach_least[what as usize])))
 }
@@ -471,8 +474,8 @@ mod tests {
         assert_eq!(chosen.unwrap(), [["cells", "exchange", "shares", "cells"]; 2]);
     }
 
-    /// Who gives takes the short way with a private buffer of up to a cell, and with one in the heap below the size from which that is used there; who takes does where nothing is done by
-    /// both ranks.
+    /// Who gives takes the short way with a private buffer of up to a cell, and with one in the heap below the size
+    /// from which that is used there; who takes does where nothing is done by both ranks.
     #[test]
     fn who_gives_and_who_takes_know_when_a_call_goes_through_one_cell() {
         Communicator::threads(2, |mut comm| {

@@ -66,10 +66,11 @@ pub(crate) enum Payload {
 /// Cache lines that the ranks on the longest chain of waits fetch from other cores, one after the other.
 ///
 /// A line slot counts the lines it fills; a cell its payload's and its stamp's. Fetches that overlap in time (the lines
-/// of several ranks that one rank reads in turn) count each; so do lines that a leader takes from their owner to store a result there.
+/// of several ranks that one rank reads in turn) count each; so do lines that a leader takes from their owner to store
+/// a result there.
 ///
-/// What is lent whole has one stamp for all its slices: contributions, and a broadcast's message on the first level of its tree. Where
-/// ranks pass something on, and in deeper trees, each slice has its own.
+/// What is lent whole has one stamp for all its slices: contributions, and a broadcast's message on the first level of
+/// its tree. Where ranks pass something on, and in deeper trees, each slice has its own.
 pub(crate) fn critical_lines(
     choice: &Choice,
     what: Collective,
@@ -95,7 +96,8 @@ pub(crate) fn critical_lines(
         }
         Regime::Cells => {
             let all = bytes.div_ceil(LINE) as u64;
-            // Two ranks that lend do a half each: who stores its part of the other one's result takes its lines, and each hears two words.
+            // Two ranks that lend do a half each: who stores its part of the other one's result takes its lines, and
+            // each hears two words.
             let jointly = |cell: usize| size == 2 && payload == Payload::Lent && bytes > cell.min(JOINT_LEAST - 1);
             let half = all.div_ceil(2);
             let step = |chain: Chain, cell: usize, whole: bool| {
@@ -129,8 +131,8 @@ pub(crate) fn critical_lines(
             let others = leaders.min(peers);
             match (payload, what) {
                 (Payload::InCells, _) => (lines + rounds) * (peers + others),
-                // A leader reads everybody's part of its share where it lies, stores the result at everybody's, and hears one word of
-                // each rank, and of each other leader.
+                // A leader reads everybody's part of its share where it lies, stores the result at everybody's, and
+                // hears one word of each rank, and of each other leader.
                 (Payload::Lent, Collective::Allreduce) => 2 * lines * peers + peers + others,
                 // The root alone gets it.
                 (Payload::Lent, _) => lines * (peers + 1) + peers + others,
@@ -184,8 +186,8 @@ mod tests {
         }
     }
 
-    /// With all buffers in shared memory, what the busiest rank loads and stores beside its own share, in lines, is what is counted
-    /// for it, but for the stamps.
+    /// With all buffers in shared memory, what the busiest rank loads and stores beside its own share, in lines, is
+    /// what is counted for it, but for the stamps.
     #[test]
     fn lines_of_lent_buffers_are_those_that_are_moved() {
         // Of several slices, and of one.

@@ -12,7 +12,8 @@ pub struct Counters {
     pub loaded: u64,
     /// Payload bytes stored, to own buffers and to the segment.
     pub stored: u64,
-    /// Payload bytes that this rank had the kernel copy from other ranks' private memory, or to it; they are among those loaded.
+    /// Payload bytes that this rank had the kernel copy from other ranks' private memory, or to it; they are among
+    /// those loaded.
     pub reached: u64,
     /// Waits that did not find at the first look what they waited for.
     pub waits: u64,

@@ -1,8 +1,8 @@
 //! What a call does in shared memory, counted exactly: words published and awaited, cache lines, bytes.
 //!
-//! The places where payload moves, and the board, call the functions of [`note`]. In a build without the feature `counts`, which is no test of
-//! this crate, these are empty: nothing of them is left on the warm path. With it a rank counts what it does while
-//! [`Communicator::count`](crate::Communicator::count) runs, on its own thread.
+//! The places where payload moves, and the board, call the functions of [`note`]. In a build without the feature
+//! `counts`, which is no test of this crate, these are empty: nothing of them is left on the warm path. With it a rank
+//! counts what it does while [`Communicator::count`](crate::Communicator::count) runs, on its own thread.
 
 #[cfg(any(test, feature = "counts"))]
 pub mod cases;

@@ -8,10 +8,10 @@ use bytemuck::{NoUninit, Zeroable};
 /// A type whose values are moved between ranks byte by byte.
 ///
 /// Every `bytemuck::NoUninit` type is one: all integers, floats, `f16`, `bf16`, complex numbers, `bool`, [`Pair`]s,
-/// arrays of them, and user-defined `#[repr(C)]` structures without padding. Reductions take elements aligned to at most
-/// 64 bytes. All ranks of a collective must use
-/// the same type: bytes that one rank wrote as a `T` are read as a `T` by the others. So the type is part of what is checked
-/// between ranks; programs of one job must be built by the same compiler.
+/// arrays of them, and user-defined `#[repr(C)]` structures without padding. Reductions take elements aligned to at
+/// most 64 bytes. All ranks of a collective must use the same type: bytes that one rank wrote as a `T` are read as a
+/// `T` by the others. So the type is part of what is checked between ranks; programs of one job must be built by the
+/// same compiler.
 pub trait Element: NoUninit + Send + Sync + 'static {}
 
 impl<T: NoUninit + Send + Sync + 'static> Element for T {}

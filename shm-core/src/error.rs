@@ -46,7 +46,8 @@ pub enum Error {
         own_call: String,
     },
 
-    /// Another rank refused its arguments, and so never took part in the call, or could not go on with its own part of it.
+    /// Another rank refused its arguments, and so never took part in the call, or could not go on with its own part of
+    /// it.
     #[error(
         "rank {rank} of this communicator refused its own arguments to this call, or could not do its part, so that the call cannot finish; its own error says what was wrong"
     )]

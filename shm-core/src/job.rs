@@ -25,11 +25,12 @@ pub struct JobSpec {
     pub ranks: usize,
     /// Cores that all ranks together may use.
     pub cores: usize,
-    /// Bytes of the arena, from which all communicators take their blocks; none for a default that is ample for dozens of
-    /// duplicates of the world. Only what is taken needs memory.
+    /// Bytes of the arena, from which all communicators take their blocks; none for a default that is ample for dozens
+    /// of duplicates of the world. Only what is taken needs memory.
     pub arena: Option<u64>,
-    /// Bytes of the heap, from which all ranks take their [buffers](crate::Buffer); none for as much as the machine has memory, or
-    /// the container or the limits of this process allow. Only what is taken needs memory, the rest is address space.
+    /// Bytes of the heap, from which all ranks take their [buffers](crate::Buffer); none for as much as the machine has
+    /// memory, or the container or the limits of this process allow. Only what is taken needs memory, the rest is
+    /// address space.
     pub heap: Option<u64>,
     /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
     pub cma: bool,
@@ -94,17 +95,22 @@ pub fn read_cma(value: &str) -> Result<bool> {
     }
 }
 
-/// Which private buffers that collectives take again and again are moved into the heap, whole page by whole page, at the addresses
-/// that they have, where the system lets it ([`can_convert`]). From then on they are used where they lie, as those of
-/// [`alloc`](crate::Communicator::alloc) are.
+/// Which private buffers that collectives take again and again are moved into the heap, whole page by whole page, at
+/// the addresses that they have, where the system lets it ([`can_convert`]). From then on they are used where they lie,
+/// as those of [`alloc`](crate::Communicator::alloc) are.
 ///
-/// Only memory is moved that `malloc` of the GNU C library has mapped for one allocation alone, which it does from 128 KiB on: so vectors of Rust, `malloc` of C,
-/// `allocate` of Fortran, arrays of NumPy. When such a one is freed, though, `malloc` takes shorter ones from its common heap
-/// from then on, where they stay private; `MALLOC_MMAP_THRESHOLD_=131072` in the environment keeps it from that (mallopt(3)).
+/// Only memory is moved that `malloc` of the GNU C library has mapped for one allocation alone, which it does from 128
+/// KiB on: so vectors of Rust, `malloc` of C, `allocate` of Fortran, arrays of NumPy. When such a one is freed, though,
+/// `malloc` takes shorter ones from its common heap from then on, where they stay private;
+/// `MALLOC_MMAP_THRESHOLD_=131072` in the environment keeps it from that (mallopt(3)).
 ///
-/// The program goes on as before: it may free such buffers, fork, and use them when the job has ended. What it must not do is
-/// to make a copy of itself by the bare system call `clone` (without `CLONE_VM`) or by `_Fork`, which would share the pages with its parent; to fork in a signal handler; to count on
-/// `madvise(MADV_DONTNEED)` for zeros; or to have registered the memory with a device. What it had the kernel do with these pages before (`mlock`, `mbind`) is lost. A call on such a buffer takes half a microsecond more: it asks the kernel whether the pages still are those.
+/// The program goes on as before: it may free such buffers, fork, and use them when the job has ended. What it must not
+/// do is to make a copy of itself by the bare system call `clone` (without `CLONE_VM`) or by `_Fork`, which would share
+/// the pages with its parent; to fork in a signal handler, which may wait for ever for a call that it has interrupted;
+/// to count on `madvise(MADV_DONTNEED)` for zeros, since the pages keep what they hold; or to have registered the
+/// memory with a device in a way that the kernel does not count as pinned: nothing is moved in a process that has pages
+/// locked or pinned. Where it had the kernel put these pages before (`mbind`) is lost. A call on such a buffer takes
+/// half a microsecond more: it asks the kernel whether the pages still are those.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conversion {
     /// None.
@@ -229,7 +235,8 @@ impl Job {
         seat::end(&self.mapping, rank, failed);
     }
 
-    /// A token that ends a rank's part in the job when it is dropped: with the thread, even if a communicator outlives it.
+    /// A token that ends a rank's part in the job when it is dropped: with the thread, even if a communicator outlives
+    /// it.
     pub(crate) fn leave_at_end(&self, rank: usize) -> LeaveAtEnd {
         LeaveAtEnd { mapping: Arc::clone(&self.mapping), rank }
     }
@@ -343,8 +350,8 @@ impl Invitation {
         Ok(Some(Self { mapping, rank }))
     }
 
-    /// Takes the place of `rank` in the job of `size` ranks whose segment another process has passed as a descriptor, and
-    /// whose mark ([`Job::cookie`]) it has told.
+    /// Takes the place of `rank` in the job of `size` ranks whose segment another process has passed as a descriptor,
+    /// and whose mark ([`Job::cookie`]) it has told.
     ///
     /// # Errors
     /// `Segment` when the descriptor is not the segment of this job, or that of another build.

@@ -1,8 +1,8 @@
 //! What the last-level caches hold, and how results are stored that they cannot keep.
 //!
-//! A store to a line that lies in memory alone fetches it first. Of a result that leaves the caches before anybody looks at it that is
-//! for nothing, and it drives from them what the call still needs: such results are stored past the caches. What the caches hold is better
-//! stored to them.
+//! A store to a line that lies in memory alone fetches it first. Of a result that leaves the caches before anybody
+//! looks at it that is for nothing, and it drives from them what the call still needs: such results are stored past the
+//! caches. What the caches hold is better stored to them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,8 +14,8 @@ use crate::pace::Way;
 /// Buffers of fewer bytes are stored to the caches anywhere: their size is not looked for.
 const LEAST: usize = 8 << 20;
 
-/// How results are stored of a call whose ranks together have buffers of so many bytes: for what they contribute, and as much for results; or
-/// for a message and its copies.
+/// How results are stored of a call whose ranks together have buffers of so many bytes: for what they contribute, and
+/// as much for results; or for a message and its copies.
 #[inline]
 pub(crate) fn way_of_results(buffers: usize) -> Way {
     if cfg!(target_arch = "x86_64") && buffers >= LEAST { way_beside(buffers, held()) } else { Way::Cached }

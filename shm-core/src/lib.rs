@@ -1,16 +1,17 @@
 //! Collectives between the ranks of one node, over one shared segment.
 //!
 //! A *job* has a fixed number of *ranks*: processes that a launcher starts, or threads of one process. They share one
-//! sealed memory file, the *segment* ([`segment`]). Ranks meet in [`Communicator`]s, and call collectives together: barrier,
-//! broadcast, reduce, allreduce; gather, scatter, allgather, alltoall, with equal blocks or not; reduce-scatter, scan.
+//! sealed memory file, the *segment* ([`segment`]). Ranks meet in [`Communicator`]s, and call collectives together:
+//! barrier, broadcast, reduce, allreduce; gather, scatter, allgather, alltoall, with equal blocks or not;
+//! reduce-scatter, scan.
 //!
 //! The crate is built in layers, each of which knows only those below it:
 //!
 //! * [`protocol`]: who waits for which flag before touching which slot; no memory in it, and model-checked;
 //! * [`wait`]: spinning, yielding, sleeping on a shared futex without losing a wake-up; model-checked too;
 //! * [`segment`]: layout, reservation, sealing, checks;
-//! * the regimes (line, cells, exchange, shares, and payload that stays where it lies), which join protocols to payload, and the
-//!   table that chooses between them ([`select`]);
+//! * the regimes (line, cells, exchange, shares, and payload that stays where it lies), which join protocols to
+//!   payload, and the table that chooses between them ([`select`]);
 //! * the collectives of [`Communicator`], and [`job`], the launcher's side.
 //!
 //! Trees come from outside, as plain [`Links`], through a [`Plan`]. The crate knows no machine topology and no MPI.

@@ -1,19 +1,23 @@
 //! Which way payload goes into a cell: found by measuring, anew all the time.
 //!
-//! A cell can be filled by ordinary stores, which leave its lines in the writer's cache, by stores that stream past
-//! the caches to memory, or by the processor's string instruction (`rep movsb`), which need not fetch a line that it stores as a whole; and it can be read by loads, or by
-//! that instruction too. Which of them serves writer and reader best depends on the distance between their cores, on
-//! the machine, on the size of the slice, and on virtual machines it changes while a job runs. On one two-core machine
-//! (AMD EPYC, Zen 4), a broadcast of 1 MiB took 190 to 430 us with ordinary stores and 45 us with streamed ones as long
-//! as the cores lay on different core complexes, 32 and 55 us when they shared one. On another (AMD EPYC, Zen 5) one of 64 KiB took 1.9 us with ordinary stores and 1.6 by the string instruction, 4.1 and 3.4 far
-//! apart; on a third (Zen 3) that instruction took many times as long at unlucky distances between the buffers.
+//! A cell can be filled by ordinary stores, which leave its lines in the writer's cache, by stores that stream past the
+//! caches to memory, or by the processor's string instruction (`rep movsb`), which need not fetch a line that it stores
+//! as a whole; and it can be read by loads, or by that instruction too. Which of them serves writer and reader best
+//! depends on the distance between their cores, on the machine, on the size of the slice, and on virtual machines it
+//! changes while a job runs. On one two-core machine (AMD EPYC, Zen 4), a broadcast of 1 MiB took 190 to 430 us with
+//! ordinary stores and 45 us with streamed ones as long as the cores lay on different core complexes, 32 and 55 us when
+//! they shared one. On another (AMD EPYC, Zen 5) one of 64 KiB took 1.9 us with ordinary stores and 1.6 by the string
+//! instruction, 4.1 and 3.4 far apart; on a third (Zen 3) that instruction took many times as long at unlucky distances
+//! between the buffers.
 //!
-//! So each writer decides for itself, and tells its reader how to read. At one position in eight (the writer outside of trials at one in 32) they time what they do with the slice; the
-//! reader leaves its figure in the line of its `done` words, where the writer looks at its next position of that kind. Cells are filled in
-//! the way that is the best one so far; now and then the others are tried ([`class`]), for longer than the ring has slots: what a
-//! store costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Where a writer takes the lines of
-//! cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost a half of that as well: each fills then what was paid for before. Nothing hangs
-//! on a figure but the time that a copy takes, so these words have no order, and a figure that is missed is missed.
+//! So each writer decides for itself, and tells its reader how to read. At one position in eight (the writer outside of
+//! trials at one in 32) they time what they do with the slice; the reader leaves its figure in the line of its `done`
+//! words, where the writer looks at its next position of that kind. Cells are filled in the way that is the best one so
+//! far; now and then the others are tried ([`class`]), for longer than the ring has slots: what a store costs depends
+//! on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Where a
+//! writer takes the lines of cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost a half of
+//! that as well: each fills then what was paid for before. Nothing hangs on a figure but the time that a copy takes, so
+//! these words have no order, and a figure that is missed is missed.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -54,8 +58,8 @@ impl Way {
         }
     }
 
-    /// What a cost counts for when ways are compared. Figures of one way differ as much as these weights from one trial to the next; and where the
-    /// caches serve both, what the second rank finds there is worth more than the sum says.
+    /// What a cost counts for when ways are compared. Figures of one way differ as much as these weights from one trial
+    /// to the next; and where the caches serve both, what the second rank finds there is worth more than the sum says.
     fn weighed(self, cost: u64) -> u64 {
         cost * match self {
             Way::Cached => 32,
@@ -77,37 +81,42 @@ pub(crate) enum Lines {
     Here = 2,
 }
 
-/// Slices shorter than this are filled by ordinary stores. To measure costs those of 2 KiB 8 percent; of 4 KiB ordinary stores are the best way between two cores that share a last-level
-/// cache (0.23 us, 0.31 by the string instruction), and far apart not by as much worse (0.89, 0.70; AMD EPYC, Zen 5), and figures do not always tell which it is.
+/// Slices shorter than this are filled by ordinary stores. To measure costs those of 2 KiB 8 percent; of 4 KiB ordinary
+/// stores are the best way between two cores that share a last-level cache (0.23 us, 0.31 by the string instruction),
+/// and far apart not by as much worse (0.89, 0.70; AMD EPYC, Zen 5), and figures do not always tell which it is.
 pub(crate) const LEAST: usize = 5 * 1024;
 
-/// Slices shorter than this are, whose lines are here: between two cores that share a last-level cache allreduces of 2 to 8 KiB took 3 to 10 percent longer by the string instruction, of 16 KiB 4
-/// percent less (AMD EPYC, Zen 5).
+/// Slices shorter than this are, whose lines are here: between two cores that share a last-level cache allreduces of 2
+/// to 8 KiB took 3 to 10 percent longer by the string instruction, of 16 KiB 4 percent less (AMD EPYC, Zen 5).
 pub(crate) const LEAST_HERE: usize = 16 * 1024;
 
-/// Classes of slices, by the power of two: from [`LEAST`] on; the last takes all longer ones. There are as many for each state of their [`Lines`].
+/// Classes of slices, by the power of two: from [`LEAST`] on; the last takes all longer ones. There are as many for
+/// each state of their [`Lines`].
 const CLASSES: usize = 6;
 
-/// The ways into cells of the up ring, most of whose readers fold; into those of the down ring, which are copied out; and into cells whose lines are here, past which nothing is stored.
+/// The ways into cells of the up ring, most of whose readers fold; into those of the down ring, which are copied out;
+/// and into cells whose lines are here, past which nothing is stored.
 const FOLDED: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString];
 const COPIED: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];
 const HERE: &[Way] = &[Way::Cached, Way::ByString];
 
-/// Slices for which each way is tried: two turns of a ring. Where both sides go by the string instruction it takes several more until lines are where they will be:
-/// of the first 128 slices each cost its writer 200 to 480 ticks for 4 KiB, later 100 to 120 (AMD EPYC, Zen 5).
+/// Slices for which each way is tried: two turns of a ring. Where both sides go by the string instruction it takes
+/// several more until lines are where they will be: of the first 128 slices each cost its writer 200 to 480 ticks for 4
+/// KiB, later 100 to 120 (AMD EPYC, Zen 5).
 const TRIAL: Trial = Trial { period: 65_536, slices: 128, ahead: 512 };
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
 
-/// Whether the slice at a position is timed by its reader, and by its writer while ways are compared: one in eight, the same for both, and without a period that
-/// slices of some leader, root or message could keep in step with.
+/// Whether the slice at a position is timed by its reader, and by its writer while ways are compared: one in eight, the
+/// same for both, and without a period that slices of some leader, root or message could keep in step with.
 #[inline]
 pub(crate) fn is_sample(position: u64) -> bool {
     mixed(position) >> 61 == 0
 }
 
-/// Whether it is one in four of these, which its writer times at all times: it waits until its stores are done, which costs more than to look at the clock.
+/// Whether it is one in four of these, which its writer times at all times: it waits until its stores are done, which
+/// costs more than to look at the clock.
 #[inline]
 fn is_rare_sample(position: u64) -> bool {
     mixed(position) >> 59 == 0
@@ -135,7 +144,8 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
-/// [`ticks`] when all is loaded that was to be loaded before: a processor looks at its clock as soon as it can, and a slice of a few KiB would seem to cost nothing.
+/// [`ticks`] when all is loaded that was to be loaded before: a processor looks at its clock as soon as it can, and a
+/// slice of a few KiB would seem to cost nothing.
 #[inline]
 fn ticks_behind_loads() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -174,15 +184,16 @@ pub(crate) fn leave_figure(board: &SharedBoard, ring: RingName, position: u64, b
     board.leave_figure(ring, pack(position, cost(ticks_behind_loads().wrapping_sub(begun), bytes)));
 }
 
-/// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a sample.
+/// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a
+/// sample.
 #[inline]
 pub(crate) fn reading(board: &SharedBoard, ring: RingName, position: u64, bytes: usize, read: impl FnOnce()) {
     reading_of(board, ring, position, (bytes, 1), read);
 }
 
-/// [`reading`] of the slots of several ranks, the number of which stands beside the bytes of each: what is known is what they cost together,
-/// and a writer weighs what its own slice costs. For slots that have one reader: where all ranks read all slots, as in an exchange, what each
-/// leaves stands for all that read the writer's.
+/// [`reading`] of the slots of several ranks, the number of which stands beside the bytes of each: what is known is
+/// what they cost together, and a writer weighs what its own slice costs. For slots that have one reader: where all
+/// ranks read all slots, as in an exchange, what each leaves stands for all that read the writer's.
 #[inline]
 pub(crate) fn reading_of(
     board: &SharedBoard,
@@ -213,7 +224,8 @@ fn possible(stream: u32) -> u32 {
     if cfg!(target_arch = "x86_64") { stream } else { STREAM_NEVER }
 }
 
-/// The way of a slice of [`LEAST`] bytes or more that nobody has to find: by the table's word, or because it is short where its lines are here.
+/// The way of a slice of [`LEAST`] bytes or more that nobody has to find: by the table's word, or because it is short
+/// where its lines are here.
 fn forced(stream: u32, lines: Lines, bytes: usize) -> Option<Way> {
     match stream {
         0 if lines == Lines::Here && bytes < LEAST_HERE => Some(Way::Cached),
@@ -301,8 +313,9 @@ impl Pace {
         }
     }
 
-    /// Does `take`, by which a writer takes the lines of cells that ordinary stores of `bytes` bytes will fill, and has published `position`. It counts among what
-    /// those cost ([`class`]): between cores that share no cache stores to lines that others hold stand in line for longer than it takes to stream as much.
+    /// Does `take`, by which a writer takes the lines of cells that ordinary stores of `bytes` bytes will fill, and has
+    /// published `position`. It counts among what those cost ([`class`]): between cores that share no cache stores to
+    /// lines that others hold stand in line for longer than it takes to stream as much.
     #[inline]
     pub fn taking(&mut self, position: u64, bytes: usize, take: impl FnOnce()) {
         if bytes < LEAST || self.stream != 0 || !is_sample(position) {

@@ -28,8 +28,8 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
     }
     if bytes > FIRST_LINE {
         let to = words[FIRST_LINE / 8..].as_ptr().cast_mut().cast::<u8>();
-        // SAFETY: by contract so many bytes are there and fit the words, which are the writer's alone until it has published
-        // them, and may be written through a shared reference, as atomics are.
+        // SAFETY: by contract so many bytes are there and fit the words, which are the writer's alone until it has
+        // published them, and may be written through a shared reference, as atomics are.
         unsafe { copy_rising::<STORED>(from.wrapping_add(FIRST_LINE), to, bytes - FIRST_LINE) };
     }
     let bytes = bytes.min(FIRST_LINE);
@@ -63,8 +63,8 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
     if bytes > FIRST_LINE {
         debug_assert!(bytes <= size_of_val(words));
         let from = words[FIRST_LINE / 8..].as_ptr().cast::<u8>();
-        // SAFETY: by contract so many bytes may be written there, and are in the words, which nobody writes to while their
-        // reader holds them.
+        // SAFETY: by contract so many bytes may be written there, and are in the words, which nobody writes to while
+        // their reader holds them.
         unsafe { copy_rising::<NOTHING>(from, to.wrapping_add(FIRST_LINE), bytes - FIRST_LINE) };
     }
     let bytes = bytes.min(FIRST_LINE);
@@ -82,8 +82,8 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
     }
 }
 
-/// Stores to each line of a line slot of which `bytes` bytes will be filled, so that its lines are this core's before that: what
-/// [`take_lines`] does for a cell.
+/// Stores to each line of a line slot of which `bytes` bytes will be filled, so that its lines are this core's before
+/// that: what [`take_lines`] does for a cell.
 #[inline(always)]
 pub(crate) fn take_slot(words: &[AtomicU64], bytes: usize) {
     // The word behind the stamp, then the first one of each further line.
@@ -93,15 +93,17 @@ pub(crate) fn take_slot(words: &[AtomicU64], bytes: usize) {
     }
 }
 
-/// Bytes of a cell that are taken at most. What leaves the first-level cache before it is filled is in the second: on an AMD EPYC (Zen 4) broadcasts of 32 KiB took
-/// 8 percent less with all of it taken than with half.
+/// Bytes of a cell that are taken at most. What leaves the first-level cache before it is filled is in the second: on
+/// an AMD EPYC (Zen 4) broadcasts of 32 KiB took 8 percent less with all of it taken than with half.
 pub(crate) const TAKEN: usize = 32 * 1024;
 
-/// Stores to each line of an own cell that will be filled next with `bytes` bytes, so that its lines are this core's before that.
+/// Stores to each line of an own cell that will be filled next with `bytes` bytes, so that its lines are this core's
+/// before that.
 ///
-/// Its readers hold these lines, and a store waits until they have given up theirs. Here nobody waits for it: the stores stand in line while
-/// the call returns, and the caller does something else. To ask for the lines
-/// without a store (PREFETCHW) is not the same everywhere: AMD's Zen 4 hardly heeds it for lines that have left the second-level cache.
+/// Its readers hold these lines, and a store waits until they have given up theirs. Here nobody waits for it: the
+/// stores stand in line while the call returns, and the caller does something else. To ask for the lines without a
+/// store (PREFETCHW) is not the same everywhere: AMD's Zen 4 hardly heeds it for lines that have left the second-level
+/// cache.
 ///
 /// # Safety
 /// `cell` is aligned to lines; nobody reads or writes its first `bytes` bytes meanwhile.
@@ -116,8 +118,8 @@ pub(crate) unsafe fn take_lines(cell: *mut u8, bytes: usize) {
 /// Copies `bytes` bytes from a private buffer into an own cell, in `way`.
 ///
 /// # Safety
-/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `cell`, which
-/// nobody else touches meanwhile, and the two do not overlap.
+/// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `cell`,
+/// which nobody else touches meanwhile, and the two do not overlap.
 #[inline]
 pub(crate) unsafe fn copy_in(from: *const u8, cell: *mut u8, bytes: usize, way: Way) {
     // SAFETY: by contract.
@@ -137,7 +139,8 @@ pub(crate) fn end_parts(way: Way) {
     }
 }
 
-/// [`copy_in`] of a part of what belongs in a cell: [`end_parts`] must follow the last one, before the cell is published.
+/// [`copy_in`] of a part of what belongs in a cell: [`end_parts`] must follow the last one, before the cell is
+/// published.
 ///
 /// # Safety
 /// As [`copy_in`].
@@ -155,8 +158,9 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
     }
 }
 
-/// [`copy_in`] of a cell whose lines are here, as a rule: this rank has read there what the other one stored, or has [taken](take_lines) them. They are not asked
-/// for: between two cores that share a last-level cache (AMD EPYC, Zen 3) to ask for lines that are here made broadcasts of 16 KiB 4 to 8 percent longer.
+/// [`copy_in`] of a cell whose lines are here, as a rule: this rank has read there what the other one stored, or has
+/// [taken](take_lines) them. They are not asked for: between two cores that share a last-level cache (AMD EPYC, Zen 3)
+/// to ask for lines that are here made broadcasts of 16 KiB 4 to 8 percent longer.
 ///
 /// # Safety
 /// As there.
@@ -172,8 +176,8 @@ pub(crate) unsafe fn copy_in_again(from: *const u8, cell: *mut u8, bytes: usize,
     unsafe { copy_rising::<NOTHING>(from, cell, bytes) };
 }
 
-/// Bytes of which a core has all loads under way at once, so that to ask for them only holds them up: broadcasts of 1.5 to 4 KiB took 5 to 8 percent longer where lines were asked for (AMD
-/// EPYC, Zen 5).
+/// Bytes of which a core has all loads under way at once, so that to ask for them only holds them up: broadcasts of 1.5
+/// to 4 KiB took 5 to 8 percent longer where lines were asked for (AMD EPYC, Zen 5).
 const AT_ONCE: usize = 4096;
 
 /// How what another rank has stored is copied to a private buffer.
@@ -205,7 +209,8 @@ impl Manner {
         }
     }
 
-    /// The manner in which `bytes` bytes are copied that were stored in this way, as it was told, where this one would do as a rule. Of short slices nobody tells.
+    /// The manner in which `bytes` bytes are copied that were stored in this way, as it was told, where this one would
+    /// do as a rule. Of short slices nobody tells.
     pub fn behind(self, filled: Way, bytes: usize) -> Self {
         match (self, filled) {
             _ if bytes < LEAST => self,
@@ -223,9 +228,10 @@ impl Manner {
 
 /// Copies `bytes` bytes that another rank has stored into a private buffer.
 ///
-/// Line after line. The buffer's lines are not asked for: they are this core's, as a rule, and what is asked for to be stored to stands in the way of what
-/// has to come. A broadcast of 256 KiB from a core on another complex (AMD EPYC, Zen 4) took 19.6 us where the buffer's lines were asked for, 16.4 where
-/// they were not, and 7.7 and 7.5 from a core beside.
+/// Line after line. The buffer's lines are not asked for: they are this core's, as a rule, and what is asked for to be
+/// stored to stands in the way of what has to come. A broadcast of 256 KiB from a core on another complex (AMD EPYC,
+/// Zen 4) took 19.6 us where the buffer's lines were asked for, 16.4 where they were not, and 7.7 and 7.5 from a core
+/// beside.
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which

@@ -1,4 +1,5 @@
-//! Ranks that are processes, for tests of this crate: each runs this test program again, with one test that plays its part.
+//! Ranks that are processes, for tests of this crate: each runs this test program again, with one test that plays its
+//! part.
 
 use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Output, Stdio};
@@ -8,7 +9,8 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::job::Job;
 
-/// Starts a rank of a job as a process that runs `test` (which is ignored otherwise), with `environment` besides the job's.
+/// Starts a rank of a job as a process that runs `test` (which is ignored otherwise), with `environment` besides the
+/// job's.
 pub fn start(job: &Job, rank: usize, test: &str, environment: &[(&str, &str)]) -> Child {
     let fd = job.descriptor().try_clone_to_owned().unwrap();
     fcntl(&fd, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
@@ -43,8 +45,8 @@ pub fn ended(children: Vec<Child>) -> Vec<String> {
 /// Set to the name of the test that a process is there for.
 const ALONE: &str = "PHALANX_TEST_ALONE";
 
-/// Whether this process is there for `test` alone, which asks. If not, this starts such a process and waits for it, 60 s at most; the test fails if
-/// that one does.
+/// Whether this process is there for `test` alone, which asks. If not, this starts such a process and waits for it, 60
+/// s at most; the test fails if that one does.
 pub fn is_alone<T: Fn()>(test: T) -> bool {
     let (_, name) = std::any::type_name_of_val(&test).split_once("::").unwrap();
     if std::env::var(ALONE).is_ok_and(|alone| alone == name) {

@@ -1,17 +1,19 @@
-//! Reaching into another rank's private memory: one copy by the kernel, without a cell between (process_vm_readv and process_vm_writev,
-//! known as cross memory attach).
+//! Reaching into another rank's private memory: one copy by the kernel, without a cell between (process_vm_readv and
+//! process_vm_writev, known as cross memory attach).
 //!
-//! Not every system lets processes of one user read and write each other (Yama's ptrace_scope, containers, sandboxes), so it is tried:
-//! each rank reads a word of the next one and writes it back as it was, round a ring. Who may read whom follows from what ranks have in common
-//! (user, namespaces, the process that started them), so that a ring in which everybody succeeds has no two kinds of ranks in it. It
-//! takes two system calls a rank. Until all have succeeded, and after anybody has failed, reaching is not allowed.
+//! Not every system lets processes of one user read and write each other (Yama's ptrace_scope, containers, sandboxes),
+//! so it is tried: each rank reads a word of the next one and writes it back as it was, round a ring. Who may read whom
+//! follows from what ranks have in common (user, namespaces, the process that started them), so that a ring in which
+//! everybody succeeds has no two kinds of ranks in it. It takes two system calls a rank. Until all have succeeded, and
+//! after anybody has failed, reaching is not allowed.
 //!
 //! Ranks that are threads of one process reach each other by a plain copy.
 //!
-//! A process number tells processes apart that had the same process id, one after the other or in different namespaces: each process
-//! has a random number in its memory, its *beacon*. Whoever reads from it reads the beacon in the same system call; whoever writes to it
-//! has read the beacon right before, for no call does both. Between the two the process would have to make room for another one, of the same id; and
-//! who is written to waits for it in a call meanwhile, but for the beacon itself, which is written as it was read.
+//! A process number tells processes apart that had the same process id, one after the other or in different namespaces:
+//! each process has a random number in its memory, its *beacon*. Whoever reads from it reads the beacon in the same
+//! system call; whoever writes to it has read the beacon right before, for no call does both. Between the two the
+//! process would have to make room for another one, of the same id; and who is written to waits for it in a call
+//! meanwhile, but for the beacon itself, which is written as it was read.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{IoSlice, IoSliceMut};
@@ -27,7 +29,8 @@ use rustix::process::{PTracer, set_ptracer};
 use crate::error::{Error, Result};
 use crate::segment::mapping::Mapping;
 
-/// In the job's word: reaching is not allowed. The errno that said so is in the bits from `WHY` on, 0 for the job's own wish.
+/// In the job's word: reaching is not allowed. The errno that said so is in the bits from `WHY` on, 0 for the job's own
+/// wish.
 pub(crate) const FORBIDDEN: u64 = 1 << 63;
 const WHY: u32 = 32;
 
@@ -118,11 +121,13 @@ impl Reach {
         self.mapping.header().shared.reach.load(Ordering::Acquire)
     }
 
-    /// Whether every rank of the job has been found to reach the next one, and none has failed to since. Every rank that may read, and
-    /// not only one that wants to be read, should ask in each call that is long enough: asking is how it takes part in finding out.
+    /// Whether every rank of the job has been found to reach the next one, and none has failed to since. Every rank
+    /// that may read, and not only one that wants to be read, should ask in each call that is long enough: asking is
+    /// how it takes part in finding out.
     ///
-    /// The answer turns from no to yes once, when the last rank has asked, and from yes to no when a read is refused after all;
-    /// ranks may have different answers at one time. So it is for him who offers memory to ask, and others follow.
+    /// The answer turns from no to yes once, when the last rank has asked, and from yes to no when a read is refused
+    /// after all; ranks may have different answers at one time. So it is for him who offers memory to ask, and others
+    /// follow.
     #[inline]
     pub fn allowed(&self) -> bool {
         self.word() == self.mapping.layout.ranks as u64 || self.settle()
@@ -149,7 +154,8 @@ impl Reach {
         }
     }
 
-    /// Has `reader` (this rank, or one that is a thread of this process too) read from the next rank and write to it, if that is there.
+    /// Has `reader` (this rank, or one that is a thread of this process too) read from the next rank and write to it,
+    /// if that is there.
     fn attempt(&self, reader: usize) {
         let next = (reader + 1) % self.mapping.layout.ranks;
         let number = self.number(next);
@@ -177,12 +183,13 @@ impl Reach {
     /// Copies `bytes` bytes at `address` of the memory of `rank` (of the job) to `into`.
     ///
     /// # Errors
-    /// `RankFailed` when the rank's process is no more, `Unreachable` when the system refuses, or the place is not there.
-    /// Part of the bytes may have been written.
+    /// `RankFailed` when the rank's process is no more, `Unreachable` when the system refuses, or the place is not
+    /// there. Part of the bytes may have been written.
     ///
     /// # Safety
-    /// `into` is good for writing `bytes` bytes, which are initialised, and which nobody else uses meanwhile. The rank has said
-    /// that `bytes` bytes lie at `address`, with the provenance of its buffer exposed, and neither writes nor frees them meanwhile.
+    /// `into` is good for writing `bytes` bytes, which are initialised, and which nobody else uses meanwhile. The rank
+    /// has said that `bytes` bytes lie at `address`, with the provenance of its buffer exposed, and neither writes nor
+    /// frees them meanwhile.
     pub unsafe fn read(&self, rank: usize, address: u64, into: *mut u8, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -204,8 +211,8 @@ impl Reach {
     /// As [`read`](Reach::read).
     ///
     /// # Safety
-    /// `bytes` bytes at `from` are initialised, and nobody writes them meanwhile. The rank has said that as many may be written at
-    /// `address`, with the provenance of its buffer exposed, and neither uses nor frees them meanwhile.
+    /// `bytes` bytes at `from` are initialised, and nobody writes them meanwhile. The rank has said that as many may be
+    /// written at `address`, with the provenance of its buffer exposed, and neither uses nor frees them meanwhile.
     pub unsafe fn write(&self, rank: usize, from: *const u8, address: u64, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -221,8 +228,8 @@ impl Reach {
         self.piece_by_piece(rank, bytes, |piece| self.try_write_at(rank, address + piece.start as u64, &from[piece]))
     }
 
-    /// Whether the first and the last of `bytes` bytes at `address` of the memory of `rank` can be read; of none, whether its process can. Where the system
-    /// refuses that of the process as such, reaching is not allowed any more.
+    /// Whether the first and the last of `bytes` bytes at `address` of the memory of `rank` can be read; of none,
+    /// whether its process can. Where the system refuses that of the process as such, reaching is not allowed any more.
     pub fn reads_ends(&self, rank: usize, address: u64, bytes: usize) -> bool {
         if self.number(rank) == self.own {
             return true;
@@ -242,8 +249,8 @@ impl Reach {
         }
     }
 
-    /// Whether the system lets `writer` write to so many bytes at `buffer` as far as it hangs on the memory there: writes their first and their last byte as
-    /// they are, in the way in which another process would.
+    /// Whether the system lets `writer` write to so many bytes at `buffer` as far as it hangs on the memory there:
+    /// writes their first and their last byte as they are, in the way in which another process would.
     ///
     /// # Safety
     /// They are initialised, and nobody else uses them meanwhile.
@@ -283,8 +290,8 @@ impl Reach {
         Ok(())
     }
 
-    /// One system call: returns the bytes that it has read, perhaps not all. With nothing to fill it reads the beacon alone.
-    /// ESRCH when the rank's process is no more.
+    /// One system call: returns the bytes that it has read, perhaps not all. With nothing to fill it reads the beacon
+    /// alone. ESRCH when the rank's process is no more.
     fn try_read_at(&self, rank: usize, address: u64, into: &mut [u8]) -> std::result::Result<usize, Errno> {
         let place = RemoteIoVec { base: address as usize, len: into.len() };
         self.try_read(rank, if into.is_empty() { &[] } else { std::slice::from_ref(&place) }, into)
@@ -313,7 +320,8 @@ impl Reach {
         }
     }
 
-    /// One system call behind a look at the beacon: returns the bytes that it has written, perhaps not all. ESRCH as above.
+    /// One system call behind a look at the beacon: returns the bytes that it has written, perhaps not all. ESRCH as
+    /// above.
     fn try_write_at(&self, rank: usize, address: u64, from: &[u8]) -> std::result::Result<usize, Errno> {
         self.try_read_at(rank, 0, &mut [])?;
         let pid = Pid::from_raw(self.of(rank).pid() as i32);

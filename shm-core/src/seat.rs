@@ -87,7 +87,8 @@ impl Seat {
         unsafe { Watch::new(&self.mapping, self.rank, self.system) }
     }
 
-    /// Sleeps until `writer` publishes, `nap` at most, unless `arrived` says that there is no need. Returns whether it slept.
+    /// Sleeps until `writer` publishes, `nap` at most, unless `arrived` says that there is no need. Returns whether it
+    /// slept.
     pub fn sleep_on(&self, writer: usize, nap: Duration, arrived: impl Fn() -> bool) -> bool {
         let job = &self.mapping.header().shared.fault;
         let words = self.mapping.rank(writer);
@@ -117,8 +118,8 @@ impl Drop for Seat {
     }
 }
 
-/// Ends a rank's part in the job: with a failure, which stops the job, or in good order, and then has those who wait for
-/// it look.
+/// Ends a rank's part in the job: with a failure, which stops the job, or in good order, and then has those who wait
+/// for it look.
 pub(crate) fn end(mapping: &Mapping, rank: usize, failed: bool) {
     if failed {
         mapping.rank(rank).end(Standing::Failed);

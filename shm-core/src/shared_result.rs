@@ -13,12 +13,12 @@ use crate::seat::Seat;
 use crate::segment::layout::{EXTENT, LINE};
 use crate::segment::mapping::Mapping;
 
-/// A read-only view of a vector that is the same on all ranks of a communicator, and that they share unless it is short: what
-/// [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
+/// A read-only view of a vector that is the same on all ranks of a communicator, and that they share unless it is
+/// short: what [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
 ///
-/// Use it as a slice. It may outlive the communicator: a rank that has dropped all its communicators has left the job, whatever
-/// results and buffers it keeps, and those who call it still are told so. Its memory is used again when all ranks have dropped
-/// theirs. A short vector each rank has for itself: to agree on a place costs more than to copy it.
+/// Use it as a slice. It may outlive the communicator: a rank that has dropped all its communicators has left the job,
+/// whatever results and buffers it keeps, and those who call it still are told so. Its memory is used again when all
+/// ranks have dropped theirs. A short vector each rank has for itself: to agree on a place costs more than to copy it.
 pub struct SharedResult<T> {
     at: NonNull<T>,
     len: usize,
@@ -40,7 +40,8 @@ enum Place {
     Own,
 }
 
-// SAFETY: it gives shared references to values alone, which nobody writes while it lives; it may be dropped in any thread.
+// SAFETY: it gives shared references to values alone, which nobody writes while it lives; it may be dropped in any
+// thread.
 unsafe impl<T: Sync> Send for SharedResult<T> {}
 // SAFETY: the same.
 unsafe impl<T: Sync> Sync for SharedResult<T> {}
@@ -110,8 +111,8 @@ impl<T> Drop for SharedResult<T> {
     }
 }
 
-/// Extents of the heap that hold a result, behind a line with the count of their users: a view on each rank, and the rank that
-/// keeps them for the next result.
+/// Extents of the heap that hold a result, behind a line with the count of their users: a view on each rank, and the
+/// rank that keeps them for the next result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extents {
     start: usize,
@@ -185,7 +186,8 @@ impl ResultMemory {
         Ok(extents.base(mapping).wrapping_add(LINE))
     }
 
-    /// Lets go of all but the `most` that were taken last; where somebody still looks, the last view gives the memory back.
+    /// Lets go of all but the `most` that were taken last; where somebody still looks, the last view gives the memory
+    /// back.
     pub fn shrink(&mut self, seat: &Seat, most: usize) {
         while self.kept.len() > most {
             self.kept.remove(0).leave(seat.mapping(), seat.rank(), 1);

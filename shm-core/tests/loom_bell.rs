@@ -96,10 +96,11 @@ model! {
     rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
 }
 
-/// J1: a third party condemns the job while a sleeper waits for a publication that never comes. As in `seat.rs`: the failure
-/// is stored once, then every bell is rung, announced or not, without a fence.
+/// J1: a third party condemns the job while a sleeper waits for a publication that never comes. As in `seat.rs`: the
+/// failure is stored once, then every bell is rung, announced or not, without a fence.
 ///
-/// A count that is read without acquire ordering does no harm here: the heavy fence stands between it and the second look.
+/// A count that is read without acquire ordering does no harm here: the heavy fence stands between it and the second
+/// look.
 fn a_job_is_condemned(mutant: Mutant) {
     let publisher = Publisher::new(mutant);
     let failure = Arc::new(Notice::new(0, mutant));
@@ -172,11 +173,12 @@ model! {
     rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
 }
 
-/// J2: a rank publishes its last word and leaves. Who waits for it either finds the word, or finds it gone and then the word,
-/// but never finds it gone without the word.
+/// J2: a rank publishes its last word and leaves. Who waits for it either finds the word, or finds it gone and then the
+/// word, but never finds it gone without the word.
 ///
-/// The word is stored here without the fence and the look for sleepers that follow it in a real publication: a fence would
-/// order the word before the departure, and the real one is there for the compiler only. The departure's own ring wakes.
+/// The word is stored here without the fence and the look for sleepers that follow it in a real publication: a fence
+/// would order the word before the departure, and the real one is there for the compiler only. The departure's own ring
+/// wakes.
 fn a_rank_leaves(mutant: Mutant) {
     const ATTACHED: u64 = 1;
     const LEFT: u64 = 2;

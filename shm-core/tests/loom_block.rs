@@ -16,8 +16,8 @@ use shm_core::protocol::RingName::{Down, Line};
 use shm_core::protocol::exchange::exchange;
 use shm_core::protocol::step;
 
-/// G1: rank 0 opens a block (here: the down cells of its own) and grants it by an exchange; rank 1 uses it afterwards. The
-/// block is written by plain stores that no stamp of its own publishes.
+/// G1: rank 0 opens a block (here: the down cells of its own) and grants it by an exchange; rank 1 uses it afterwards.
+/// The block is written by plain stores that no stamp of its own publishes.
 fn a_block_is_granted(mutant: Mutant) {
     World::new(mutant, 2).line(1).down(1).run(|rank| {
         if rank.number() == 0 {
@@ -104,8 +104,8 @@ model! {
 
 /// A1: two ranks take a chunk each under the arena's lock.
 ///
-/// `Mapping::lock_maps` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes, so that
-/// even a broken lock would be no undefined behaviour, only a chunk that is given out twice).
+/// `Mapping::lock_maps` written out again, with a map that loom watches (the real one is made of relaxed atomic bytes,
+/// so that even a broken lock would be no undefined behaviour, only a chunk that is given out twice).
 fn two_ranks_lock_the_arena(mutant: Mutant) {
     let shared = Arc::new((AtomicU64::new(0), Watched::new(0)));
     let take_chunk = move |shared: Arc<(AtomicU64, Watched)>, rank: u64| {
@@ -136,8 +136,8 @@ model! {
     rejects_a_missing_lock: Mutant::NotLookedAt => [Race];
 }
 
-/// B4: a shared result of two views is looked at by both, and its memory is used again by the rank that keeps it once it is the
-/// only user left, or given back by the last user if that has let go of it.
+/// B4: a shared result of two views is looked at by both, and its memory is used again by the rank that keeps it once
+/// it is the only user left, or given back by the last user if that has let go of it.
 ///
 /// `ResultMemory::take` and `Extents::leave` written out again.
 fn the_memory_of_a_result_is_used_again(mutant: Mutant) {

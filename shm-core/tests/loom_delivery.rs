@@ -35,7 +35,8 @@ model! {
     rejects_done_left_out: Mutant::DoneMissing(Up) => [Deadlock];
 }
 
-/// Two ranks, two slots: who wants the first slice alone lets the others pass unseen, and still says when its slots may be filled again.
+/// Two ranks, two slots: who wants the first slice alone lets the others pass unseen, and still says when its slots may
+/// be filled again.
 fn one_takes_less(mutant: Mutant) {
     World::new(mutant, 2).up(2).run(|rank| {
         rank.deliver_some(Up, From(0), 3, &[1], &[]);
@@ -92,7 +93,8 @@ model! {
     rejects_a_proof_of_the_last_slice: Mutant::ProvesTooMuch => [Race, WrongValue, Deadlock];
 }
 
-/// Two ranks, one slot: what goes to the root proves that what came from it was read, and the other way round, but nothing about itself.
+/// Two ranks, one slot: what goes to the root proves that what came from it was read, and the other way round, but
+/// nothing about itself.
 fn each_proves_the_one_before(mutant: Mutant) {
     World::new(mutant, 2).up(1).run(|rank| {
         for _ in 0..2 {
@@ -198,7 +200,8 @@ model! {
     rejects_done_before_the_copy: Mutant::DoneTooEarly(Up) => [Race, WrongValue, Deadlock];
 }
 
-/// Two ranks, one slice, two of four cells: in the second turn of the ring the ranks write in each other's, in the third in their own again.
+/// Two ranks, one slice, two of four cells: in the second turn of the ring the ranks write in each other's, in the
+/// third in their own again.
 fn cells_change_hands(mutant: Mutant) {
     World::new(mutant, 2).up(4).run(|rank| {
         let crossed: Vec<u64> = (0..5).map(|_| rank.deliver_crossing(1, 2, &[])).collect();
@@ -210,8 +213,8 @@ model! {
     crossing, Bound::Preemptions(2), cells_change_hands, [U1];
 }
 
-/// Two ranks, one of two cells: rank 0 lends in the turn in which cells change hands, and both then fill their own. In between rank 1 is a
-/// root at the same slot.
+/// Two ranks, one of two cells: rank 0 lends in the turn in which cells change hands, and both then fill their own. In
+/// between rank 1 is a root at the same slot.
 fn cells_change_hands_beside_others(mutant: Mutant) {
     World::new(mutant, 2).up(2).buffers(1).run(|rank| {
         assert_eq!(rank.deliver_crossing(1, 2, &[]), 0);

@@ -169,8 +169,8 @@ model! {
     rejects_done_left_out: Mutant::DoneMissing(Up) => [Deadlock];
 }
 
-/// Two ranks, two units: both lend and want the result where they say, twice; each stores half of it for both. With two slots the last
-/// position has a slot that lends; with three it has another.
+/// Two ranks, two units: both lend and want the result where they say, twice; each stores half of it for both. With two
+/// slots the last position has a slot that lends; with three it has another.
 fn all_is_lent(mutant: Mutant) {
     all_is_lent_through(2, mutant);
 }
@@ -206,8 +206,8 @@ model! {
     lent_by_two_of_three, Bound::Preemptions(1), two_lend, [U1, U2];
 }
 
-/// Two ranks exchange slices through four slots. Each call takes two positions: its slot was used two calls before, and in every second turn
-/// the ranks write in each other's cells.
+/// Two ranks exchange slices through four slots. Each call takes two positions: its slot was used two calls before, and
+/// in every second turn the ranks write in each other's cells.
 fn cells_change_hands(mutant: Mutant) {
     World::new(mutant, 2).up(4).run(|rank| {
         let crossed: Vec<u64> = (0..5).map(|_| rank.exchange_crossing(1, 2)).collect();
@@ -219,7 +219,8 @@ model! {
     crossing, Bound::Preemptions(2), cells_change_hands, [U1];
 }
 
-/// Two ranks exchange five slices through two slots: cells change hands within the call, and `done` words are waited for.
+/// Two ranks exchange five slices through two slots: cells change hands within the call, and `done` words are waited
+/// for.
 fn cells_change_hands_within_a_call(mutant: Mutant) {
     World::new(mutant, 2).up(2).run(|rank| {
         assert_eq!(rank.exchange_crossing(5, 6), 2);
@@ -250,7 +251,8 @@ model! {
     rooted_among_crossings, Bound::Preemptions(2), rooted_calls_among_crossings, [U1, U2];
 }
 
-/// Two ranks, three slots: what is collected comes right before a slot at which cells change hands, so that its lines are not taken.
+/// Two ranks, three slots: what is collected comes right before a slot at which cells change hands, so that its lines
+/// are not taken.
 fn collected_between_crossings(mutant: Mutant) {
     World::new(mutant, 2).up(3).run(|rank| {
         assert_eq!(rank.exchange_crossing(1, 2), 0);
@@ -264,7 +266,8 @@ model! {
     rejects_lines_taken_from_another_writer: Mutant::TakesWhatIsRead => [Race, WrongValue, Deadlock];
 }
 
-/// Exchanges of one slice, always at the same of two slots. Cells change hands from call to call, whatever was lent in them.
+/// Exchanges of one slice, always at the same of two slots. Cells change hands from call to call, whatever was lent in
+/// them.
 fn exchange_at_one_slot(rank: &mut Rank, calls: [Lends; 4]) {
     for (call, lends) in calls.into_iter().enumerate() {
         let slot = rank.up.slot(rank.up.next_position());
@@ -273,7 +276,8 @@ fn exchange_at_one_slot(rank: &mut Rank, calls: [Lends; 4]) {
     }
 }
 
-/// Rank 1 lends in the third call. In the fourth rank 0 fills rank 1's cell, which that read in the second, and nobody used in the third.
+/// Rank 1 lends in the third call. In the fourth rank 0 fills rank 1's cell, which that read in the second, and nobody
+/// used in the third.
 fn one_lends_among_crossings(mutant: Mutant) {
     World::new(mutant, 2).up(2).buffers(1).run(|rank| {
         exchange_at_one_slot(rank, [NOTHING, NOTHING, Lends { send: &[1], ..NOTHING }, NOTHING]);
@@ -296,7 +300,8 @@ model! {
     divided_among_crossings, Bound::Preemptions(1), all_is_lent_among_crossings, [U1, U2];
 }
 
-/// Two ranks: slot 1 of two is cut anew to slot 1 of four, where cells are others, before the turn in which its cells would change hands.
+/// Two ranks: slot 1 of two is cut anew to slot 1 of four, where cells are others, before the turn in which its cells
+/// would change hands.
 fn cells_are_cut_anew(mutant: Mutant) {
     World::new(mutant, 2).up(4).run(|rank| {
         rank.cut(Up, 2);

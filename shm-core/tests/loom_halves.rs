@@ -35,7 +35,8 @@ model! {
     rejects_done_before_the_fold: Mutant::DoneTooEarly(Up) => [Race, WrongValue, Deadlock];
 }
 
-/// Three ranks contribute to one leader, which is neither the first nor the last of them: four rounds through two cells.
+/// Three ranks contribute to one leader, which is neither the first nor the last of them: four rounds through two
+/// cells.
 fn one_of_three_keeps_all(mutant: Mutant) {
     World::new(mutant, 3).up(least_up_slots(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         rank.reduce_to_leaders(&[1], 4);
@@ -48,8 +49,8 @@ model! {
     rejects_done_left_out: Mutant::DoneMissing(Up) => [Deadlock];
 }
 
-/// Three ranks, of which two lead, the last first, two rounds through the least number of cells; then they lead the other's
-/// share, one round.
+/// Three ranks, of which two lead, the last first, two rounds through the least number of cells; then they lead the
+/// other's share, one round.
 fn two_of_three_keep_their_shares(mutant: Mutant) {
     World::new(mutant, 3).up(least_up_slots(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
         rank.reduce_to_leaders(&[2, 0], 2);
@@ -118,8 +119,8 @@ model! {
     rejects_done_left_out: Mutant::DoneMissing(Down) => [Deadlock];
 }
 
-/// Two ranks, both leaders: the halves in turn, twice, as a hierarchy calls them. Here the calls prove progress by themselves,
-/// each half that of the other: weakening U2 and D2 does no harm.
+/// Two ranks, both leaders: the halves in turn, twice, as a hierarchy calls them. Here the calls prove progress by
+/// themselves, each half that of the other: weakening U2 and D2 does no harm.
 fn halves_one_after_the_other(mutant: Mutant) {
     World::new(mutant, 2).up(least_up_slots(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
         for _ in 0..2 {
@@ -163,8 +164,8 @@ model! {
     rejects_done_before_the_copy: Mutant::DoneTooEarly(Down) => [Race, WrongValue, Deadlock];
 }
 
-/// Three ranks: a reduction through one leader to rank 1, two rounds, then one that the leader keeps. Rank 2 takes nothing that
-/// would tell it how far the leader is.
+/// Three ranks: a reduction through one leader to rank 1, two rounds, then one that the leader keeps. Rank 2 takes
+/// nothing that would tell it how far the leader is.
 fn a_root_takes_before_a_leader_keeps(mutant: Mutant) {
     World::new(mutant, 3).up(least_up_slots(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         rank.reduce_shares(&[0], 2, 1);
@@ -178,8 +179,8 @@ model! {
     rejects_progress_of_a_follower: Mutant::OthersProgress { of: 0, shown: 2 } => [Race, WrongValue, Deadlock];
 }
 
-/// Three ranks: a reduction through one leader to rank 1, two rounds, then the leader hands its share to all, one round. Both its
-/// down cells are read by rank 1 alone until then.
+/// Three ranks: a reduction through one leader to rank 1, two rounds, then the leader hands its share to all, one
+/// round. Both its down cells are read by rank 1 alone until then.
 fn a_root_takes_before_a_leader_hands_out(mutant: Mutant) {
     World::new(mutant, 3).up(least_up_slots(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         rank.reduce_shares(&[0], 2, 1);
@@ -194,8 +195,8 @@ model! {
     rejects_progress_of_another_root: Mutant::OthersProgress { of: 1, shown: 2 } => [Race, WrongValue, Deadlock];
 }
 
-/// Three ranks, one down cell: rank 0 hands its share to all, broadcasts down the chain 0, 2, 1, and hands out its share again. In
-/// the tree its one child is rank 2; before and after, rank 1 reads its cell too.
+/// Three ranks, one down cell: rank 0 hands its share to all, broadcasts down the chain 0, 2, 1, and hands out its
+/// share again. In the tree its one child is rank 2; before and after, rank 1 reads its cell too.
 fn a_broadcast_between_shares(mutant: Mutant) {
     World::new(mutant, 3).down(1).run(|rank| {
         rank.gather_from_leaders(&[0], 1);
@@ -212,8 +213,8 @@ model! {
     rejects_done_before_the_copy: Mutant::DoneTooEarly(Down) => [Race, WrongValue, Deadlock];
 }
 
-/// Three ranks, two up cells: all contribute to rank 0, then a reduction goes up the chain 1, 2, 0, then all contribute to rank 0
-/// again. In the tree rank 1's cell is read by rank 2, before and after by rank 0.
+/// Three ranks, two up cells: all contribute to rank 0, then a reduction goes up the chain 1, 2, 0, then all contribute
+/// to rank 0 again. In the tree rank 1's cell is read by rank 2, before and after by rank 0.
 fn a_reduction_between_shares(mutant: Mutant) {
     World::new(mutant, 3).up(least_up_slots(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         rank.reduce_to_leaders(&[0], 2);

@@ -1,5 +1,6 @@
-//! Two ranks of which one lends all it gives: both do the work. What each stores where the other one looks, or lends, is ordered by U1 and D1
-//! on the way there, and by U2 and D2 on the way back. Each rank writes its buffers anew right before and right after each call.
+//! Two ranks of which one lends all it gives: both do the work. What each stores where the other one looks, or lends,
+//! is ordered by U1 and D1 on the way there, and by U2 and D2 on the way back. Each rank writes its buffers anew right
+//! before and right after each call.
 
 mod model;
 
@@ -9,7 +10,8 @@ use model::joint::Joint;
 use model::{Bound, Mutant, World};
 use shm_core::protocol::RingName::{Down, Up};
 
-/// Two ranks with a slot for each position of a call of two slices in the giver's ring, one in the other, and buffers of two units.
+/// Two ranks with a slot for each position of a call of two slices in the giver's ring, one in the other, and buffers
+/// of two units.
 fn world(mutant: Mutant, up: usize, down: usize) -> World {
     World::new(mutant, 2).up(up).down(down).buffers(2)
 }
@@ -46,7 +48,8 @@ model! {
     rejects_done_before_the_giver_has_stored: Mutant::DoneTooEarly(Down) => [Race, WrongValue];
 }
 
-/// A taker that cannot be reached does all of it; then the giver lends nothing; then both reach, by slots that were used otherwise.
+/// A taker that cannot be reached does all of it; then the giver lends nothing; then both reach, by slots that were
+/// used otherwise.
 fn some_reach(mutant: Mutant) {
     world(mutant, 1, 2).run(|rank| {
         let call = Joint { giver: 0, ring: Down, slices: 2, lends: true, answers: Cell };
@@ -77,7 +80,8 @@ model! {
     rejects_done_of_the_answer_left_out: Mutant::DoneMissing(Up) => [Deadlock];
 }
 
-/// Broadcasts of one slice, of which some are lent and the taker finds out: their slots, and the answers', serve either.
+/// Broadcasts of one slice, of which some are lent and the taker finds out: their slots, and the answers', serve
+/// either.
 fn some_of_one(mutant: Mutant) {
     world(mutant, 1, 1).run(|rank| {
         for lends in [true, false, true] {

@@ -1,4 +1,5 @@
-//! Edge E1: a rank that leaves a call by an error, with a buffer lent to another that may be in the call, or about to begin it.
+//! Edge E1: a rank that leaves a call by an error, with a buffer lent to another that may be in the call, or about to
+//! begin it.
 
 mod model;
 
@@ -29,8 +30,9 @@ fn unless(weak: bool, strong: Ordering) -> Ordering {
     if weak { Relaxed } else { strong }
 }
 
-/// `SharedBoard::begin`, a read of what is lent, and `SharedBoard::leave`, written out again: one rank lends its buffer, fails,
-/// and writes the buffer when it has left the call; the other begins the call meanwhile, or has begun it.
+/// `SharedBoard::begin`, a read of what is lent, and `SharedBoard::leave`, written out again: one rank lends its
+/// buffer, fails, and writes the buffer when it has left the call; the other begins the call meanwhile, or has begun
+/// it.
 fn a_rank_leaves_with_a_buffer_lent(mutant: Mutant) {
     let words = Arc::new(Words {
         noted: AtomicU64::new(0),

@@ -1,5 +1,5 @@
-//! Payload that stays in the buffers of ranks: locations ride on U1 and D1, and U2 and D2 give the buffers back before a call ends.
-//! Each rank writes its buffers anew right before and right after each call, as an application does.
+//! Payload that stays in the buffers of ranks: locations ride on U1 and D1, and U2 and D2 give the buffers back before
+//! a call ends. Each rank writes its buffers anew right before and right after each call, as an application does.
 
 mod model;
 
@@ -28,7 +28,8 @@ model! {
     everything, Bound::Preemptions(2), all_is_lent, [U1, D1];
 }
 
-/// Two ranks: a reduce-scatter to rank 0, which reads the other's buffer. Nothing comes back but the word that it was read.
+/// Two ranks: a reduce-scatter to rank 0, which reads the other's buffer. Nothing comes back but the word that it was
+/// read.
 fn a_contribution_is_lent(mutant: Mutant) {
     world(mutant, 2, 1, 2).run(|rank| {
         rank.lend_shares(&[0], 2, Takers::Owners, Lends { send: &[1], ..NOTHING });
@@ -166,7 +167,8 @@ model! {
     rejects_done_left_out: Mutant::DoneMissing(Down) => [Deadlock];
 }
 
-/// Two ranks, three slices up and down, one cell each way: the leaf lends what it contributes, the root what it has summed up.
+/// Two ranks, three slices up and down, one cell each way: the leaf lends what it contributes, the root what it has
+/// summed up.
 fn a_pipeline_lends(mutant: Mutant) {
     World::new(mutant, 2).up(1).down(1).buffers(3).run(|rank| {
         rank.lend_pipeline(3, (Flat(0), Flat(0)), Lends { send: &[1], result: &[0], ..NOTHING });
@@ -177,7 +179,8 @@ model! {
     pipeline, Bound::Preemptions(3), a_pipeline_lends, [U1, D1, D2];
 }
 
-/// Three ranks, two slices, up a chain and down a flat tree: that the leaf's buffer was read it knows by the root's last slice.
+/// Three ranks, two slices, up a chain and down a flat tree: that the leaf's buffer was read it knows by the root's
+/// last slice.
 fn a_leaf_of_a_pipeline_lends(mutant: Mutant) {
     World::new(mutant, 3).up(2).down(2).buffers(2).run(|rank| {
         rank.lend_pipeline(2, (Chain(&[0, 1, 2]), Flat(0)), Lends { send: &[2], ..NOTHING });
@@ -212,9 +215,9 @@ model! {
     rejects_lengths_that_are_not_compared: Mutant::LengthsNotCompared => [WrongValue];
 }
 
-/// Two ranks, three up slots, rank 0 leads: its result comes back in the other's cell where that neither lent nor is served, and the result is not
-/// lent. All calls come to the same slot. In the last one rank 1 fills the cell again in which the first result came back, after it has lent, was served,
-/// and took a result that rank 0 lent.
+/// Two ranks, three up slots, rank 0 leads: its result comes back in the other's cell where that neither lent nor is
+/// served, and the result is not lent. All calls come to the same slot. In the last one rank 1 fills the cell again in
+/// which the first result came back, after it has lent, was served, and took a result that rank 0 lent.
 fn some_comes_back(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).buffers(1).run(|rank| {
         let taker = u64::from(rank.number() == 1);
@@ -232,8 +235,8 @@ model! {
     given_back_among_loans, Bound::Preemptions(1), some_comes_back, [U1, D1, D2];
 }
 
-/// The same for a root, so that no call takes whole turns, among exchanges through one slot: in the last one rank 0 fills the cell again in which the first
-/// result came back, which rank 1 took out there before it lent.
+/// The same for a root, so that no call takes whole turns, among exchanges through one slot: in the last one rank 0
+/// fills the cell again in which the first result came back, which rank 1 took out there before it lent.
 fn some_comes_back_to_a_root(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).buffers(1).run(|rank| {
         let taker = u64::from(rank.number() == 1);
@@ -253,7 +256,8 @@ model! {
     given_back_to_a_root_among_loans, Bound::Preemptions(1), some_comes_back_to_a_root, [U1, U2, D1];
 }
 
-/// Two ranks, both lead two rounds: rank 0 gets back what rank 1 folds, rank 1 lends; then rank 1 gets back what rank 0 folds, and rank 0 is served.
+/// Two ranks, both lead two rounds: rank 0 gets back what rank 1 folds, rank 1 lends; then rank 1 gets back what rank 0
+/// folds, and rank 0 is served.
 fn one_of_two_gets_back(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).buffers(4).run(|rank| {
         let first = u64::from(rank.number() == 0);
@@ -267,8 +271,8 @@ model! {
     given_back_beside_a_loan, Bound::Preemptions(1), one_of_two_gets_back, [U1, D1];
 }
 
-/// Two ranks, both lead one round: who neither lends nor is served goes the short way, the other one the long way. In turn rank 1 lends, rank 0 is served,
-/// and rank 1 lends its result; in the end both go the short way.
+/// Two ranks, both lead one round: who neither lends nor is served goes the short way, the other one the long way. In
+/// turn rank 1 lends, rank 0 is served, and rank 1 lends its result; in the end both go the short way.
 fn one_of_two_goes_the_long_way(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).buffers(2).run(|rank| {
         let first = u64::from(rank.number() == 0);

@@ -21,8 +21,8 @@ model! {
     rejects_lines_taken_from_a_reader: Mutant::TakesWhatIsRead => [Race, WrongValue, Deadlock];
 }
 
-/// Two ranks exchange four times through two slots. No `done` word is waited for: that everybody has published the exchange
-/// before proves that everybody is past the one before that.
+/// Two ranks exchange four times through two slots. No `done` word is waited for: that everybody has published the
+/// exchange before proves that everybody is past the one before that.
 fn exchanges_prove_progress(mutant: Mutant) {
     World::new(mutant, 2).line(2).run(|rank| {
         for _ in 0..4 {
@@ -35,8 +35,8 @@ model! {
     exchange_proves_progress, Bound::Preemptions(3), exchanges_prove_progress, [L1];
 }
 
-/// Two ranks exchange five times through three slots: from the third on each finds the next slot, which was read, free while it waits,
-/// and claims it without a look.
+/// Two ranks exchange five times through three slots: from the third on each finds the next slot, which was read, free
+/// while it waits, and claims it without a look.
 fn exchanges_find_slots_free(mutant: Mutant) {
     World::new(mutant, 2).line(3).run(|rank| {
         for _ in 0..5 {
@@ -65,8 +65,8 @@ model! {
     calls_find_free_slots, Bound::Preemptions(2), calls_find_slots_free, [L1];
 }
 
-/// Two ranks exchange messages of two pieces, three times, through four slots: half of the ring a message, so that the next
-/// but one is the first to come back to a slot.
+/// Two ranks exchange messages of two pieces, three times, through four slots: half of the ring a message, so that the
+/// next but one is the first to come back to a slot.
 fn messages_of_two_pieces(mutant: Mutant) {
     World::new(mutant, 2).line(4).run(|rank| {
         for _ in 0..3 {
@@ -109,8 +109,8 @@ model! {
     exchange_of_three, Bound::Preemptions(2), three_ranks_exchange, [L1, L2];
 }
 
-/// Two ranks: exchange, broadcast, reduce, exchange, through one slot. What rooted calls leave behind is waited for by the
-/// exchange, and the other way round.
+/// Two ranks: exchange, broadcast, reduce, exchange, through one slot. What rooted calls leave behind is waited for by
+/// the exchange, and the other way round.
 fn two_ranks_mix_calls(mutant: Mutant) {
     World::new(mutant, 2).line(1).run(|rank| {
         rank.exchange();
@@ -137,9 +137,10 @@ model! {
     mixed_calls_of_three, Bound::Preemptions(2), three_ranks_mix_calls, [L1, L2];
 }
 
-/// A barrier along a chain of three: a gather step and a release step in the line ring, twice, through two slots. Here the
-/// steps prove progress by themselves: who gets the release knows that its contribution was read, so that `done` words are
-/// waited for in name only, and weakening L2 does no harm. (Collectives that share the ring do need L2: `mixed_calls_*`.)
+/// A barrier along a chain of three: a gather step and a release step in the line ring, twice, through two slots. Here
+/// the steps prove progress by themselves: who gets the release knows that its contribution was read, so that `done`
+/// words are waited for in name only, and weakening L2 does no harm. (Collectives that share the ring do need L2:
+/// `mixed_calls_*`.)
 fn barriers_along_a_chain(mutant: Mutant) {
     World::new(mutant, 3).line(2).run(|rank| {
         for _ in 0..2 {

@@ -39,7 +39,8 @@ model! {
     one_leader, Bound::Preemptions(3), one_leader_and_another_root, [U1, U2, D1, D2];
 }
 
-/// Three ranks, of which the first and the last lead, one round of an allreduce, then one to rank 1, which leads nothing.
+/// Three ranks, of which the first and the last lead, one round of an allreduce, then one to rank 1, which leads
+/// nothing.
 fn two_leaders_of_three(mutant: Mutant) {
     world(mutant, 3, 2).run(|rank| {
         rank.allreduce_shares(&[0, 2], 1);
@@ -51,7 +52,8 @@ model! {
     two_leaders_and_a_follower, Bound::Preemptions(2), two_leaders_of_three, [U1, D1];
 }
 
-/// Two ranks, of which one leads: what it folds comes back in the other's cell. Four rounds to that other, through slots for three.
+/// Two ranks, of which one leads: what it folds comes back in the other's cell. Four rounds to that other, through
+/// slots for three.
 ///
 /// U2 is proven by D1: who has taken what came back knows that it was folded, and looks at no word for it.
 fn one_leader_gives_back(mutant: Mutant) {
@@ -76,7 +78,8 @@ model! {
     given_back_by_two, Bound::Preemptions(2), two_leaders_give_back, [U1, D1, D2];
 }
 
-/// The same with a down cell for each round: either rank contributes to all rounds before it folds any, and folds all before it takes any.
+/// The same with a down cell for each round: either rank contributes to all rounds before it folds any, and folds all
+/// before it takes any.
 fn two_leaders_in_phases(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(3).run(|rank| {
         rank.allreduce_shares(&[0, 1], 3);
@@ -110,8 +113,8 @@ model! {
     given_back_in_turns, Bound::Preemptions(2), one_leader_in_turns, [U1, D1];
 }
 
-/// Two ranks, both lead, three calls of one round through two down cells and so many up cells: D2 is proven by U1, since who contributes has taken the results of
-/// all calls before, and U2 by D1.
+/// Two ranks, both lead, three calls of one round through two down cells and so many up cells: D2 is proven by U1,
+/// since who contributes has taken the results of all calls before, and U2 by D1.
 fn three_calls(mutant: Mutant, up: usize) {
     World::new(mutant, 2).up(up).down(LEAST_DOWN_SLOTS).run(|rank| {
         for _ in 0..3 {
@@ -153,8 +156,8 @@ model! {
     given_back_around_words, Bound::Preemptions(1), turns_around_words, [U1, D1];
 }
 
-/// Results of two such calls, and between and behind them words of rank 0 through the same two down slots: it must not tell one where rank 1 has not seen that its
-/// result came back.
+/// Results of two such calls, and between and behind them words of rank 0 through the same two down slots: it must not
+/// tell one where rank 1 has not seen that its result came back.
 fn turns_and_words(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
         for _ in 0..2 {
@@ -189,8 +192,8 @@ model! {
     given_back_among_others, Bound::Preemptions(1), cells_of_all_kinds, [U1, D1];
 }
 
-/// Two ranks, three slots: between two exchanges through slot 1 a result comes back there, which rank 1 may be late to take: rank 0, which has
-/// nothing to wait for but what was exchanged, must not fill rank 1's cell.
+/// Two ranks, three slots: between two exchanges through slot 1 a result comes back there, which rank 1 may be late to
+/// take: rank 0, which has nothing to wait for but what was exchanged, must not fill rank 1's cell.
 fn a_result_between_exchanges(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         assert_eq!(rank.exchange_crossing(1, 3), 0);

@@ -1,7 +1,8 @@
-//! Random mixes of the collectives that move blocks, among others, with lengths around what a slot of lines holds; and one rank that has another
-//! length than all others: nobody hangs, and nobody takes a wrong block for a right one.
+//! Random mixes of the collectives that move blocks, among others, with lengths around what a slot of lines holds; and
+//! one rank that has another length than all others: nobody hangs, and nobody takes a wrong block for a right one.
 //!
-//! Everything follows from one seed: `PHALANX_TEST_SEED=.. cargo test --test random_blocks` repeats a run, the timing apart.
+//! Everything follows from one seed: `PHALANX_TEST_SEED=.. cargo test --test random_blocks` repeats a run, the timing
+//! apart.
 
 use std::time::Duration;
 
@@ -55,7 +56,8 @@ fn places(lengths: &[usize], gap: usize, backwards: bool) -> (Vec<usize>, usize)
     (displs, end)
 }
 
-/// Makes one call. `wrong` is added to one of the lengths that this rank gives, where there is more than one rank that knows it.
+/// Makes one call. `wrong` is added to one of the lengths that this rank gives, where there is more than one rank that
+/// knows it.
 fn call(comm: &Communicator, number: usize, draw: &mut Draw, wrong: usize) -> Result<(), Error> {
     let (me, size) = (comm.rank(), comm.size());
     let kind = draw.below(9);

@@ -1,8 +1,10 @@
-//! Random broadcasts and reductions of two ranks, among other calls that use the same rings: buffers in the job's heap or private, at any offset,
-//! in place or not, with lengths around what a cell holds. What a rank has is compared byte by byte after each call, with what lies around it, and
-//! written anew at once, so that whoever comes too late is seen: in a wrong result, or in bytes that changed while they were private.
+//! Random broadcasts and reductions of two ranks, among other calls that use the same rings: buffers in the job's heap
+//! or private, at any offset, in place or not, with lengths around what a cell holds. What a rank has is compared byte
+//! by byte after each call, with what lies around it, and written anew at once, so that whoever comes too late is seen:
+//! in a wrong result, or in bytes that changed while they were private.
 //!
-//! Everything follows from one seed: `PHALANX_TEST_SEED=.. cargo test --test random_joint` repeats a run, the timing apart.
+//! Everything follows from one seed: `PHALANX_TEST_SEED=.. cargo test --test random_joint` repeats a run, the timing
+//! apart.
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;

@@ -1,9 +1,9 @@
-//! Random calls through tiny rings: the protocols over words on the heap, with more ranks, trees, leaders and slots than a
-//! model checker has time for.
+//! Random calls through tiny rings: the protocols over words on the heap, with more ranks, trees, leaders and slots
+//! than a model checker has time for.
 //!
-//! Trees, roots, leaders, slots and the order of calls come from a seed, which is printed; `RINGS_SEED` runs one again. What
-//! a rank waits for, once there, stays until that rank has read it, so that whether a run ends does not depend on the
-//! schedule: a shape that can deadlock does so here, and the watchdog in the wait says where.
+//! Trees, roots, leaders, slots and the order of calls come from a seed, which is printed; `RINGS_SEED` runs one again.
+//! What a rank waits for, once there, stays until that rank has read it, so that whether a run ends does not depend on
+//! the schedule: a shape that can deadlock does so here, and the watchdog in the wait says where.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ impl Engine {
         }
     }
 
-    /// Cuts a ring anew if it has fewer slots than that, and sometimes if it has enough: what follows an uncut ring meets
-    /// what the call before has left in it.
+    /// Cuts a ring anew if it has fewer slots than that, and sometimes if it has enough: what follows an uncut ring
+    /// meets what the call before has left in it.
     fn provide(&mut self, name: RingName, least: usize, more: usize, anyway: bool) {
         let (board, ring) = self.ring(name);
         if ring.slots() < least || anyway {

@@ -1,4 +1,5 @@
-//! Whether ranks that are processes may copy from each other's private memory: found out by a job of two, of this very command.
+//! Whether ranks that are processes may copy from each other's private memory: found out by a job of two, of this very
+//! command.
 
 use hier::launch::{Launch, LaunchError};
 use phalanx::{Communicator, Reaching};

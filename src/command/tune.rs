@@ -19,8 +19,8 @@ use super::{ranks, tune_cluster};
 
 /// Measure this machine, and write the table by which calls choose
 ///
-/// Starts ranks as `phalanx run` does, and compares algorithms, leaders, cells and trees over message sizes, in turns, with
-/// answers checked. Another choice than the built-in one is taken only where it wins by more than the spread.
+/// Starts ranks as `phalanx run` does, and compares algorithms, leaders, cells and trees over message sizes, in turns,
+/// with answers checked. Another choice than the built-in one is taken only where it wins by more than the spread.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct Tune {

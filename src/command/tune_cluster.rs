@@ -1,4 +1,5 @@
-//! `phalanx tune --cluster`: measures the network between the nodes of an MPI job, and writes what was found into the table.
+//! `phalanx tune --cluster`: measures the network between the nodes of an MPI job, and writes what was found into the
+//! table.
 
 /// Says that this program cannot be a rank of an MPI job.
 #[cfg(not(feature = "mpi"))]

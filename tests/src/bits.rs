@@ -56,8 +56,8 @@ const LENS: [usize; 7] = [1, 5, 63, 126, 700, 1500, 20_000];
 
 /// Takes sums of all lengths and types, again and again, and returns a fingerprint of each result.
 ///
-/// Checks that all ranks have the same bits and that the same sum has the same bits each time. With `ordered`, that they
-/// are those of the sum in rank order.
+/// Checks that all ranks have the same bits and that the same sum has the same bits each time. With `ordered`, that
+/// they are those of the sum in rank order.
 ///
 /// # Errors
 /// That of the first call which failed.

@@ -1,5 +1,5 @@
-//! One call that moves blocks, or combines them, made and checked against an oracle: what every rank should have is written down from what
-//! all ranks contribute, with no thought of how it got there.
+//! One call that moves blocks, or combines them, made and checked against an oracle: what every rank should have is
+//! written down from what all ranks contribute, with no thought of how it got there.
 
 use hier::{Partition, PartitionMut};
 
@@ -90,7 +90,8 @@ impl Layout {
 }
 
 impl BlockCall {
-    /// Elements of the block that goes from `from` to `to`; of what goes to all alike, or comes from one alone, the other is 0.
+    /// Elements of the block that goes from `from` to `to`; of what goes to all alike, or comes from one alone, the
+    /// other is 0.
     fn count(&self, from: usize, to: usize) -> usize {
         if !self.uneven {
             return self.len;
@@ -295,7 +296,8 @@ pub fn check_moved<T: Sample>(comm: &Communicator, call: &BlockCall, name: &str)
     Ok(())
 }
 
-/// Makes a call that combines blocks, or prefixes, and checks everything that this rank can see of it against the operation's oracle.
+/// Makes a call that combines blocks, or prefixes, and checks everything that this rank can see of it against the
+/// operation's oracle.
 ///
 /// # Errors
 /// That of the collective.

@@ -48,8 +48,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// Lengths 0, 1, 2, odd ones, and one element below, at and above every edge of the setting and of its division among the other ranks,
-    /// with every root, blocks even or not; types take turns.
+    /// Lengths 0, 1, 2, odd ones, and one element below, at and above every edge of the setting and of its division
+    /// among the other ranks, with every root, blocks even or not; types take turns.
     pub fn block_lengths(&mut self, setting: &Setting) {
         let size = self.size();
         let moved = moved();
@@ -90,8 +90,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// A few lengths with every root, all kinds in random order, the four other collectives between them: slots of lines and cells pass from
-    /// one to the other with nothing between.
+    /// A few lengths with every root, all kinds in random order, the four other collectives between them: slots of
+    /// lines and cells pass from one to the other with nothing between.
     pub fn block_roots(&mut self, lens: &[usize]) {
         let size = self.size();
         let (moved, folded) = (moved(), named(&["u64 Sum", "u16 BitXor", "u8 ordered", "[u64; 3] ordered"]));

@@ -1,4 +1,5 @@
-//! The calls that combine, each as a value: what is compiled once for every operator is this, and the checks around it once for every type.
+//! The calls that combine, each as a value: what is compiled once for every operator is this, and the checks around it
+//! once for every type.
 
 use hier::operator::Operator;
 

@@ -44,8 +44,9 @@ pub fn phalanx_command() -> &'static Path {
         let test = std::env::current_exe().expect("a test knows its own path");
         let profile = test.parent().and_then(Path::parent).expect("a test lies in TARGET/PROFILE/deps");
         let release = profile.file_name().is_some_and(|name| name == "release");
-        // Always asked of cargo, which has nothing to do when the command is there: an old one would be tested else. With the features of the
-        // whole workspace, examples among it, or all that the command is made of would be built once more.
+        // Always asked of cargo, which has nothing to do when the command is there: an old one would be tested else.
+        // With the features of the whole workspace, examples among it, or all that the command is made of would be
+        // built once more.
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--workspace", "--bin", "phalanx", "--example", "hello"])
             .args(["--profile", if release { "bench" } else { "test" }])

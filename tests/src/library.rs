@@ -1,5 +1,5 @@
-//! The MPIs of this machine, and the programs that are built for each: programs of the tests and of the benchmark, which
-//! need the feature `mpi`.
+//! The MPIs of this machine, and the programs that are built for each: programs of the tests and of the benchmark,
+//! which need the feature `mpi`.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,10 @@ use crate::command;
 
 /// The variable that makes a missing MPI a failure: `PHALANX_TEST_MPI=required`.
 const REQUIRED: &str = "PHALANX_TEST_MPI";
-/// The variable that says which MPIs are tested: `openmpi,mpich,openmpi5=/opt/openmpi5/bin`. The first two are those of Debian, whose
-/// commands end in their names; others are given with the folder of their commands. A name that ends in `-abi` (`mpich5-abi=FOLDER`) has the
-/// programs of the drop-in's suite linked with that MPI's library of the standard ABI.
+/// The variable that says which MPIs are tested: `openmpi,mpich,openmpi5=/opt/openmpi5/bin`. The first two are those of
+/// Debian, whose commands end in their names; others are given with the folder of their commands. A name that ends in
+/// `-abi` (`mpich5-abi=FOLDER`) has the programs of the drop-in's suite linked with that MPI's library of the standard
+/// ABI.
 const CHOSEN: &str = "PHALANX_TEST_MPIS";
 
 /// Whose launcher and library it is.
@@ -177,7 +178,8 @@ impl Library {
     fn build(self, folder: &Path, programs: &[&str]) {
         let mpicc = self.command("mpicc").expect("it is here");
         let mut build = command::bare(env!("CARGO").as_ref());
-        // The same packages whatever is built: others would have other features of what they share, and that be built again.
+        // The same packages whatever is built: others would have other features of what they share, and that be built
+        // again.
         build
             .args(["build", "--quiet", "--package", "phalanx", "--package", "phalanx-tests"])
             .args(["--package", "hier", "--package", "bench", "--features"])
@@ -204,7 +206,8 @@ impl Library {
         assert!(built.status.success(), "the programs for {self:?} do not build:\n{errors}{hint}");
     }
 
-    /// Its mpirun on this machine, as a test wants it: also for root, for more ranks than cores, with ranks bound nowhere.
+    /// Its mpirun on this machine, as a test wants it: also for root, for more ranks than cores, with ranks bound
+    /// nowhere.
     pub fn mpirun(self) -> Command {
         let mut mpirun = command::bare(&self.command("mpirun").expect("it is here"));
         self.set_root(&mut mpirun);
@@ -250,8 +253,8 @@ pub fn skip(variable: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
-/// Where jobs of Open MPI 4 on this machine have their folders. Each makes the one of its host and user, if it is not there, and takes it away again; of two that do so
-/// at once one fails. Here it is there, and stays.
+/// Where jobs of Open MPI 4 on this machine have their folders. Each makes the one of its host and user, if it is not
+/// there, and takes it away again; of two that do so at once one fails. Here it is there, and stays.
 fn sessions() -> &'static Path {
     static SESSIONS: OnceLock<PathBuf> = OnceLock::new();
     SESSIONS.get_or_init(|| {

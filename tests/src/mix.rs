@@ -1,4 +1,5 @@
-//! Random mixes: collectives of all kinds over several communicators that come and go, from one seed. Across nodes, those that there are.
+//! Random mixes: collectives of all kinds over several communicators that come and go, from one seed. Across nodes,
+//! those that there are.
 
 use hier::Collective;
 

@@ -92,8 +92,8 @@ pub const SETTINGS: [Setting; 24] = [
     ),
 ];
 
-/// Whether the setting with index `at` is tried on so many ranks: all settings on few ranks and on powers of two, and a third of them, in
-/// turn, on each other number.
+/// Whether the setting with index `at` is tried on so many ranks: all settings on few ranks and on powers of two, and a
+/// third of them, in turn, on each other number.
 #[must_use]
 pub fn is_tried(at: usize, ranks: usize) -> bool {
     ranks <= 5 || ranks.is_power_of_two() || (at + ranks).is_multiple_of(3)
@@ -117,14 +117,16 @@ pub const TREES: [&str; 14] = [
     "gather:kary:1<65,knomial:3<640,kary:2;release:knomial:2<65,kary:1<320,flat<1K,kary:4",
 ];
 
-/// These rules, with short buffers in shared memory used where they lie too, if nothing else is said of them. `all:auto` alone is what it says.
+/// These rules, with short buffers in shared memory used where they lie too, if nothing else is said of them.
+/// `all:auto` alone is what it says.
 #[must_use]
 pub fn forced(rules: &str) -> String {
     if rules == "all:auto" { rules.to_owned() } else { format!("all:direct_least=1;{rules}") }
 }
 
-/// A job of ranks that are threads, under [`forced`] rules. By the seed, it takes its ranks for having a core each, whatever cores there are, so that
-/// the rules for such ranks are run as well as those for ranks that share cores: rarely where ranks are many, since each then spins for others.
+/// A job of ranks that are threads, under [`forced`] rules. By the seed, it takes its ranks for having a core each,
+/// whatever cores there are, so that the rules for such ranks are run as well as those for ranks that share cores:
+/// rarely where ranks are many, since each then spins for others.
 ///
 /// # Panics
 /// When the rules cannot be forced.

@@ -62,7 +62,8 @@ impl<'a> Sweep<'a> {
         Self { comm, label: label.into(), plan: Random::new(seed), own, late, buffers: Buffers::Any, calls: 0 }
     }
 
-    /// What a call is drawn from: its seed, whether this rank works in place, where its buffers lie. The rank comes late, if it is to.
+    /// What a call is drawn from: its seed, whether this rank works in place, where its buffers lie. The rank comes
+    /// late, if it is to.
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn draw(&mut self) -> (&'a Communicator, u64, bool, Lying) {
         let seed = self.plan.number();
@@ -113,7 +114,8 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Every case by broadcast, reduce and allreduce, each with `lens` lengths: one of 1 to 3, then around `bytes` bytes.
+    /// Every case by broadcast, reduce and allreduce, each with `lens` lengths: one of 1 to 3, then around `bytes`
+    /// bytes.
     ///
     /// Not the whole product: the root goes round from call to call.
     pub fn types(&mut self, lens: usize, bytes: usize) {
@@ -132,8 +134,8 @@ impl<'a> Sweep<'a> {
 
     /// Lengths 0, 1, 2, odd ones, and one element below, at and above every edge of the setting, with every root.
     ///
-    /// Not the whole product: each (length, root) takes one of the types in turn, elements of 1, 3, 8, 24 and 300 bytes among
-    /// them, ordered ones too; every root is taken by each of a reduce and a broadcast.
+    /// Not the whole product: each (length, root) takes one of the types in turn, elements of 1, 3, 8, 24 and 300 bytes
+    /// among them, ordered ones too; every root is taken by each of a reduce and a broadcast.
     pub fn lengths(&mut self, setting: &Setting) {
         let mut types = named(&["u8 Sum", "u64 Sum", "f32 Sum", "Complex<f64> Sum", "bf16 Max"]);
         types.extend(own_cases());
@@ -158,8 +160,8 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// A few lengths with every root, one after the other without anything between: trees of different roots follow each
-    /// other in the same rings.
+    /// A few lengths with every root, one after the other without anything between: trees of different roots follow
+    /// each other in the same rings.
     pub fn roots(&mut self, lens: &[usize]) {
         let types =
             named(&["u64 Sum", "i32 Max", "u16 BitXor", "u8 ordered", "[u64; 3] ordered", "[[u8; 3]; 100] ordered"]);
@@ -190,8 +192,8 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Lengths around sizes in bytes where calls across nodes change their ways. Messages just above each, if they are short,
-    /// with every root, the others with one; types take turns.
+    /// Lengths around sizes in bytes where calls across nodes change their ways. Messages just above each, if they are
+    /// short, with every root, the others with one; types take turns.
     pub fn across(&mut self, edges: &[usize]) {
         const SHORT: usize = 16 << 10;
         let mut types = named(&["u64 Sum", "f32 Sum", "Complex<f64> Sum", "f16 Max", "bool LogicalOr"]);

@@ -1,5 +1,5 @@
-//! Damaged and foreign segments, broken environments, wrong rules, numbers of ranks that cannot be: an error that says what
-//! is wrong and what to try, never a panic, a signal or a hang.
+//! Damaged and foreign segments, broken environments, wrong rules, numbers of ranks that cannot be: an error that says
+//! what is wrong and what to try, never a panic, a signal or a hang.
 
 #![forbid(unsafe_code)]
 

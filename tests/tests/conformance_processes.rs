@@ -1,6 +1,6 @@
 //! The collectives against the oracle, over ranks that are processes which `phalanx run` started: 1 to 16 of them. The
-//! ranks run the sweeps of `conformance_threads` as the program `conformance_rank`: each pair of ranks and setting by types or by
-//! lengths, in turn.
+//! ranks run the sweeps of `conformance_threads` as the program `conformance_rank`: each pair of ranks and setting by
+//! types or by lengths, in turn.
 
 #![forbid(unsafe_code)]
 

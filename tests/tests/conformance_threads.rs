@@ -1,9 +1,10 @@
 //! The collectives against the oracle, over ranks that are threads: 1 to 16 of them, under every regime and tree.
 //!
-//! The product of everything with everything would take hours. What is complete, on 1 to 5, 8 and 16 ranks: settings x types x
-//! operators; settings x lengths around every edge x roots; and on all numbers of ranks: trees x settings with cells and lines x
-//! roots. On the other numbers each takes a third of the settings, so that each setting meets every remainder. Within each, the remaining
-//! choices (type for a length, in place or not, root for an allreduce) go round or are drawn.
+//! The product of everything with everything would take hours. What is complete, on 1 to 5, 8 and 16 ranks: settings x
+//! types x operators; settings x lengths around every edge x roots; and on all numbers of ranks: trees x settings with
+//! cells and lines x roots. On the other numbers each takes a third of the settings, so that each setting meets every
+//! remainder. Within each, the remaining choices (type for a length, in place or not, root for an allreduce) go round
+//! or are drawn.
 
 #![forbid(unsafe_code)]
 

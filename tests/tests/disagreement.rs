@@ -25,7 +25,8 @@ fn world(ranks: usize, rules: &str) -> JobSpec {
     spec
 }
 
-/// Lets every rank play its part, then a few barriers and sums; returns the first error of each, and of the part itself.
+/// Lets every rank play its part, then a few barriers and sums; returns the first error of each, and of the part
+/// itself.
 fn outcomes(ranks: usize, rules: &str, odd: usize, part: Part) -> Vec<(Outcome, Outcome)> {
     Communicator::threads_of(&world(ranks, rules), TreeRules::default(), |comm| {
         comm.barrier().unwrap();

@@ -26,9 +26,9 @@ fn example(name: &str) -> PathBuf {
     let folder = FOLDER.get_or_init(|| {
         let test = std::env::current_exe().expect("the path of this test");
         let profile = test.parent().and_then(Path::parent).expect("TARGET/PROFILE/deps/TEST");
-        // `cargo test --workspace` has built the examples already, `cargo test -p phalanx-tests` has not. Of `--package phalanx` alone, the crates
-        // would have other features, and all be built once more. The profile is that of this test: `cargo test` and
-        // `cargo test --release` are the two that exist.
+        // `cargo test --workspace` has built the examples already, `cargo test -p phalanx-tests` has not. Of
+        // `--package phalanx` alone, the crates would have other features, and all be built once more. The profile is
+        // that of this test: `cargo test` and `cargo test --release` are the two that exist.
         let release = profile.file_name().is_some_and(|name| name == "release");
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--workspace", "--examples"])

@@ -1,5 +1,5 @@
-//! Memory: communicators give theirs back, shortage is an error with a word on what to do, and messages may be longer than
-//! what 32 bits count.
+//! Memory: communicators give theirs back, shortage is an error with a word on what to do, and messages may be longer
+//! than what 32 bits count.
 
 #![forbid(unsafe_code)]
 
@@ -202,7 +202,8 @@ fn messages_longer_than_four_gibibytes() {
         let value = |place: usize| place as u64 + 1;
         Communicator::threads(2, |comm| {
             let rank = comm.rank();
-            // The root's is written all over: pages that were only read would be copied one by one when the sum is stored.
+            // The root's is written all over: pages that were only read would be copied one by one when the sum is
+            // stored.
             let mut vector = vec![if rank == 1 { 7u64 } else { 0 }; LEN];
             if rank == 1 {
                 places.iter().for_each(|&place| vector[place] = value(place));

@@ -1,7 +1,7 @@
 //! Random mixes of all collectives over several communicators that come and go, with random delays.
 //!
-//! Everything follows from one seed, which is printed: `PHALANX_TEST_SEED=.. cargo test --test mixes` repeats a run, the
-//! timing apart.
+//! Everything follows from one seed, which is printed: `PHALANX_TEST_SEED=.. cargo test --test mixes` repeats a run,
+//! the timing apart.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! The strict mode: the bits of every sum are those of a loop over the ranks, at every size, with every algorithm and tree.
+//! The strict mode: the bits of every sum are those of a loop over the ranks, at every size, with every algorithm and
+//! tree.
 
 #![forbid(unsafe_code)]
 

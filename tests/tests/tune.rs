@@ -1,4 +1,5 @@
-//! `phalanx tune`: a tiny run writes a table that a job takes, and one that is interrupted loses no finished measurement.
+//! `phalanx tune`: a tiny run writes a table that a job takes, and one that is interrupted loses no finished
+//! measurement.
 
 #![forbid(unsafe_code)]
 

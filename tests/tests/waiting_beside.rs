@@ -10,8 +10,8 @@ use phalanx_tests::command::{job, run};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Each yield takes a turn of the scheduler then, and longer ones where the others come first: a rank that waits for long sleeps after a few
-/// of them, not after hundreds.
+/// Each yield takes a turn of the scheduler then, and longer ones where the others come first: a rank that waits for
+/// long sleeps after a few of them, not after hundreds.
 #[test]
 fn who_waits_beside_others_that_compute_sleeps_too() {
     let stop = AtomicBool::new(false);

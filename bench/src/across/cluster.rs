@@ -84,7 +84,8 @@ pub fn run(
     }
 }
 
-/// Runs the ranks `program words` on an emulated cluster whose hosts see `folder`. False where namespaces are not allowed.
+/// Runs the ranks `program words` on an emulated cluster whose hosts see `folder`. False where namespaces are not
+/// allowed.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! What the emulated links carried: the counters that a cluster shows to its ranks (`$CLUSTER_COUNTERS`).
 //!
-//! The file is that of a network namespace's interfaces, `/proc/net/dev`, in which the switches are. The interface `n3` is the
-//! switch's end of host n3's link: it receives what the host sends. `up1` is the lower end of the trunk above switch 1: it sends
-//! what goes up.
+//! The file is that of a network namespace's interfaces, `/proc/net/dev`, in which the switches are. The interface `n3`
+//! is the switch's end of host n3's link: it receives what the host sends. `up1` is the lower end of the trunk above
+//! switch 1: it sends what goes up.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

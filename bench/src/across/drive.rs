@@ -30,7 +30,8 @@ struct Results<'a> {
 ///
 /// # Errors
 ///
-/// Those of [`Plan::of_work`], [`program::build`] and [`cluster::run`]; what was measured before is printed and recorded.
+/// Those of [`Plan::of_work`], [`program::build`] and [`cluster::run`]; what was measured before is printed and
+/// recorded.
 pub fn run(options: &Across) -> Result<()> {
     let plan = Plan::of_work(&options.work)?;
     cluster::script(options)?;

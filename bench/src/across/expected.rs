@@ -40,8 +40,8 @@ impl Switches {
     }
 }
 
-/// What an allreduce of `elements` elements of `size` bytes by `algorithm` makes the links carry, when `places` has the node of each
-/// rank of the schedule. None for an algorithm that does not serve them.
+/// What an allreduce of `elements` elements of `size` bytes by `algorithm` makes the links carry, when `places` has the
+/// node of each rank of the schedule. None for an algorithm that does not serve them.
 pub fn allreduce(
     algorithm: Algorithm,
     places: &[usize],
@@ -127,7 +127,8 @@ mod tests {
         let of = |algorithm| allreduce(algorithm, &[0, 1, 2, 3, 4, 5, 6, 7], 8000, 8, Some(&switches)).unwrap();
         // Three exchanges of whole vectors; in the last, four hosts of each switch send theirs over the trunk.
         assert_eq!(of(Algorithm::RecursiveDoubling), Expected { host: 3 * 64_000, trunk: Some(4 * 64_000) });
-        // The distance 4 has an eighth of the vector when near comes first, and half of it when far does, there and back.
+        // The distance 4 has an eighth of the vector when near comes first, and half of it when far does, there and
+        // back.
         let near = of(Algorithm::HalvingDoubling { order: Order::Nearest });
         let far = of(Algorithm::HalvingDoubling { order: Order::Farthest });
         assert_eq!((near.trunk, far.trunk), (Some(2 * 4 * 8000), Some(2 * 4 * 32_000)));

@@ -26,8 +26,8 @@ pub struct Link {
     pub latency: f64,
 }
 
-/// Streams and messages between the first ranks of hosts 0 and 1, 2 and 3, .., all at once: the median of the pairs. None with one
-/// host. Collective over `world`.
+/// Streams and messages between the first ranks of hosts 0 and 1, 2 and 3, .., all at once: the median of the pairs.
+/// None with one host. Collective over `world`.
 pub fn measure(world: &SimpleCommunicator, placement: &Placement) -> Option<Link> {
     let rank = world.rank() as usize;
     let first = |node: usize| placement.members(node)[0];

@@ -1,8 +1,8 @@
 //! Messages a second from one host to another, by how many pairs of ranks send at once.
 //!
-//! Hosts 0 and 1, 2 and 3, .. are partners; rank i of a host streams to rank i of its partner, one way, and is told at the end that
-//! all has come. Few pairs cannot fill a link with short messages; long ones fill it with one pair (Bayatpour et al., SC 2017, the
-//! zones of their study of throughput).
+//! Hosts 0 and 1, 2 and 3, .. are partners; rank i of a host streams to rank i of its partner, one way, and is told at
+//! the end that all has come. Few pairs cannot fill a link with short messages; long ones fill it with one pair
+//! (Bayatpour et al., SC 2017, the zones of their study of throughput).
 
 use std::time::Instant;
 

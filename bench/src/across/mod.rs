@@ -1,23 +1,24 @@
-//! `bench across`: collectives between the ranks of several machines, beside those of the MPI that carries their messages.
+//! `bench across`: collectives between the ranks of several machines, beside those of the MPI that carries their
+//! messages.
 //!
-//! The command makes an emulated cluster (`scripts/cluster/run`), starts on it a program of ranks, and reads what its rank 0
-//! has written. The program of ranks is this one again, `bench across-rank`, built for the MPI in question (feature `mpi`);
-//! on a real cluster it is started by hand.
+//! The command makes an emulated cluster (`scripts/cluster/run`), starts on it a program of ranks, and reads what its
+//! rank 0 has written. The program of ranks is this one again, `bench across-rank`, built for the MPI in question
+//! (feature `mpi`); on a real cluster it is started by hand.
 //!
 //! # What a figure means
 //!
-//! All series are measured by the same ranks in one run, in turns: A B C B C A. Before each call, the input is written anew. On an
-//! emulated cluster, all of whose hosts read one clock, the ranks then agree on a time some milliseconds later, sleep until
-//! then, and the time of the call is that of the last rank that ends; a call for which a rank comes too late is repeated.
-//! On a real one an `MPI_Barrier` is passed, and the time of the call is the longest of any rank; ranks leave the barrier one
-//! after another, which is part of it, for every series alike. The answers of every series are checked before anything is
-//! timed. Ratios are taken turn by turn.
+//! All series are measured by the same ranks in one run, in turns: A B C B C A. Before each call, the input is written
+//! anew. On an emulated cluster, all of whose hosts read one clock, the ranks then agree on a time some milliseconds
+//! later, sleep until then, and the time of the call is that of the last rank that ends; a call for which a rank comes
+//! too late is repeated. On a real one an `MPI_Barrier` is passed, and the time of the call is the longest of any rank;
+//! ranks leave the barrier one after another, which is part of it, for every series alike. The answers of every series
+//! are checked before anything is timed. Ratios are taken turn by turn.
 //!
 //! # The bound
 //!
-//! No allreduce of n bytes on N hosts whose links carry B bytes a second takes less than 2 (N-1)/N n/B (Patarasuk and Yuan,
-//! JPDC 2009), and where t of a switch's trunk carries less than that, no less than n/t. B is the goodput: measured by streams from
-//! host to host in the same run, or what is left of the shaped rate after headers.
+//! No allreduce of n bytes on N hosts whose links carry B bytes a second takes less than 2 (N-1)/N n/B (Patarasuk and
+//! Yuan, JPDC 2009), and where t of a switch's trunk carries less than that, no less than n/t. B is the goodput:
+//! measured by streams from host to host in the same run, or what is left of the shaped rate after headers.
 //!
 //! | file | what |
 //! |---|---|
@@ -69,7 +70,8 @@ use crate::error::Result;
 ///
 /// # Errors
 ///
-/// [`Error::Usage`](crate::error::Error::Usage) for a plan that cannot be, and where this program was built without MPI.
+/// [`Error::Usage`](crate::error::Error::Usage) for a plan that cannot be, and where this program was built without
+/// MPI.
 #[cfg(feature = "mpi")]
 pub fn run_rank(options: &options::AcrossRank) -> Result<()> {
     rank::run(&plan::Plan::of(options)?)

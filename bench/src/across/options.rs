@@ -24,16 +24,17 @@ pub struct Work {
     /// Timed calls of each series and size
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub calls: u32,
-    /// A series (repeatable): ours; native (the library's own); flat (a ring of all ranks, nodes ignored); smp-binomial,
-    /// smp-butterfly (one leader a node); rabenseifner-near, rabenseifner-far (all ranks); NAME=RULES, or RULES as in
-    /// PHALANX_CLUSTER: allreduce:ring,leaders=2,slice=64K; NAME@flat=RULES, every rank a node of its own; NAME@unordered=RULES, nodes
-    /// in the order of their first ranks [default: all that have a name]
+    /// A series (repeatable): ours; native (the library's own); flat (a ring of all ranks, nodes ignored);
+    /// smp-binomial, smp-butterfly (one leader a node); rabenseifner-near, rabenseifner-far (all ranks); NAME=RULES, or
+    /// RULES as in PHALANX_CLUSTER: allreduce:ring,leaders=2,slice=64K; NAME@flat=RULES, every rank a node of its own;
+    /// NAME@unordered=RULES, nodes in the order of their first ranks [default: all that have a name]
     #[arg(long = "series", value_name = "SERIES")]
     pub series: Vec<Series>,
     /// Further rules to measure, beside the series (repeatable)
     #[arg(long, value_name = "RULES")]
     pub rules: Vec<Series>,
-    /// Also streams messages of these bytes from host to host, by 1, 2, 4, .. ranks of each host at once: messages a second
+    /// Also streams messages of these bytes from host to host, by 1, 2, 4, .. ranks of each host at once: messages a
+    /// second
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size)]
     pub message_rates: Vec<u64>,
     /// Does not stream from host to host to find what a link carries

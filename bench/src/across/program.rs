@@ -1,7 +1,7 @@
 //! The program of ranks, built for an MPI.
 //!
-//! The bindings of MPI are made for one library, and cargo does not see that `MPICC` has changed: each library has a target
-//! folder of its own, `target/mpi-openmpi` and `target/mpi-mpich`.
+//! The bindings of MPI are made for one library, and cargo does not see that `MPICC` has changed: each library has a
+//! target folder of its own, `target/mpi-openmpi` and `target/mpi-mpich`.
 
 use std::env;
 use std::fmt;

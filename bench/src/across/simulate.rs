@@ -1,5 +1,5 @@
-//! `bench simulate`: which schedule is fastest on clusters that nobody here owns, and how far simulations are from what was
-//! measured. All of it is simulated ([`hier::simulate`]), and says so.
+//! `bench simulate`: which schedule is fastest on clusters that nobody here owns, and how far simulations are from what
+//! was measured. All of it is simulated ([`hier::simulate`]), and says so.
 
 use std::collections::HashMap;
 use std::fs;
@@ -57,7 +57,8 @@ pub struct Simulate {
     /// Schedules of more messages are left out
     #[arg(long, default_value = "300K", value_parser = parse_size)]
     pub most_messages: u64,
-    /// The results.json of a record of `bench across` with one rank a host: simulates it, and shows simulated / measured
+    /// The results.json of a record of `bench across` with one rank a host: simulates it, and shows simulated /
+    /// measured
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
     /// Draws the times over the bound, a panel a cluster
@@ -77,8 +78,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Hosts send `host` bytes a second each way; a link upwards carries that of all hosts below it over `taper`, at each
-    /// level, or `trunk` where that is given.
+    /// Hosts send `host` bytes a second each way; a link upwards carries that of all hosts below it over `taper`, at
+    /// each level, or `trunk` where that is given.
     ///
     /// # Errors
     ///
@@ -111,8 +112,8 @@ impl Machine {
         self.cluster.hosts().len()
     }
 
-    /// Seconds of an allreduce between `each` ranks a host, in the order of hosts. None for more than `most` messages, and for
-    /// what the algorithm does not serve.
+    /// Seconds of an allreduce between `each` ranks a host, in the order of hosts. None for more than `most` messages,
+    /// and for what the algorithm does not serve.
     pub fn seconds(&self, algorithm: Algorithm, each: usize, bytes: u64, most: u64) -> Option<f64> {
         let pattern = algorithm.pattern(Goal::Allreduce, (self.hosts() * each) as u32).ok()?;
         if pattern.formula().messages > most {

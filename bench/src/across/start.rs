@@ -1,8 +1,8 @@
 //! How the ranks begin a call together.
 //!
-//! Ranks leave a barrier one after another: with four ranks a core, up to 18 ms apart, which would be part of the time of
-//! whoever left first. Where all ranks read one clock (an emulated cluster is one machine), they agree on a time a little later,
-//! sleep until then, and count from it. Between machines, whose clocks differ, a barrier has to do.
+//! Ranks leave a barrier one after another: with four ranks a core, up to 18 ms apart, which would be part of the time
+//! of whoever left first. Where all ranks read one clock (an emulated cluster is one machine), they agree on a time a
+//! little later, sleep until then, and count from it. Between machines, whose clocks differ, a barrier has to do.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -80,8 +80,8 @@ impl Curve {
         self.points.iter().map(|point| (point.bytes as f64, point.time.median)).collect()
     }
 
-    /// This curve's time over another's at a length, turn by turn: the median. Turns lie close to each other, and a machine that
-    /// changes from turn to turn changes both.
+    /// This curve's time over another's at a length, turn by turn: the median. Turns lie close to each other, and a
+    /// machine that changes from turn to turn changes both.
     pub fn over(&self, other: &Curve, bytes: u64) -> Option<f64> {
         let point = |curve: &Curve| curve.points.iter().find(|point| point.bytes == bytes).cloned();
         let (own, other) = (point(self)?, point(other)?);

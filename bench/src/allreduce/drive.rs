@@ -26,8 +26,8 @@ struct Results<'a> {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] and [`Error::BaselineMissing`] before anything is measured; [`Error::Wrong`] at the first wrong answer;
-/// [`Error::Interrupted`]; those of the runs. What was finished is kept.
+/// [`Error::Usage`] and [`Error::BaselineMissing`] before anything is measured; [`Error::Wrong`] at the first wrong
+/// answer; [`Error::Interrupted`]; those of the runs. What was finished is kept.
 pub fn run(options: &AllReduce) -> Result<()> {
     if !(options.margin >= 0.0 && options.margin.is_finite()) {
         return Err(Error::Usage(format!("--margin {}: percent, 0 or more", options.margin)));

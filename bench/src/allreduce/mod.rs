@@ -1,7 +1,7 @@
 //! `bench allreduce`: the allreduce from one element to millions, by every algorithm and schedule.
 //!
-//! What differs from the paper's program says [`options::DESCRIPTION`]. Nothing is started here that other commands do not
-//! start too: ranks of a node are those of `bench collectives`, ranks of a cluster those of `bench across`.
+//! What differs from the paper's program says [`options::DESCRIPTION`]. Nothing is started here that other commands do
+//! not start too: ranks of a node are those of `bench collectives`, ranks of a cluster those of `bench across`.
 //!
 //! | file | what |
 //! |---|---|

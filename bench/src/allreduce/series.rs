@@ -77,9 +77,9 @@ impl FromStr for Algorithm {
     }
 }
 
-/// The series across nodes, with `slots` ranks on each: ours, the library's own, a ring of all ranks, and every schedule of an
-/// allreduce among one leader a node, which takes whole vectors; with several ranks a node, also all of them as leaders, and slices in
-/// a pipeline.
+/// The series across nodes, with `slots` ranks on each: ours, the library's own, a ring of all ranks, and every
+/// schedule of an allreduce among one leader a node, which takes whole vectors; with several ranks a node, also all of
+/// them as leaders, and slices in a pipeline.
 pub fn schedules(slots: usize) -> Vec<Series> {
     const AMONG_LEADERS: [(&str, &str); 6] = [
         ("ring", "ring"),

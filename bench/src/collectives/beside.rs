@@ -11,7 +11,8 @@ use crate::runs::{Order, mpi, ours};
 use crate::samples::Run;
 use crate::scratch::Scratch;
 
-/// Finds and compiles all baselines. One that was asked for by name must be here; of `all`, those that are not are told.
+/// Finds and compiles all baselines. One that was asked for by name must be here; of `all`, those that are not are
+/// told.
 pub fn prepare_baselines(options: &Collectives, scratch: &Scratch) -> Result<Vec<Baseline>> {
     if options.compares() && (options.mpicc.is_some() || options.mpirun.is_some()) {
         return Err(Error::Usage(

@@ -44,8 +44,8 @@ fn sizes(options: &Collectives, ranks: usize) -> Vec<u64> {
     }
 }
 
-/// The cases of a run with `ranks` ranks. A barrier has no buffers: it is one case, measured as with warm ones. The empty call comes
-/// last, where a call is timed alone.
+/// The cases of a run with `ranks` ranks. A barrier has no buffers: it is one case, measured as with warm ones. The
+/// empty call comes last, where a call is timed alone.
 fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
     let asked = |operation: &Operation| match options.collectives.is_empty() {
         true => Operation::USUAL.contains(operation),

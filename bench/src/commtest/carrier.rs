@@ -32,8 +32,8 @@ pub trait Carrier {
     /// As [`barrier`](Carrier::barrier).
     fn gather(&mut self, own: &[f64]) -> Result<Vec<f64>>;
 
-    /// Sends and receives all packets of a volume (`send` stays as it is); `synchronised` is called between the two parts of the script, and returns when
-    /// the clock shall start.
+    /// Sends and receives all packets of a volume (`send` stays as it is); `synchronised` is called between the two
+    /// parts of the script, and returns when the clock shall start.
     ///
     /// # Errors
     ///

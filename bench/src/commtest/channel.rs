@@ -1,9 +1,10 @@
 //! Packets through our shared memory.
 //!
-//! Phalanx has no point-to-point calls. What stands here for them is a communicator of two ranks from which one and the same rank
-//! always broadcasts: a ring of slots with one writer and one reader. The writer goes on as soon as its packet is in slots, and
-//! waits only where the ring is full; the reader waits for the packet. A rank has one such communicator to each of its
-//! partners, and one from each. By lines, a packet travels in slots of eighteen cache lines; by cells, in slots of 32 KiB.
+//! Phalanx has no point-to-point calls. What stands here for them is a communicator of two ranks from which one and the
+//! same rank always broadcasts: a ring of slots with one writer and one reader. The writer goes on as soon as its
+//! packet is in slots, and waits only where the ring is full; the reader waits for the packet. A rank has one such
+//! communicator to each of its partners, and one from each. By lines, a packet travels in slots of eighteen cache
+//! lines; by cells, in slots of 32 KiB.
 
 use hier::Communicator;
 use shm_core::segment::layout::{LINE_SLOTS, SLOT_PAYLOAD};

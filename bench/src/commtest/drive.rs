@@ -39,8 +39,8 @@ struct Results<'a> {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] and [`Error::BaselineMissing`] before anything is measured; [`Error::Wrong`] for a packet that is not what was
-/// sent; [`Error::Interrupted`]; those of the runs. What was finished is kept.
+/// [`Error::Usage`] and [`Error::BaselineMissing`] before anything is measured; [`Error::Wrong`] for a packet that is
+/// not what was sent; [`Error::Interrupted`]; those of the runs. What was finished is kept.
 pub fn run(options: &CommTest) -> Result<()> {
     let study = Study::of(options)?;
     let programs = study.programs()?;

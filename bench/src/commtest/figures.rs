@@ -110,7 +110,8 @@ impl Curve {
 pub(super) mod tests {
     use super::*;
 
-    /// Two turns of `1 ms + packets * 10 us` over one carrier, with elapsed times that are a tenth longer, from 8 packets on a half.
+    /// Two turns of `1 ms + packets * 10 us` over one carrier, with elapsed times that are a tenth longer, from 8
+    /// packets on a half.
     pub fn store() -> Store {
         let mut store = Store::in_memory();
         for turn in 1..=2 {

@@ -1,8 +1,8 @@
 //! A rank's work, whatever carries its packets: checks, times, and tells rank 0.
 //!
-//! All protocols and programs take turns at one packetisation, A B C B C A, each behind a barrier and with the same two buffers. A
-//! rank's time is from when it leaves the barrier until its last call has returned. The longest of any rank counts; where all
-//! ranks read one clock, also what passed from the first one's beginning to the last one's end.
+//! All protocols and programs take turns at one packetisation, A B C B C A, each behind a barrier and with the same two
+//! buffers. A rank's time is from when it leaves the barrier until its last call has returned. The longest of any rank
+//! counts; where all ranks read one clock, also what passed from the first one's beginning to the last one's end.
 
 use std::fs;
 use std::time::Duration;
@@ -39,11 +39,13 @@ struct Series {
     script: Script,
 }
 
-/// Measures a plan; `finished` gets each protocol, program and packetisation on rank 0 as soon as it is finished. Collective.
+/// Measures a plan; `finished` gets each protocol, program and packetisation on rank 0 as soon as it is finished.
+/// Collective.
 ///
 /// # Errors
 ///
-/// [`Error::Wrong`] for a packet that is not what was sent; [`Error::Usage`] for partners that cannot be; what calls return.
+/// [`Error::Wrong`] for a packet that is not what was sent; [`Error::Usage`] for partners that cannot be; what calls
+/// return.
 pub fn run<C: Carrier>(
     carrier: &mut C,
     plan: &Plan,
@@ -219,7 +221,8 @@ mod tests {
         of_ranks.remove(0)
     }
 
-    /// Volumes larger than the rings, both commands, odd cycles, ranks that take no part: everything arrives, and nobody hangs.
+    /// Volumes larger than the rings, both commands, odd cycles, ranks that take no part: everything arrives, and
+    /// nobody hangs.
     #[test]
     fn channels_carry_what_is_sent() {
         let pattern = |command, distance, only_zero| Pattern { command, distance, only_zero, cycles: None };

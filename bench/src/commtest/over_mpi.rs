@@ -31,7 +31,8 @@ pub struct OverMpi<'a> {
 }
 
 impl<'a> OverMpi<'a> {
-    /// Over the ranks of `world`, for volumes of up to `total` bytes in up to `packets` packets. Calls return errors from here on.
+    /// Over the ranks of `world`, for volumes of up to `total` bytes in up to `packets` packets. Calls return errors
+    /// from here on.
     ///
     /// # Errors
     ///

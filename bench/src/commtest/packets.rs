@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// The numbers of packets as which a volume of `total` bytes is sent: 1, 2, 4 .. as long as no packet is shorter than `least`.
+/// The numbers of packets as which a volume of `total` bytes is sent: 1, 2, 4 .. as long as no packet is shorter than
+/// `least`.
 pub fn packetisations(total: usize, least: usize) -> Vec<usize> {
     let most = total / least.max(1);
     std::iter::successors(Some(1_usize), |packets| packets.checked_mul(2))
@@ -10,8 +11,8 @@ pub fn packetisations(total: usize, least: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Where packet `index` of `packets` lies in a volume of `total` bytes: one behind the other, and where the number does not divide
-/// the volume, the first ones are a byte longer.
+/// Where packet `index` of `packets` lies in a volume of `total` bytes: one behind the other, and where the number does
+/// not divide the volume, the first ones are a byte longer.
 pub fn packet(total: usize, packets: usize, index: usize) -> Range<usize> {
     let (short, longer) = (total / packets, total % packets);
     let start = index * short + index.min(longer);
@@ -29,7 +30,8 @@ mod tests {
         assert_eq!(packet(2 << 20, 1024, 1023), (2 << 20) - 2048..2 << 20);
     }
 
-    /// For many volumes: packets lie one behind the other, fill it, differ by a byte at most and are no shorter than the least.
+    /// For many volumes: packets lie one behind the other, fill it, differ by a byte at most and are no shorter than
+    /// the least.
     #[test]
     fn packets_fill_the_volume_in_order() {
         for total in (1..200).chain([1000, 1 << 16, (1 << 16) + 7]) {

@@ -15,8 +15,8 @@ const COLOURS: [&str; 11] = [
 const CHANNELS: [(&str, Style); 2] =
     [("lines", Style { colour: "#111111", dashes: "2 3" }), ("cells", Style { colour: "#111111", dashes: "7 3" })];
 
-/// The figure: a row of panels for each MPI (for our channels, where there is none), a panel for unordered and ordered protocols of
-/// each program.
+/// The figure: a row of panels for each MPI (for our channels, where there is none), a panel for unordered and ordered
+/// protocols of each program.
 pub fn render(curves: &[Curve], title: String) -> String {
     let mut rows: Vec<&str> = curves.iter().map(|curve| curve.over.as_str()).collect();
     rows.dedup();

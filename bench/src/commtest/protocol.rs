@@ -110,7 +110,8 @@ impl Protocol {
         Side { posts, send }
     }
 
-    /// The side that receives first. A message that is sent to it ready is posted for, which `MPI_Recv` cannot tell anybody.
+    /// The side that receives first. A message that is sent to it ready is posted for, which `MPI_Recv` cannot tell
+    /// anybody.
     pub fn second(self) -> Side {
         if !self.ordered {
             return self.first();

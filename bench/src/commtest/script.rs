@@ -1,8 +1,8 @@
 //! What a rank does, step by step: the calls of a protocol for all packets, in order.
 //!
-//! A script is made before the clock runs, and says nothing of how messages travel. What it must keep is checked without any:
-//! every packet is sent and received once, no ready send goes before its receive is posted, and nobody waits for ever, with sends
-//! that end at once and with sends that wait for their receives.
+//! A script is made before the clock runs, and says nothing of how messages travel. What it must keep is checked
+//! without any: every packet is sent and received once, no ready send goes before its receive is posted, and nobody
+//! waits for ever, with sends that end at once and with sends that wait for their receives.
 
 use super::partners::Partners;
 use super::protocol::{Program, Protocol, SendKind, Side};
@@ -60,8 +60,9 @@ struct Handshake {
 }
 
 impl Handshake {
-    /// Ready sends and asked-for ones take a word for each message. In an ordered exchange of two, the one who receives first has the
-    /// other's packet before it sends, and so knows that the other's receive, posted before, is there: one word is saved.
+    /// Ready sends and asked-for ones take a word for each message. In an ordered exchange of two, the one who receives
+    /// first has the other's packet before it sends, and so knows that the other's receive, posted before, is there:
+    /// one word is saved.
     fn of(protocol: Protocol, partners: Partners) -> Handshake {
         let needed = protocol.first().send.is_ready() || protocol.is_asked_for();
         let pair = partners.to == partners.from;
@@ -159,7 +160,8 @@ mod tests {
     #[derive(Clone, Default)]
     struct State {
         next: usize,
-        /// Packets whose receives are posted, sends that have begun, words that were told and that were waited for; in order.
+        /// Packets whose receives are posted, sends that have begun, words that were told and that were waited for; in
+        /// order.
         posted: Vec<usize>,
         begun: Vec<usize>,
         told: usize,

@@ -1,11 +1,11 @@
-//! The bare moves of a collective between two processes, in loops of wide registers: of buffers in shared memory those that there is no
-//! way around, of private ones those of the plain way, through memory that both have.
+//! The bare moves of a collective between two processes, in loops of wide registers: of buffers in shared memory those
+//! that there is no way around, of private ones those of the plain way, through memory that both have.
 //!
-//! Buffers in shared memory are used where they lie, between two line exchanges: they hold what is wanted after the first, and are
-//! their owners' again after the second. Private ones go through memory that both map, in pieces: one process
-//! fills a piece and says so, the other takes it while the next one is filled. Nothing is decided, agreed upon, or checked
-//! meanwhile. What a library takes for the same is read against this. The loops are plain: a library is below them where it asks for lines
-//! ahead, or has both processes work where one does here.
+//! Buffers in shared memory are used where they lie, between two line exchanges: they hold what is wanted after the
+//! first, and are their owners' again after the second. Private ones go through memory that both map, in pieces: one
+//! process fills a piece and says so, the other takes it while the next one is filled. Nothing is decided, agreed upon,
+//! or checked meanwhile. What a library takes for the same is read against this. The loops are plain: a library is
+//! below them where it asks for lines ahead, or has both processes work where one does here.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -28,11 +28,13 @@ const LONGEST_PIECE: usize = 4096;
 
 /// One process's part in the moves of two.
 ///
-/// M1, of a round. Reads: what a process reads of a shared region was written before the exchange at the round's beginning, or before
-/// its writer published the count of that piece; of a result, before the exchange at the round's end, or by this process. Writes: what it writes there the
-/// other one reads behind such a count, or behind the exchange at the end; and what that one read of it in the round before it has read, since both had ended
-/// that round when this one began. Between a round's end and the next one's beginning a process writes nothing but its own contribution, and
-/// reads nothing but its result. Nobody else writes. All ranges lie within the regions, or within private buffers of as many elements.
+/// M1, of a round. Reads: what a process reads of a shared region was written before the exchange at the round's
+/// beginning, or before its writer published the count of that piece; of a result, before the exchange at the round's
+/// end, or by this process. Writes: what it writes there the other one reads behind such a count, or behind the
+/// exchange at the end; and what that one read of it in the round before it has read, since both had ended that round
+/// when this one began. Between a round's end and the next one's beginning a process writes nothing but its own
+/// contribution, and reads nothing but its result. Nobody else writes. All ranges lie within the regions, or within
+/// private buffers of as many elements.
 pub struct Moves<'a> {
     kind: Kind,
     mapping: &'a Mapping,
@@ -48,8 +50,8 @@ pub struct Moves<'a> {
     turn: u64,
 }
 
-/// Lines of the mapping from one region to the next: an odd number more than a buffer has, so that the regions' lines fall into
-/// different sets of the caches.
+/// Lines of the mapping from one region to the next: an odd number more than a buffer has, so that the regions' lines
+/// fall into different sets of the caches.
 fn stride(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<Line>()) + 9
 }
@@ -79,7 +81,8 @@ impl<'a> Moves<'a> {
     fn touch(&mut self) {
         for region in [SEND, RECV, STAGED] {
             let at = self.region(region + self.rank);
-            // SAFETY: this process's own region, of `length` elements; the other one comes to it after an exchange only.
+            // SAFETY: this process's own region, of `length` elements; the other one comes to it after an exchange
+            // only.
             unsafe { ptr::write_bytes(at, 0, self.length) };
         }
         self.rounds.exchange();
@@ -92,8 +95,8 @@ impl<'a> Moves<'a> {
         self.mapping.at(LINES + region * stride(self.length * size_of::<f64>())).cast()
     }
 
-    /// Writes the contribution anew, begins with the other process, and makes the moves; nanoseconds from the beginning until this
-    /// process has its result, and its buffers for itself.
+    /// Writes the contribution anew, begins with the other process, and makes the moves; nanoseconds from the beginning
+    /// until this process has its result, and its buffers for itself.
     ///
     /// `begin` returns the time at which both begin, which is when it returns: both have ended their last round then.
     pub fn round(&mut self, begin: impl FnOnce() -> u64) -> f64 {
@@ -190,7 +193,8 @@ impl<'a> Moves<'a> {
         (length / 4).min(LONGEST_PIECE)
     }
 
-    /// One copies its contribution to pieces; the other one copies them to its result, or adds its own contribution to them there.
+    /// One copies its contribution to pieces; the other one copies them to its result, or adds its own contribution to
+    /// them there.
     fn staged_from(&mut self, giver: usize) {
         let (send, receive, staged) = (self.send(self.rank), self.receive(self.rank), self.region(STAGED + giver));
         let all = || pieces(0..self.length, Self::piece(self.length));
@@ -213,8 +217,8 @@ impl<'a> Moves<'a> {
         self.published += all().count() as u64;
     }
 
-    /// Each copies the other's half of its contribution to pieces, adds the other's pieces to its own half, in its result and in
-    /// pieces again, and copies the other half of the result from there.
+    /// Each copies the other's half of its contribution to pieces, adds the other's pieces to its own half, in its
+    /// result and in pieces again, and copies the other half of the result from there.
     fn staged_halves(&mut self) {
         let (rank, other) = (self.rank, 1 - self.rank);
         let (send, receive) = (self.send(rank), self.receive(rank));

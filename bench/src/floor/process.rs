@@ -136,7 +136,8 @@ fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
 /// Runs of a length that fills its part of a block, of which the quickest counts.
 const CALIBRATING_RUNS: usize = 3;
 
-/// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says how many nanoseconds they took.
+/// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says how many
+/// nanoseconds they took.
 fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut(&mut Gate, u64) -> f64) -> Timed {
     let mut meeting = Meeting { mapping, ranks: spec.ranks as u64, times: 0 };
     let mut time = |gate: &mut Gate, meeting: &mut Meeting<'_>, rounds: u64| {

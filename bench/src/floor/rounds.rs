@@ -9,7 +9,8 @@ use std::thread::yield_now;
 use crate::error::{Error, Result};
 use crate::mapping::{Line, MOST_LINES, Mapping};
 
-/// Lines of the floor's mapping: one for control, two a process, from 512 on the counts of [moves](super::moves), and the C library's barrier.
+/// Lines of the floor's mapping: one for control, two a process, from 512 on the counts of [moves](super::moves), and
+/// the C library's barrier.
 pub const LINES: usize = MOST_LINES;
 /// Where the C library's barrier lies.
 const BARRIER_LINE: usize = LINES - 1;

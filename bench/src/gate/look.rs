@@ -1,11 +1,12 @@
 //! A look at the cores: how far apart they are, and whether they are cores at all.
 //!
-//! A bare exchange of lines between the ranks takes several times as long when the kernel beneath a virtual machine has moved its
-//! virtual cores apart. It does not tell whether they are hardware threads of one core: between threads it takes less than between cores,
-//! but how many nanoseconds either takes depends on how long the processor pauses between two looks at a line, and the two ranges meet.
-//! Arithmetic tells that. One rank alone keeps a core's multipliers busy, so the same work takes as long beside another rank's as alone
-//! if that has a core of its own, and almost twice as long if both share one. Both times are taken within a few microseconds on
-//! the same core, so neither its clock rate nor its make matters.
+//! A bare exchange of lines between the ranks takes several times as long when the kernel beneath a virtual machine has
+//! moved its virtual cores apart. It does not tell whether they are hardware threads of one core: between threads it
+//! takes less than between cores, but how many nanoseconds either takes depends on how long the processor pauses
+//! between two looks at a line, and the two ranges meet. Arithmetic tells that. One rank alone keeps a core's
+//! multipliers busy, so the same work takes as long beside another rank's as alone if that has a core of its own, and
+//! almost twice as long if both share one. Both times are taken within a few microseconds on the same core, so neither
+//! its clock rate nor its make matters.
 //!
 //! `baseline/collectives.c` looks in the same way.
 
@@ -17,7 +18,8 @@ use crate::statistics::median;
 
 /// Rounds of the exchange, and those before it that do not count.
 const ROUNDS: (u64, u64) = (16, 64);
-/// So many numbers are squared side by side: a multiplier that begins one product a cycle and needs three or four for each is never idle.
+/// So many numbers are squared side by side: a multiplier that begins one product a cycle and needs three or four for
+/// each is never idle.
 const NUMBERS: usize = 6;
 /// So many times each, which takes less than a microsecond.
 const TIMES: u64 = 400;
@@ -79,7 +81,8 @@ fn work() -> f64 {
     for _ in 0..TIMES {
         for number in &mut numbers {
             *number = number.wrapping_mul(*number);
-            // SAFETY: no instruction. Each product has to be in a register of its own here, so that no vector unit makes several at once.
+            // SAFETY: no instruction. Each product has to be in a register of its own here, so that no vector unit
+            // makes several at once.
             unsafe { asm!("/* {0} */", inout(reg) * number, options(nomem, nostack, preserves_flags)) };
         }
     }

@@ -1,7 +1,8 @@
 //! The collectives of one rank: production protocols over a simulated board, with payload that is charged, not moved.
 //!
-//! What the regimes of shm-core do with memory is done here with time: the same slices, the same trees, the same protocol
-//! functions ([`shm_core::protocol`]), and closures that say how many bytes are loaded from where and stored to where.
+//! What the regimes of shm-core do with memory is done here with time: the same slices, the same trees, the same
+//! protocol functions ([`shm_core::protocol`]), and closures that say how many bytes are loaded from where and stored
+//! to where.
 
 use shm_core::protocol::exchange::{Pieces, Slices, exchange, exchange_pieces, exchange_slices};
 use shm_core::protocol::shares::{self, Shares, Takers, Work};

@@ -48,8 +48,8 @@ pub fn table() -> Result<Algorithm> {
     algorithm("table", "", "")
 }
 
-/// The algorithms that serve a collective, besides the table's own choice. Lines are left out from `bytes` on where they
-/// could only lose.
+/// The algorithms that serve a collective, besides the table's own choice. Lines are left out from `bytes` on where
+/// they could only lose.
 ///
 /// # Errors
 /// None that can be.

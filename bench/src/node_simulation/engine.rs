@@ -1,10 +1,11 @@
 //! Ranks as coroutines under a virtual clock: one runs at a time, and whatever touches what others see happens in the
 //! order of time.
 //!
-//! Each rank has a clock of its own. Before a rank looks at a word, publishes one or touches a cell, it lets all ranks go first
-//! whose clocks are behind its own (equal clocks: the lower rank). So everything shared is touched in the order of virtual time, by
-//! one thread, and a run is the same to the last picosecond each time. A rank that waits for a word stops until its
-//! writer publishes; when nobody can go on, the waits have no end, and the run ends with [`Stuck`].
+//! Each rank has a clock of its own. Before a rank looks at a word, publishes one or touches a cell, it lets all ranks
+//! go first whose clocks are behind its own (equal clocks: the lower rank). So everything shared is touched in the
+//! order of virtual time, by one thread, and a run is the same to the last picosecond each time. A rank that waits for
+//! a word stops until its writer publishes; when nobody can go on, the waits have no end, and the run ends with
+//! [`Stuck`].
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -247,8 +248,8 @@ impl Seat<'_> {
         self.spend(|memory, now| memory.private(self.rank, bytes, level, now));
     }
 
-    /// Loading from a cell that `from` has published. Its first line is waited for if the stamp was: else the core has begun
-    /// to load it beside the stamp.
+    /// Loading from a cell that `from` has published. Its first line is waited for if the stamp was: else the core has
+    /// begun to load it beside the stamp.
     pub fn read(&self, ring: RingName, from: usize, slot: usize, bytes: usize) {
         self.turn();
         let cell = self.world.slots.stamp(ring, from, slot, self.world.size);

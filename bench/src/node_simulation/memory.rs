@@ -1,9 +1,10 @@
 //! The cost model: which core holds which line or cell, and what it costs to get at it. Pure: times come in and go out.
 //!
-//! *Lines* are flag words with what shares their cache line. A store to a line that others hold is visible once they have given
-//! it up (`own`); a load of a line that another core has written takes `fetch`, by distance. The nearest copy serves: where one
-//! core of an L3 cache has fetched a line from afar, its neighbours get it from that cache. A copy serves one core after
-//! the other, `serve` apart. Loads that a core issues one after the other overlap, `gap` apart (a [`Streak`]).
+//! *Lines* are flag words with what shares their cache line. A store to a line that others hold is visible once they
+//! have given it up (`own`); a load of a line that another core has written takes `fetch`, by distance. The nearest
+//! copy serves: where one core of an L3 cache has fetched a line from afar, its neighbours get it from that cache. A
+//! copy serves one core after the other, `serve` apart. Loads that a core issues one after the other overlap, `gap`
+//! apart (a [`Streak`]).
 //!
 //! *Cells* hold payload. Loading one costs by bytes and distance, and its copies serve all readers at a bounded rate;
 //! what crosses sockets takes the link between them, one after the other. A cell that others have read costs more to
@@ -171,7 +172,8 @@ impl Memory {
         done
     }
 
-    /// A store to an own line at `now`, behind `more` other lines that are stored before it; returns when it is visible.
+    /// A store to an own line at `now`, behind `more` other lines that are stored before it; returns when it is
+    /// visible.
     pub fn store(&mut self, rank: usize, line: usize, value: u64, now: Time, more: usize) -> Time {
         let Memory { lines, places, l3s, costs, drained, .. } = self;
         let line = &mut lines[line];
@@ -190,7 +192,8 @@ impl Memory {
         visible
     }
 
-    /// Loading `bytes` bytes of a cell at `now`; `first` when nothing else is under way: then its first line is waited for.
+    /// Loading `bytes` bytes of a cell at `now`; `first` when nothing else is under way: then its first line is waited
+    /// for.
     pub fn read(&mut self, rank: usize, cell: usize, bytes: usize, now: Time, first: bool) -> Time {
         if bytes == 0 {
             return now;

@@ -1,7 +1,8 @@
 //! `bench simulate-node`: the collectives of one node on machines that are not here. Simulated, not measured.
 //!
-//! The production protocols of shm-core run on a board whose words have a time: each rank is a coroutine with a clock, and a line
-//! that another core has written costs what a machine file says. `docs/NODE_SIMULATION.md` in this crate's folder tells the whole.
+//! The production protocols of shm-core run on a board whose words have a time: each rank is a coroutine with a clock,
+//! and a line that another core has written costs what a machine file says. `docs/NODE_SIMULATION.md` in this crate's
+//! folder tells the whole.
 //!
 //! | file | what |
 //! |---|---|

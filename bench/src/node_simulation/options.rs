@@ -23,8 +23,8 @@ pub struct SimulateNode {
     /// Only these collectives: barrier, broadcast, reduce, allreduce
     #[arg(long, value_delimiter = ',')]
     pub collectives: Vec<Operation>,
-    /// Which rank sits where: block (socket after socket), spread (as many on each socket, in blocks), cyclic (sockets in
-    /// turn) [default: spread; for trees spread and cyclic]
+    /// Which rank sits where: block (socket after socket), spread (as many on each socket, in blocks), cyclic (sockets
+    /// in turn) [default: spread; for trees spread and cyclic]
     #[arg(long, value_delimiter = ',')]
     pub placement: Vec<Placement>,
     /// A further algorithm: rules as PHALANX_ALGORITHM takes them (repeatable)
@@ -33,7 +33,8 @@ pub struct SimulateNode {
     /// Further trees: rules as PHALANX_TREES takes them, through cells (repeatable)
     #[arg(long, value_name = "RULES")]
     pub trees: Vec<String>,
-    /// Compares trees that know sockets with trees that do not, as in the study of Jain et al. (SC18), instead of algorithms
+    /// Compares trees that know sockets with trees that do not, as in the study of Jain et al. (SC18), instead of
+    /// algorithms
     #[arg(long)]
     pub aware: bool,
     /// With --aware: how far the paper's gain moves when each assumed or derived figure is so many times more, or less

@@ -1,8 +1,10 @@
-//! Trees that know sockets beside trees that do not, as in the study of Jain et al. (SC18, "Impact of topology aware trees").
+//! Trees that know sockets beside trees that do not, as in the study of Jain et al. (SC18, "Impact of topology aware
+//! trees").
 //!
-//! Three comparisons, since the paper's own changes two things at once. *Same shape*: the k-ary trees of the paper, with and
-//! without their knowledge of sockets. *Paper*: its aware trees (k-ary, 3 up to 4 KiB, then 2) beside its best unaware ones (k-nomial, 8
-//! up to 16 KiB, then 2). *Best*: the fastest aware tree beside the fastest unaware one, of the same list of shapes.
+//! Three comparisons, since the paper's own changes two things at once. *Same shape*: the k-ary trees of the paper,
+//! with and without their knowledge of sockets. *Paper*: its aware trees (k-ary, 3 up to 4 KiB, then 2) beside its best
+//! unaware ones (k-nomial, 8 up to 16 KiB, then 2). *Best*: the fastest aware tree beside the fastest unaware one, of
+//! the same list of shapes.
 
 use shm_core::Collective;
 

@@ -203,8 +203,8 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
         Ok((iterations, blocks.min(self.case.blocks.max(1))))
     }
 
-    /// Nanoseconds that a run of `tried` calls takes on the slowest rank: the least of several runs where that fills its
-    /// part of a block, since whatever meets a single short one would stand for all calls.
+    /// Nanoseconds that a run of `tried` calls takes on the slowest rank: the least of several runs where that fills
+    /// its part of a block, since whatever meets a single short one would stand for all calls.
     fn least_of_runs(&mut self, tried: u64) -> Result<f64> {
         let enough = self.case.block.as_nanos() as f64 * CALIBRATED_PART;
         let mut least = f64::INFINITY;
@@ -255,8 +255,9 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
         }
     }
 
-    /// Makes `iterations` calls back to back, as a program with a loop around one call would: nothing is decided between
-    /// two calls but which buffers take their turn, and where one pair of buffers serves all calls, not even that.
+    /// Makes `iterations` calls back to back, as a program with a loop around one call would: nothing is decided
+    /// between two calls but which buffers take their turn, and where one pair of buffers serves all calls, not even
+    /// that.
     fn stream(&mut self, iterations: u64) -> Result<()> {
         if self.case.buffers == BufferMode::Cold {
             return (0..iterations).try_for_each(|_| self.call());

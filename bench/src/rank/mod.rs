@@ -11,14 +11,14 @@
 //! barrier's skew; but a rooted collective may run ahead of its slower ranks, and what is
 //! measured is then the time between calls rather than the time of one.
 //!
-//! With the timing *each* all ranks begin every call at one time of the clock that they share, and the
-//! clock is read around that call alone; its buffers are chosen before that ([`crate::gate`], the same for us and for a baseline: no library's own barrier
-//! comes before a call). One clock reading is part of everyone's figure, and is not subtracted;
-//! how much that is tells a call that does nothing, which is timed in the same way ([`crate::empty`]). Where ranks outnumber cores they
-//! wait for each other at the same place and then begin as they get a core.
+//! With the timing *each* all ranks begin every call at one time of the clock that they share, and the clock is read
+//! around that call alone; its buffers are chosen before that ([`crate::gate`], the same for us and for a baseline: no
+//! library's own barrier comes before a call). One clock reading is part of everyone's figure, and is not subtracted;
+//! how much that is tells a call that does nothing, which is timed in the same way ([`crate::empty`]). Where ranks
+//! outnumber cores they wait for each other at the same place and then begin as they get a core.
 //!
-//! Before each block the ranks look at the cores ([`crate::gate::look`]): on virtual machines how far apart they lie changes, and
-//! whether they are threads of one core.
+//! Before each block the ranks look at the cores ([`crate::gate::look`]): on virtual machines how far apart they lie
+//! changes, and whether they are threads of one core.
 //!
 //! Before anything is timed, ranks (and the floor's processes) call barriers for [`SETTLE`]: processes that were just
 //! started often share a core, and the kernel takes a while to spread them.
@@ -119,8 +119,8 @@ fn write(sheet: &mut Sheet, comm: &Communicator, index: usize, case: &Case, meas
     sheet.count(index, &measured.count)?;
     if let (0, Some(what)) = (comm.rank(), collective(case.operation)) {
         let bytes = case.bytes as usize;
-        // Where calls try both ways the one that most of them took. A root that lends loads half of its message, or, where the other
-        // rank is quick, nothing; one that fills cells all of it.
+        // Where calls try both ways the one that most of them took. A root that lends loads half of its message, or,
+        // where the other rank is quick, nothing; one that fills cells all of it.
         let all = case.bytes * measured.count.calls;
         let is_pair = case.operation == Operation::Broadcast && comm.size() == 2 && !case.buffers.is_shared();
         let reached = match case.root {

@@ -41,8 +41,8 @@ pub struct Report {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] where there is no record; [`Error::File`] for folders that cannot be read and a page that cannot be written. A
-/// record that cannot be read is named on the page and on standard error.
+/// [`Error::Usage`] where there is no record; [`Error::File`] for folders that cannot be read and a page that cannot be
+/// written. A record that cannot be read is named on the page and on standard error.
 pub fn run(options: &Report) -> Result<()> {
     let folders = if options.folders.is_empty() { records::find(&options.records)? } else { options.folders.clone() };
     if folders.is_empty() {

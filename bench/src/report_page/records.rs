@@ -172,7 +172,8 @@ fn across(results: &Value) -> Content {
     Content::Times { about, charts, tables, text: String::new() }
 }
 
-/// The curves of a record of `bench collectives`: one chart a rank count and collective, over the buffers that others have too.
+/// The curves of a record of `bench collectives`: one chart a rank count and collective, over the buffers that others
+/// have too.
 fn node(results: &Value) -> Content {
     let rows = results["rows"].as_array().cloned().unwrap_or_default();
     let has_peers = rows.iter().any(|row| row["series"] != ours::NAME);

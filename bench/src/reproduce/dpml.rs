@@ -57,7 +57,8 @@ impl Dpml {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] for fewer than two hosts, fewer than two or more than eight ranks a host, and sizes of no element.
+    /// [`Error::Usage`] for fewer than two hosts, fewer than two or more than eight ranks a host, and sizes of no
+    /// element.
     pub fn of(options: &ClusterStudy, known: &Known) -> Result<Dpml> {
         let quick = options.study.quick;
         let (hosts, slots) =

@@ -1,8 +1,8 @@
 //! `bench reproduce`: the experiments of the papers that Phalanx stands on, each by one command.
 //!
-//! A study measures nothing by means of its own. It is a list of [`piece`]s, most of which are commands of this very program
-//! (`bench across`, `bench collectives`) that anybody can run by hand, and a function that sets what they found beside what the
-//! paper found. Pieces that are finished are kept at once ([`crate::study`]).
+//! A study measures nothing by means of its own. It is a list of [`piece`]s, most of which are commands of this very
+//! program (`bench across`, `bench collectives`) that anybody can run by hand, and a function that sets what they found
+//! beside what the paper found. Pieces that are finished are kept at once ([`crate::study`]).
 //!
 //! | file | what |
 //! |---|---|

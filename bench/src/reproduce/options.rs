@@ -84,7 +84,8 @@ pub struct NodeStudy {
     /// How often all settings take turns
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub turns: Option<u32>,
-    /// An MPI beside which ours is measured: openmpi, mpich, NAME=FOLDER, or all [default: openmpi and mpich, those that are here]
+    /// An MPI beside which ours is measured: openmpi, mpich, NAME=FOLDER, or all [default: openmpi and mpich, those
+    /// that are here]
     #[arg(long, value_delimiter = ',')]
     pub baseline: Vec<Wanted>,
     /// A described machine of two sockets, on which trees are simulated

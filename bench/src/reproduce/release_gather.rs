@@ -1,4 +1,5 @@
-//! `bench reproduce release-gather`: collectives of one node from release and gather steps, with the paper's parameters beside ours.
+//! `bench reproduce release-gather`: collectives of one node from release and gather steps, with the paper's parameters
+//! beside ours.
 
 use std::env;
 use std::rc::Rc;

@@ -332,8 +332,8 @@ mod tests {
         }
     }
 
-    /// By hand, for 32 hosts: the nearest-first butterfly crosses once with 1/32 n of each host of a switch, there and back; the
-    /// farthest-first one with n/2 of 16 hosts, there and back.
+    /// By hand, for 32 hosts: the nearest-first butterfly crosses once with 1/32 n of each host of a switch, there and
+    /// back; the farthest-first one with n/2 of 16 hosts, there and back.
     #[test]
     fn trunks_by_hand() {
         let loads = trunk_loads(32);

@@ -66,11 +66,13 @@ fn path(path: &PathBuf) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Runs a study: pieces that are missing are taken and kept, then what follows is printed and recorded. `limit` is for one command.
+/// Runs a study: pieces that are missing are taken and kept, then what follows is printed and recorded. `limit` is for
+/// one command.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`], with how to go on; those of the first piece that fails, which is tried again on `--resume`; and of the record.
+/// [`Error::Interrupted`], with how to go on; those of the first piece that fails, which is tried again on `--resume`;
+/// and of the record.
 pub fn run(study: &impl Study, options: &StudyOptions, limit: Duration, cluster: bool) -> Result<()> {
     let scratch = Scratch::new()?;
     let host = Host::look();

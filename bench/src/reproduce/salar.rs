@@ -1,4 +1,5 @@
-//! `bench reproduce salar`: the pipeline of node and network on and off, and slices of fixed size beside those that adapt.
+//! `bench reproduce salar`: the pipeline of node and network on and off, and slices of fixed size beside those that
+//! adapt.
 
 use serde_json::{Value, json};
 

@@ -36,7 +36,8 @@ impl Transfers {
         if ranks < 2 {
             return Err(Error::Usage(format!("a broadcast of {ranks} ranks has no transfers: give 2 or more")));
         }
-        // The first rounds are the scatter: P-1 messages, one to each rank but the root. The ring has a round for each rank but one.
+        // The first rounds are the scatter: P-1 messages, one to each rank but the root. The ring has a round for each
+        // rank but one.
         let count = |saving: bool| -> Result<(Ring, Ring)> {
             let pattern = Algorithm::ScatterRing { saving }
                 .pattern(Goal::Broadcast { root: 0 }, ranks)
@@ -61,7 +62,8 @@ impl Transfers {
         1.0 - self.saving.messages as f64 / self.native.messages as f64
     }
 
-    /// How many times the bytes of the whole broadcast, scatter and all, are with the native ring of those with the saving one.
+    /// How many times the bytes of the whole broadcast, scatter and all, are with the native ring of those with the
+    /// saving one.
     pub fn bytes_ratio(&self) -> f64 {
         (self.scatter + self.native.bytes) as f64 / (self.scatter + self.saving.bytes) as f64
     }
@@ -109,7 +111,8 @@ mod tests {
         }
     }
 
-    /// Every rank but the root gets each byte at least once, and with the saving ring exactly once; the native one brings P-1 times all.
+    /// Every rank but the root gets each byte at least once, and with the saving ring exactly once; the native one
+    /// brings P-1 times all.
     #[test]
     fn bytes_are_those_that_are_needed() {
         for (ranks, bytes) in [(9, 12288), (10, 524_287), (16, 1 << 20), (33, 12288)] {

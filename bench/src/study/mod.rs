@@ -1,7 +1,8 @@
 //! What all studies have in common: `bench commtest`, `bench allreduce`, `bench reproduce`.
 //!
-//! A study measures many things one after another, for minutes or hours. Each that is finished goes to the end of one file of
-//! the study's record at once ([`store`]), so that a study that is stopped loses nothing and goes on with `--resume` where it was.
+//! A study measures many things one after another, for minutes or hours. Each that is finished goes to the end of one
+//! file of the study's record at once ([`store`]), so that a study that is stopped loses nothing and goes on with
+//! `--resume` where it was.
 //!
 //! | file | what |
 //! |---|---|

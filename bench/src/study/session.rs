@@ -36,8 +36,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where a study cannot go on, with what differs; [`Error::File`] for a record that cannot be made: nothing is
-    /// measured that could not be kept.
+    /// [`Error::Usage`] where a study cannot go on, with what differs; [`Error::File`] for a record that cannot be
+    /// made: nothing is measured that could not be kept.
     pub fn begin(description: Description, options: &StudyOptions, host: Host, settings: Value) -> Result<Session> {
         let head =
             Head { study: description.name.into(), host: host.host.clone(), commit: host.commit.clone(), settings };
@@ -118,8 +118,8 @@ impl Session {
         Ok(measured)
     }
 
-    /// Runs what writes finished measurements into the file `lines` by itself ([`entry`](super::store::entry)), and takes them
-    /// over, also when it fails in the end. `most` is how many it can finish.
+    /// Runs what writes finished measurements into the file `lines` by itself ([`entry`](super::store::entry)), and
+    /// takes them over, also when it fails in the end. `most` is how many it can finish.
     ///
     /// # Errors
     ///

@@ -5,8 +5,9 @@
 //! {"key":"mpi/1/0.3/basic/64","value":{..}}
 //! ```
 //!
-//! Lines are only ever appended, each by one write. Half a line at the end (a full disk, a lost machine) is cut off when the file
-//! is opened again. What cannot be written is kept in memory and tried again with the next line and at the end.
+//! Lines are only ever appended, each by one write. Half a line at the end (a full disk, a lost machine) is cut off
+//! when the file is opened again. What cannot be written is kept in memory and tried again with the next line and at
+//! the end.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +23,8 @@ use crate::error::{Error, Result};
 /// The file's name in a record folder.
 pub const NAME: &str = "measurements.jsonl";
 
-/// The first line: what the measurements are of. They are gone on with only where study, host and settings are the same.
+/// The first line: what the measurements are of. They are gone on with only where study, host and settings are the
+/// same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// The study's name.
@@ -139,7 +141,8 @@ impl Store {
         &self.order
     }
 
-    /// Notes a finished measurement. A disk that refuses it is told once on standard error; the figure is kept in memory.
+    /// Notes a finished measurement. A disk that refuses it is told once on standard error; the figure is kept in
+    /// memory.
     ///
     /// # Errors
     ///

@@ -143,7 +143,8 @@ pub fn mpi() -> Option<Library> {
     Library::all().iter().copied().find(of_debian)
 }
 
-/// Runs `bench LINE`, with a program of ranks for the MPI, which the line names; nothing where it takes a cluster that cannot be.
+/// Runs `bench LINE`, with a program of ranks for the MPI, which the line names; nothing where it takes a cluster that
+/// cannot be.
 pub fn with_mpi(folder: &Folder, library: Library, line: &str) -> Option<Ended> {
     let ended = bench(folder, &format!("{line} --program {}", library.bench().display()));
     if let Some(why) = ended.err.lines().find(|line| line.contains("skipped: ")) {

@@ -22,7 +22,8 @@ fn two_ranks_are_measured_beside_the_floor_and_recorded() {
     let record = folder.record();
     assert!(record.to_string_lossy().ends_with("-try"));
     let csv = fs::read_to_string(record.join("results.csv")).unwrap();
-    // A barrier and the empty call; three collectives, four buffer modes and a fifth of one of them, sizes 8, 64, 512 and 1K; the head.
+    // A barrier and the empty call; three collectives, four buffer modes and a fifth of one of them, sizes 8, 64, 512
+    // and 1K; the head.
     assert_eq!(csv.lines().count(), 1 + 2 + (3 * 4 + 1) * 4);
     let results = json(&record.join("results.json"));
     assert_eq!(results["rows"].as_array().unwrap().len(), 2 + (3 * 4 + 1) * 4);

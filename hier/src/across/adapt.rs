@@ -1,21 +1,22 @@
-//! Slices that find their size while the program runs (Bayatpour et al., SALaR, CLUSTER 2018): small at first, twice as large
-//! from call to call until a call takes longer, then half of that, and so from there on. What differs: of sizes that are as
-//! fast as each other the largest stays, since it takes the fewest messages, and so the least processor time; and
-//! before all that and after it, whole messages are timed: slices that are not clearly faster than none are given up.
+//! Slices that find their size while the program runs (Bayatpour et al., SALaR, CLUSTER 2018): small at first, twice as
+//! large from call to call until a call takes longer, then half of that, and so from there on. What differs: of sizes
+//! that are as fast as each other the largest stays, since it takes the fewest messages, and so the least processor
+//! time; and before all that and after it, whole messages are timed: slices that are not clearly faster than none are
+//! given up.
 //!
-//! Each size class of messages (a power of two of bytes) has a size of its own. What a call took is the longest time of any
-//! rank, on which all agree before the next: so all choose alike.
+//! Each size class of messages (a power of two of bytes) has a size of its own. What a call took is the longest time of
+//! any rank, on which all agree before the next: so all choose alike.
 
-/// The size at which slices begin: enough, and so many bytes for each message of a ring, of which a slice makes one for each
-/// node and leader: shorter ones cost more time of the processor than of the link.
+/// The size at which slices begin: enough, and so many bytes for each message of a ring, of which a slice makes one for
+/// each node and leader: shorter ones cost more time of the processor than of the link.
 const SMALLEST: usize = 64 << 10;
 const SMALLEST_EACH: usize = 8 << 10;
 /// Calls that are timed at each size; the shortest counts, so that one late rank does not end the search.
 const CALLS: u32 = 2;
 /// A size is slower when it takes this part of the time more.
 const LOSS: f64 = 0.02;
-/// Slices are faster than whole messages when these take this part of the time more: a message that goes whole overlaps with itself,
-/// and takes fewer messages.
+/// Slices are faster than whole messages when these take this part of the time more: a message that goes whole overlaps
+/// with itself, and takes fewer messages.
 const GAIN: f64 = 0.05;
 /// No slices.
 const WHOLE: usize = usize::MAX;
@@ -43,7 +44,8 @@ pub(super) struct Search {
     stage: Stage,
     /// The slices that are timed, and at last the best of them.
     slice: usize,
-    /// The longest time of any rank in the best call, microseconds: of whole messages, of the slices so far, of what is being timed.
+    /// The longest time of any rank in the best call, microseconds: of whole messages, of the slices so far, of what is
+    /// being timed.
     whole: f64,
     best: f64,
     here: f64,

@@ -1,9 +1,10 @@
 //! The alarm: a rank that cannot go on tells the other nodes, whose ranks may be waiting for its messages.
 //!
-//! The nodes stand in a circle. The j-th rank of a node listens to the j-th ranks of those at distances 1, 2, 4, .. before it, and
-//! passes an alarm on: it reaches all nodes in ceil(log2 N) hops, and no rank listens to more than so many. There are as many such
-//! circles as the smallest node has ranks, so that a node hears of it as soon as one of these waits in a call, and a node can tell
-//! of it whichever of its ranks has died. What one rank of a node hears, it tells the others through their segment.
+//! The nodes stand in a circle. The j-th rank of a node listens to the j-th ranks of those at distances 1, 2, 4, ..
+//! before it, and passes an alarm on: it reaches all nodes in ceil(log2 N) hops, and no rank listens to more than so
+//! many. There are as many such circles as the smallest node has ranks, so that a node hears of it as soon as one of
+//! these waits in a call, and a node can tell of it whichever of its ranks has died. What one rank of a node hears, it
+//! tells the others through their segment.
 
 use std::time::Duration;
 
@@ -82,7 +83,8 @@ impl Alarm {
         self.raised.is_some()
     }
 
-    /// Whether there may be more to hear than was heard: a [look](Alarm::look) is due before anything else is waited for.
+    /// Whether there may be more to hear than was heard: a [look](Alarm::look) is due before anything else is waited
+    /// for.
     pub fn may_sound(&self, transport: &dyn Transport) -> bool {
         self.is_raised() || self.listeners.iter().any(|listener| transport.may_have_ended(&listener.request))
     }

@@ -43,18 +43,18 @@ impl HierComm {
 
     /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI 4.1, section 6.9.6).
     ///
-    /// Collective: all ranks must give the same count, element type and operator. All ranks get the same bits, which do not
-    /// depend on slices, leaders or timing, but on the schedule, and so on the rules. Operators that do not commute are
-    /// applied in rank order.
+    /// Collective: all ranks must give the same count, element type and operator. All ranks get the same bits, which do
+    /// not depend on slices, leaders or timing, but on the schedule, and so on the rules. Operators that do not commute
+    /// are applied in rank order.
     ///
     /// # Cost
-    /// For n bytes on N nodes: 2(N-1)/N n bytes sent and received by each node (ring), in 2(N-1) rounds a slice; short vectors take
-    /// log2 N rounds of n bytes (and two more where N is no power of two). While the size of slices is sought, each call agrees
-    /// on its time by a short allreduce more. Within the node, that of an allreduce there.
+    /// For n bytes on N nodes: 2(N-1)/N n bytes sent and received by each node (ring), in 2(N-1) rounds a slice; short
+    /// vectors take log2 N rounds of n bytes (and two more where N is no power of two). While the size of slices is
+    /// sought, each call agrees on its time by a short allreduce more. Within the node, that of an allreduce there.
     ///
     /// # Errors
-    /// [`Error::Node`](super::Error::Node) with a length that does not fit: nothing was written, but other ranks may have begun;
-    /// this and all other errors leave a communicator that cannot be used further.
+    /// [`Error::Node`](super::Error::Node) with a length that does not fit: nothing was written, but other ranks may
+    /// have begun; this and all other errors leave a communicator that cannot be used further.
     ///
     /// # References
     /// Patarasuk and Yuan (2009) for the ring; Bayatpour et al. (SC 2017, CLUSTER 2018) for leaders and pipeline.
@@ -103,7 +103,8 @@ impl HierComm {
         Ok(())
     }
 
-    /// The pipeline: the node reduces a slice, or a stage of a message that goes whole, while what was before it is on the network.
+    /// The pipeline: the node reduces a slice, or a stage of a message that goes whole, while what was before it is on
+    /// the network.
     fn allreduce_in_slices<T: Element, O: Operator<T>>(
         &self,
         choice: &Choice,
@@ -203,8 +204,8 @@ impl HierComm {
             parts.push(range.start + own.start..range.start + own.end);
         }
         let (memory, combiner) = (Memory::parts(vector.data, parts.into_iter()), Some(Combiner::of::<T, O>(operator)));
-        // SAFETY: the caller keeps vector and operator until its flight has ended; of the slice it writes what is behind the run's
-        // gate, and reads what is complete.
+        // SAFETY: the caller keeps vector and operator until its flight has ended; of the slice it writes what is
+        // behind the run's gate, and reads what is complete.
         Ok(Some(unsafe { Run::new(Arc::clone(program), peers, tag, memory, combiner) }))
     }
 
@@ -224,8 +225,8 @@ impl HierComm {
                 flight.finish()?;
             }
             for piece in self.pieces(cut, i, stage) {
-                // SAFETY: nothing that is on the network writes to this stage any more, and where this rank leads a share, it is not
-                // written here either; pieces do not overlap.
+                // SAFETY: nothing that is on the network writes to this stage any more, and where this rank leads a
+                // share, it is not written here either; pieces do not overlap.
                 let piece = unsafe { vector.part(piece) };
                 self.on_node(if leaders == 1 {
                     self.node.process_at_rank(0).broadcast_into(piece)
@@ -237,8 +238,8 @@ impl HierComm {
         Ok(())
     }
 
-    /// The node's contributions in one vector at its first rank, combined in rank order: which tree a piece would take hangs on its
-    /// length, and results must not hang on how a vector is cut.
+    /// The node's contributions in one vector at its first rank, combined in rank order: which tree a piece would take
+    /// hangs on its length, and results must not hang on how a vector is cut.
     pub(super) fn reduce_to_first<T: Element, O: Operator<T>>(
         &self,
         send: &[T],

@@ -27,9 +27,10 @@ use crate::transport::Transport;
 /// A rank's handle on a group of ranks on several nodes that call collectives together.
 ///
 /// Its calls are barrier, broadcast, reduce and allreduce, with those that make communicators and buffers. The rules of
-/// [`Communicator`](crate::Communicator) hold: every rank makes the same calls in the same order, a handle may move between threads
-/// but not be used by two at once. What that has besides (`all_reduce_shared`, gathers, scatters, alltoalls, scans) is not here, but
-/// on the node's own communicator, where there is one node ([`single_node`](HierComm::single_node)).
+/// [`Communicator`](crate::Communicator) hold: every rank makes the same calls in the same order, a handle may move
+/// between threads but not be used by two at once. What that has besides (`all_reduce_shared`, gathers, scatters,
+/// alltoalls, scans) is not here, but on the node's own communicator, where there is one node
+/// ([`single_node`](HierComm::single_node)).
 ///
 /// While a rank waits in a call, messages that the program has under way through the same MPI move on.
 ///
@@ -96,7 +97,8 @@ struct Parts {
 
 impl HierComm {
     /// The communicator of the ranks of an MPI communicator: finds the nodes, and makes each node's segment. It has a
-    /// duplicate of its own, so that no receive of the program can match its messages, and must be dropped before MPI ends.
+    /// duplicate of its own, so that no receive of the program can match its messages, and must be dropped before MPI
+    /// ends.
     ///
     /// Collective over the communicator. `PHALANX_CLUSTER`, `PHALANX_TOPOLOGY`, `PHALANX_NETWORK`,
     /// `PHALANX_TABLE`, `PHALANX_ALGORITHM` and `PHALANX_TREES`, as rank 0 sees them, change how
@@ -260,7 +262,8 @@ impl HierComm {
         &self.placement
     }
 
-    /// Makes a vector of `len` elements in the node's shared memory, all zero: [`shm_core::Communicator::alloc`]. Not collective.
+    /// Makes a vector of `len` elements in the node's shared memory, all zero: [`shm_core::Communicator::alloc`]. Not
+    /// collective.
     ///
     /// # Errors
     /// [`Error::Node`], as [`shm_core::Communicator::alloc`]; the communicator is as it was.
@@ -294,14 +297,15 @@ impl HierComm {
         self.library.to_string()
     }
 
-    /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without a color takes
-    /// part in the call and gets none (MPI_Comm_split; MPI 4.1, section 7.4.2).
+    /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without
+    /// a color takes part in the call and gets none (MPI_Comm_split; MPI 4.1, section 7.4.2).
     ///
     /// Collective.
     ///
     /// # Errors
-    /// [`Error::NoRoom`], or on the node in question [`shm_core::Error::ArenaExhausted`] or [`shm_core::Error::Memory`], when a node
-    /// has no room for another communicator: nothing is kept, and this one is as it was. Others as of the other calls.
+    /// [`Error::NoRoom`], or on the node in question [`shm_core::Error::ArenaExhausted`] or
+    /// [`shm_core::Error::Memory`], when a node has no room for another communicator: nothing is kept, and this one is
+    /// as it was. Others as of the other calls.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
         let _call = self.enter()?;
         let mut wishes = vec![[0_u64; 3]; self.size()];

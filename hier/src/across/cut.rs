@@ -1,8 +1,8 @@
 //! How a vector is cut for the pipeline: so that the order of additions does not depend on it.
 //!
-//! A schedule combines each of its segments in an order of its own. Were each slice parted into segments anew, the order in
-//! which an element is combined would hang on the size of slices, which is found by timing. So the vector is parted into
-//! segments once, and a slice is a piece of each of them.
+//! A schedule combines each of its segments in an order of its own. Were each slice parted into segments anew, the
+//! order in which an element is combined would hang on the size of slices, which is found by timing. So the vector is
+//! parted into segments once, and a slice is a piece of each of them.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -58,8 +58,8 @@ impl Cut {
     }
 }
 
-/// Whether shares of vectors of `T` are cut alike on nodes of all sizes: a share is whole cache lines of whole elements, if
-/// so many fit a cell, whose size hangs on the number of ranks.
+/// Whether shares of vectors of `T` are cut alike on nodes of all sizes: a share is whole cache lines of whole
+/// elements, if so many fit a cell, whose size hangs on the number of ranks.
 pub(super) fn cuts_alike<T>() -> bool {
     /// The least cell that there may be, with so few leaders.
     const CELL: usize = 2048;

@@ -8,17 +8,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a call across nodes did not do what was asked. Ranks are those of the communicator that was called.
 ///
-/// After most of them, wrong arguments among them, the communicator cannot be used further: this rank's next call returns an error
-/// at once, the others hear of it in the call that they are in or in a later one, as far as they can hear
-/// ([`RankFailed`](Error::RankFailed) says how far). The communicator is as it was:
+/// After most of them, wrong arguments among them, the communicator cannot be used further: this rank's next call
+/// returns an error at once, the others hear of it in the call that they are in or in a later one, as far as they can
+/// hear ([`RankFailed`](Error::RankFailed) says how far). The communicator is as it was:
 ///
 /// * after [`NoRoom`](Error::NoRoom) on all ranks, and after [`ArenaExhausted`](shm_core::Error::ArenaExhausted) or
 ///   [`Memory`](shm_core::Error::Memory) of a [`split`](super::HierComm::split) on the node that had no room;
 /// * after errors of calls that are not collective (`alloc`, `failed_ranks`, `revoke`), and of
 ///   [`single_node`](super::HierComm::single_node)'s, of which [`shm_core::Error`] says what they leave;
-/// * where a call did not begin: MPI has not begun or is over, this thread may not use it, or the call came from an operator while
-///   messages of this very communicator were combined ([`Busy`](shm_core::Error::Busy)). A call from an operator that the node
-///   runs is `Busy`, too, but ends the communicator.
+/// * where a call did not begin: MPI has not begun or is over, this thread may not use it, or the call came from an
+///   operator while messages of this very communicator were combined ([`Busy`](shm_core::Error::Busy)). A call from an
+///   operator that the node runs is `Busy`, too, but ends the communicator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,8 +34,9 @@ pub enum Error {
     #[error(transparent)]
     Nodes(#[from] crate::nodes::Error),
 
-    /// A rank has ended while others still counted on it. Pending and later calls of all ranks return this, as far as they can
-    /// know of it: those of its own node, as many ranks of each other node as the smallest has, and under an MPI with ULFM all.
+    /// A rank has ended while others still counted on it. Pending and later calls of all ranks return this, as far as
+    /// they can know of it: those of its own node, as many ranks of each other node as the smallest has, and under an
+    /// MPI with ULFM all.
     #[error(
         "rank {rank} (on host {host}) has ended; this communicator cannot be used further (the launcher's report says why it \
          ended). Where MPI can go on without it (Open MPI 5 under `mpirun --with-ft ulfm`), shrink() makes a communicator of the others"
@@ -47,8 +48,8 @@ pub enum Error {
         host: String,
     },
 
-    /// A process of this rank's node that is not in this communicator has ended, and with it the memory that all of the node
-    /// share.
+    /// A process of this rank's node that is not in this communicator has ended, and with it the memory that all of the
+    /// node share.
     #[error(
         "rank {rank}: a process of host {host} that is not in this communicator has ended, and the memory of that node's job with it; \
          shrink() makes a new communicator, where MPI can go on"

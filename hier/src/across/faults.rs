@@ -54,8 +54,8 @@ impl HierComm {
             _ => self.rank,
         };
         self.break_off(culprit, failed);
-        // What a node's ranks find out first is that their first rank went no further: that a rank has failed, or that it was
-        // told to by another node, says more.
+        // What a node's ranks find out first is that their first rank went no further: that a rank has failed, or that
+        // it was told to by another node, says more.
         Err(match (failed, heard) {
             (Some(rank), _) => self.rank_failed(rank),
             (None, Some(cause)) => Error::Elsewhere { rank: cause.rank },
@@ -92,7 +92,8 @@ impl HierComm {
     /// The network, for a call that an operator may make in the midst of another one.
     ///
     /// # Errors
-    /// [`shm_core::Error::Busy`], there: only this rank uses it, and who finds it locked is inside of a step of the network.
+    /// [`shm_core::Error::Busy`], there: only this rank uses it, and who finds it locked is inside of a step of the
+    /// network.
     pub(super) fn reach(&self) -> Result<MutexGuard<'_, Network>> {
         match self.network.try_lock() {
             Err(TryLockError::WouldBlock) => Err(shm_core::Error::Busy { rank: self.rank }.into()),

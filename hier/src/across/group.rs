@@ -39,11 +39,12 @@ impl Opening {
 }
 
 impl HierComm {
-    /// Begins to make a communicator of some ranks of this one: `members`, in the order of their new ranks, this rank among them.
-    /// They then tell each other their [words](Opening::word), by a way of their own, and all call
+    /// Begins to make a communicator of some ranks of this one: `members`, in the order of their new ranks, this rank
+    /// among them. They then tell each other their [words](Opening::word), by a way of their own, and all call
     /// [`join_group`](HierComm::join_group) if no word is 0, or all [`close_group`](HierComm::close_group).
     ///
-    /// Unlike [`split`](HierComm::split), which is collective over all ranks, this takes the members alone. Not collective.
+    /// Unlike [`split`](HierComm::split), which is collective over all ranks, this takes the members alone. Not
+    /// collective.
     ///
     /// # Errors
     /// [`Error::Broken`]: this rank is not among the members.
@@ -58,15 +59,16 @@ impl HierComm {
         Ok(opening)
     }
 
-    /// Makes the communicator. `words` are those of all members, by new rank; `transport` is between the members, and serves the new
-    /// communicator alone. Where they are all on one node it carries no messages, and is only asked to let those of the program move.
+    /// Makes the communicator. `words` are those of all members, by new rank; `transport` is between the members, and
+    /// serves the new communicator alone. Where they are all on one node it carries no messages, and is only asked to
+    /// let those of the program move.
     ///
     /// # Errors
     /// [`Error::Network`].
     ///
     /// # Safety
-    /// All members have opened the same list of members, and call this with the same words, none of which is 0; a member reads
-    /// another's word after that has made it, by a channel that orders memory (a message, say).
+    /// All members have opened the same list of members, and call this with the same words, none of which is 0; a
+    /// member reads another's word after that has made it, by a channel that orders memory (a message, say).
     pub unsafe fn join_group(&self, opening: Opening, words: &[u64], transport: Box<dyn Transport>) -> Result<Self> {
         let mates = opening.mates();
         let local: Vec<usize> = mates.iter().map(|&mate| self.placement.local_rank(opening.members[mate])).collect();
@@ -86,8 +88,8 @@ impl HierComm {
         }
     }
 
-    /// The communicator of this rank's node, where that has all the ranks: calls on it are those of this one, without what only
-    /// several nodes need. Errors are in its terms, and are not told to anybody else.
+    /// The communicator of this rank's node, where that has all the ranks: calls on it are those of this one, without
+    /// what only several nodes need. Errors are in its terms, and are not told to anybody else.
     #[inline]
     #[must_use]
     pub fn single_node(&self) -> Option<&shm_core::Communicator> {

@@ -1,10 +1,10 @@
 //! Collectives across nodes: shared memory within a node, a schedule of messages between nodes.
 //!
-//! [`HierComm`] is the communicator. An allreduce has three parts, which overlap slice by slice: the ranks of a node reduce a
-//! slice into the shares of their leaders, the leaders of a share reduce it with those of the other nodes by a
+//! [`HierComm`] is the communicator. An allreduce has three parts, which overlap slice by slice: the ranks of a node
+//! reduce a slice into the shares of their leaders, the leaders of a share reduce it with those of the other nodes by a
 //! [schedule](crate::schedule), and each node hands the shares out. One leader a node makes it the classic hierarchy,
-//! several make it the data-partitioned one (Bayatpour et al., SC 2017), slices in flight make it a pipeline (SALaR, CLUSTER
-//! 2018).
+//! several make it the data-partitioned one (Bayatpour et al., SC 2017), slices in flight make it a pipeline (SALaR,
+//! CLUSTER 2018).
 //!
 //! | file | what |
 //! |---|---|

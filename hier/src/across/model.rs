@@ -23,8 +23,8 @@ pub struct Line {
 
 /// What the network costs. The same on all ranks.
 ///
-/// Some libraries run an exchange between two ranks at half the rate of a shift round a ring (a rendezvous each way, one
-/// after the other): so the two are told apart.
+/// Some libraries run an exchange between two ranks at half the rate of a shift round a ring (a rendezvous each way,
+/// one after the other): so the two are told apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkModel {
     /// Everybody sends to the next in the ring.
@@ -34,13 +34,13 @@ pub struct NetworkModel {
 }
 
 impl Default for NetworkModel {
-    /// A network of 10 Gbit/s on which an exchange takes 1.75 times as long a byte as a shift: with the stock settings of libraries over
-    /// TCP short messages go as fast both ways, and long ones half as fast. It is the same in every run, and so are the schedules that
-    /// follow from it, and the bits of sums.
+    /// A network of 10 Gbit/s on which an exchange takes 1.75 times as long a byte as a shift: with the stock settings
+    /// of libraries over TCP short messages go as fast both ways, and long ones half as fast. It is the same in every
+    /// run, and so are the schedules that follow from it, and the bits of sums.
     ///
-    /// The latency is a low one for such a network: where it is higher, a schedule of few bytes and many rounds costs a few
-    /// percent more than the best, while one of many bytes takes twice as long as the best where links are slower. Among 8 nodes
-    /// halving with one exchange takes over from doubling at 5,000 bytes, and the ring at 38 KB.
+    /// The latency is a low one for such a network: where it is higher, a schedule of few bytes and many rounds costs a
+    /// few percent more than the best, while one of many bytes takes twice as long as the best where links are slower.
+    /// Among 8 nodes halving with one exchange takes over from doubling at 5,000 bytes, and the ring at 38 KB.
     fn default() -> Self {
         Self { shift: Line { latency: 5.5, per_byte: 1e-3 }, exchange: Line { latency: 5.5, per_byte: 1.75e-3 } }
     }

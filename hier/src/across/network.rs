@@ -15,24 +15,24 @@ const QUIET_NAP: Duration = Duration::from_millis(1);
 /// How long a rank that was only told that others cannot go on waits to hear which rank has failed.
 const HEARSAY: Duration = Duration::from_secs(1);
 
-/// How long others have to hear the alarm where the library has not noticed yet who has failed: ending all messages ends those
-/// of the alarm too.
+/// How long others have to hear the alarm where the library has not noticed yet who has failed: ending all messages
+/// ends those of the alarm too.
 const HEADSTART: Duration = Duration::from_millis(150);
 
-/// A rank that waits for its node looks after the network in a part of the time only: a look may take long (a library that
-/// yields the core, or sleeps, while nothing comes), and what its node publishes meanwhile has to wait. So it pauses for so
-/// many times as long as the look took: seldom, if it only lets the messages of others move.
+/// A rank that waits for its node looks after the network in a part of the time only: a look may take long (a library
+/// that yields the core, or sleeps, while nothing comes), and what its node publishes meanwhile has to wait. So it
+/// pauses for so many times as long as the look took: seldom, if it only lets the messages of others move.
 const BUSY_SHARE: u32 = 1;
 const QUIET_SHARE: u32 = 8;
 /// The longest pause in the second case.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
-/// A look that took so long has given the core away already (a library that yields or sleeps while nothing comes): then the
-/// next follows at once, for what has come meanwhile.
+/// A look that took so long has given the core away already (a library that yields or sleeps while nothing comes): then
+/// the next follows at once, for what has come meanwhile.
 const AWAY: Duration = Duration::from_micros(10);
 /// So long after messages last moved, a rank begins to sleep between two looks: a nap is then a small part of the wait.
 const EAGER: Duration = Duration::from_millis(1);
-/// So many looks that find nothing follow each other before a rank gives the core away between two: a library that sleeps while
-/// nothing comes does so after a few, and is woken by what it waits for; a rank that has yielded is not.
+/// So many looks that find nothing follow each other before a rank gives the core away between two: a library that
+/// sleeps while nothing comes does so after a few, and is woken by what it waits for; a rank that has yielded is not.
 const PATIENT_LOOKS: u32 = 8;
 /// Looks between two at the alarm, while messages are under way.
 const ALARM_ROUND: u32 = 8;
@@ -110,14 +110,15 @@ impl Network {
         if stepped {
             return if busy { BUSY_NAP } else { QUIET_NAP };
         }
-        // Nothing of its own: but a message that the program began before this call may need this rank's help to move on.
-        // An error shows in the program's own calls.
+        // Nothing of its own: but a message that the program began before this call may need this rank's help to move
+        // on. An error shows in the program's own calls.
         self.has_loss |= self.transport.progress().is_err_and(|error| error.is_loss());
         QUIET_NAP
     }
 
-    /// Waits in the library until a message comes, if that is all that can help: a rank that looks again and again takes more
-    /// of its core, and is woken later. What comes is its own or the alarm. Returns whether it has waited. Something is under way.
+    /// Waits in the library until a message comes, if that is all that can help: a rank that looks again and again
+    /// takes more of its core, and is woken later. What comes is its own or the alarm. Returns whether it has waited.
+    /// Something is under way.
     fn doze(&self) -> Result<bool> {
         let transport = self.transport.as_ref();
         let mut under_way = self.entries.iter().filter(|entry| entry.outcome.is_none());
@@ -127,7 +128,8 @@ impl Network {
         Ok(may && transport.await_message()?)
     }
 
-    /// What a rank does that waits for its node: a [`step`](Network::step), if one is due. Returns how long it may sleep.
+    /// What a rank does that waits for its node: a [`step`](Network::step), if one is due. Returns how long it may
+    /// sleep.
     pub fn step_aside(&mut self) -> Duration {
         let begin = Instant::now();
         let rest = self.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(begin));
@@ -156,7 +158,8 @@ impl Network {
         self.alarm.look(self.transport.as_ref())
     }
 
-    /// Which rank has failed, if that is why others cannot go on, and the library tells it: waits a while to hear of it.
+    /// Which rank has failed, if that is why others cannot go on, and the library tells it: waits a while to hear of
+    /// it.
     pub fn hear_of_failure(&mut self) -> Option<usize> {
         let begin = Instant::now();
         loop {
@@ -179,7 +182,8 @@ impl Network {
         }
     }
 
-    /// Waits until so many rounds of a run have ended, or all. `healthy` is asked now and then whether waiting has a point.
+    /// Waits until so many rounds of a run have ended, or all. `healthy` is asked now and then whether waiting has a
+    /// point.
     pub fn finish(&mut self, ticket: &Ticket, rounds: Option<usize>, healthy: impl Fn() -> Result<()>) -> Result<()> {
         let (mut looks, mut idle): (u32, u32) = (0, 0);
         let mut now = Instant::now();
@@ -240,8 +244,8 @@ impl Network {
         }
     }
 
-    /// Tells the other nodes that this one cannot go on, and gives up all that is under way. Where a rank has failed and the
-    /// library can, it ends the messages of all: nobody waits for a rank that has turned to what comes next.
+    /// Tells the other nodes that this one cannot go on, and gives up all that is under way. Where a rank has failed
+    /// and the library can, it ends the messages of all: nobody waits for a rank that has turned to what comes next.
     pub fn fail(&mut self, cause: Cause) {
         // The alarms of others may come at any time.
         self.transport.forsake();

@@ -1,9 +1,10 @@
-//! The one-sided form of an allreduce between nodes (Bayatpour et al., SALaR, CLUSTER 2018): each node reads its part of
-//! everybody's vector, reduces it, and writes the result to everybody. No node takes part in what another reads or writes.
+//! The one-sided form of an allreduce between nodes (Bayatpour et al., SALaR, CLUSTER 2018): each node reads its part
+//! of everybody's vector, reduces it, and writes the result to everybody. No node takes part in what another reads or
+//! writes.
 //!
 //! The first ranks of nodes have a window each, with room for a slice that waits to be read and for one that is being
-//! written. Parts are read and written in an order that begins behind the own place, so that no node is everybody's target
-//! at once.
+//! written. Parts are read and written in an order that begins behind the own place, so that no node is everybody's
+//! target at once.
 
 use std::sync::Arc;
 
@@ -126,7 +127,8 @@ impl HierComm {
         let others = || (1..nodes).map(|distance| (place + distance) % nodes);
         let arrived = arrived.as_mut_ptr().cast::<u8>();
         for (i, from) in others().enumerate() {
-            // SAFETY: all have written their slice, and write no more before the next meeting; the places are this rank's own.
+            // SAFETY: all have written their slice, and write no more before the next meeting; the places are this
+            // rank's own.
             let begun = unsafe { window.get(from, offset, arrived.wrapping_add(i * room), bytes) };
             self.settle(begun.map_err(Into::into))?;
         }
@@ -140,12 +142,14 @@ impl HierComm {
         let result = window.base().wrapping_add(SLICE + offset);
         // Parts begin at any element, so the result is made where it is surely aligned, and copied.
         let mut combined = vector[part.clone()].to_vec();
-        // SAFETY: each operand holds as many elements as the part, aligned, which nobody writes; the result is none of them.
+        // SAFETY: each operand holds as many elements as the part, aligned, which nobody writes; the result is none of
+        // them.
         unsafe { operator.fold(combined.as_mut_ptr(), &operands, part.len()) };
         // SAFETY: the place lies in the second half of the own window, where nobody else writes this part.
         unsafe { std::ptr::copy_nonoverlapping(combined.as_ptr().cast::<u8>(), result, bytes) };
         for to in others() {
-            // SAFETY: this part of the others' second half is written by this rank alone, and read after the next meeting.
+            // SAFETY: this part of the others' second half is written by this rank alone, and read after the next
+            // meeting.
             let begun = unsafe { window.put(to, SLICE + offset, combined.as_ptr().cast(), bytes) };
             self.settle(begun.map_err(Into::into))?;
         }

@@ -41,8 +41,8 @@ impl HierProcess<'_> {
     /// Collective: all ranks must give the same root, count and element type.
     ///
     /// # Cost
-    /// For n bytes on N nodes: short messages, ceil(log2 N) rounds of n bytes; long ones are scattered and go round a ring, at
-    /// most 2(N-1)/N n bytes sent by a node. Within the node, that of a broadcast there.
+    /// For n bytes on N nodes: short messages, ceil(log2 N) rounds of n bytes; long ones are scattered and go round a
+    /// ring, at most 2(N-1)/N n bytes sent by a node. Within the node, that of a broadcast there.
     ///
     /// # Errors
     /// As of [`HierComm::all_reduce_into`].
@@ -53,15 +53,15 @@ impl HierProcess<'_> {
         self.comm.broadcast(self.rank, buffer)
     }
 
-    /// Contributes `send` to a reduction whose result this process gets: called by all ranks but this one (MPI 4.1, section
-    /// 6.9.1).
+    /// Contributes `send` to a reduction whose result this process gets: called by all ranks but this one (MPI 4.1,
+    /// section 6.9.1).
     ///
-    /// Collective: all ranks must give the same root, count, element type and operator. Operators that do not commute are applied
-    /// in rank order.
+    /// Collective: all ranks must give the same root, count, element type and operator. Operators that do not commute
+    /// are applied in rank order.
     ///
     /// # Cost
-    /// For n bytes on N nodes: short vectors ceil(log2 N) rounds of n bytes; long ones are halved and gathered, 2n bytes at most
-    /// sent by a node. Within the node, that of a reduction there.
+    /// For n bytes on N nodes: short vectors ceil(log2 N) rounds of n bytes; long ones are halved and gathered, 2n
+    /// bytes at most sent by a node. Within the node, that of a reduction there.
     ///
     /// # Errors
     /// As of [`HierComm::all_reduce_into`].
@@ -225,8 +225,8 @@ impl HierComm {
             let goal = Goal::Reduce { root: envoys.root };
             let program = self.program(choice.algorithm, goal, envoys.peers.len(), own)?;
             let (peers, memory) = (Arc::clone(&envoys.peers), Memory::whole(vector));
-            // SAFETY: the chunk or copy, whose elements do not move, outlives the flight, as does the operator; it is left
-            // alone until its run has ended.
+            // SAFETY: the chunk or copy, whose elements do not move, outlives the flight, as does the operator; it is
+            // left alone until its run has ended.
             let run = unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) };
             flight.begin(i, Some(run));
             if flight.len() > choice.flight {

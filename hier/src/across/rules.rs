@@ -9,9 +9,9 @@
 //! parameter       = leaders | slice | flight
 //! ```
 //! `leaders` is how many ranks of each node take a share of the vector to the network (at most the ranks of the
-//! smallest node, and 16). `slice` is how many bytes go through the pipeline at a time, or `whole`, or `adaptive`; `flight` is how
-//! many slices may be on the network at once. `one-sided` is for allreduce: nodes read and write each other's memory
-//! (MPI's RMA), where the network does that and the operator commutes. The rules of rank 0 count.
+//! smallest node, and 16). `slice` is how many bytes go through the pipeline at a time, or `whole`, or `adaptive`;
+//! `flight` is how many slices may be on the network at once. `one-sided` is for allreduce: nodes read and write each
+//! other's memory (MPI's RMA), where the network does that and the operator commutes. The rules of rank 0 count.
 
 use shm_core::Collective;
 use shm_core::select::number_of_bytes;
@@ -73,8 +73,8 @@ impl Rule {
 ///            | halving-exchange-2 | halving-exchange-3 | binomial | circulant | scatter-ring | scatter-ring-native | dissemination | one-sided
 /// parameter  = leaders | slice | flight
 /// ```
-/// A schedule that does not serve a call (one that is not in rank order, for an operator that does not commute) gives way to the
-/// model's choice.
+/// A schedule that does not serve a call (one that is not in rank order, for an operator that does not commute) gives
+/// way to the model's choice.
 ///
 /// ```
 /// let rules: hier::across::ClusterRules = "allreduce:ring,leaders=2,slice=256K; broadcast:binomial".parse().unwrap();
@@ -98,8 +98,8 @@ pub struct Choice {
     pub flight: usize,
     /// Whether nodes read and write each other's memory, where the network can do that; no schedule then.
     pub one_sided: bool,
-    /// Whether nodes are left out, and the schedule is one between all ranks: the only way to combine in rank order where the
-    /// ranks of a node do not follow one another.
+    /// Whether nodes are left out, and the schedule is one between all ranks: the only way to combine in rank order
+    /// where the ranks of a node do not follow one another.
     pub flat: bool,
 }
 
@@ -137,7 +137,8 @@ const ADAPT_FROM: usize = 128 << 10;
 const BARRIERS: [Algorithm; 1] = [Algorithm::Dissemination];
 const BROADCASTS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::ScatterRing { saving: true }];
 const REDUCTIONS: [Algorithm; 2] = [Algorithm::Binomial, Algorithm::HalvingDoubling { order: Order::Nearest }];
-/// Two exchanges in the place of halvings are left out: where the model has them as the best, one or three were measured to be no worse.
+/// Two exchanges in the place of halvings are left out: where the model has them as the best, one or three were
+/// measured to be no worse.
 const ALLREDUCES: [Algorithm; 6] = [
     Algorithm::RecursiveDoubling,
     Algorithm::HalvingExchange { exchanges: Exchanges::Three },
@@ -154,8 +155,8 @@ impl ClusterRules {
         self.rules[what as usize]
     }
 
-    /// What a call on `bytes` bytes does: a pure function, the same on all ranks. What these rules leave open, `measured`
-    /// says (a table's word on such a call), and what that leaves open, the model of the network.
+    /// What a call on `bytes` bytes does: a pure function, the same on all ranks. What these rules leave open,
+    /// `measured` says (a table's word on such a call), and what that leaves open, the model of the network.
     #[must_use]
     pub fn choose(&self, what: Collective, bytes: usize, setting: Setting, measured: Rule) -> Choice {
         let rule = self.of(what).or(measured);
@@ -177,8 +178,8 @@ impl ClusterRules {
         let long = bytes >= CUT_FROM && what != Collective::Barrier;
         let slice = match rule.slice {
             Some(slice) => slice,
-            // With one rank a node, too, where there is no work of a node to hide: messages that are short enough go without a
-            // question to the receiver, which stock settings put before long ones.
+            // With one rank a node, too, where there is no work of a node to hide: messages that are short enough go
+            // without a question to the receiver, which stock settings put before long ones.
             None if what == Collective::Allreduce && bytes >= ADAPT_FROM => Slice::Adaptive,
             None if what == Collective::Allreduce => Slice::Whole,
             None if long => Slice::Bytes(CUT_FROM.max(ranks * 8 * 1024)),

@@ -94,7 +94,8 @@ impl Memory {
         Self { data: data.cast(), element, segments: Segments::Given(segments) }
     }
 
-    /// The bytes of a span, in as few pieces as they lie in, the same number on all ranks; an empty span is an empty piece.
+    /// The bytes of a span, in as few pieces as they lie in, the same number on all ranks; an empty span is an empty
+    /// piece.
     fn pieces(&self, span: Span, segments: u32) -> SmallVec<[Range<usize>; 2]> {
         let mut pieces: SmallVec<[Range<usize>; 2]> = SmallVec::new();
         let mut add = |range: Range<usize>| match pieces.last_mut() {
@@ -134,8 +135,8 @@ struct Arrival {
 ///
 /// # Safety
 /// Who makes one keeps the memory and the operator alive, and leaves both alone, until [`step`](Run::step) has returned
-/// `Ok(true)` or [`give_up`](Run::give_up) was called: but for what is behind its [gate](Run::set_gate), and for reading what no
-/// round that is left receives.
+/// `Ok(true)` or [`give_up`](Run::give_up) was called: but for what is behind its [gate](Run::set_gate), and for
+/// reading what no round that is left receives.
 pub(super) struct Run {
     program: Arc<Program>,
     /// The transport's ranks, by rank of the program.
@@ -267,8 +268,8 @@ impl Run {
             };
             let (from, bytes) = (self.peers[from as usize], place.len());
             let request = if self.expects {
-                // SAFETY: the place lies within the memory, which its owner keeps for this run, or within the buffer, which
-                // does not grow before the round has ended; no other receive of the round goes there.
+                // SAFETY: the place lies within the memory, which its owner keeps for this run, or within the buffer,
+                // which does not grow before the round has ended; no other receive of the round goes there.
                 unsafe { transport.expect(from, self.tag, into, bytes) }
             } else {
                 // SAFETY: the same.
@@ -288,9 +289,9 @@ impl Run {
         Ok(())
     }
 
-    /// Whether all messages of the round have ended. Asks no further than the first that has not: each question is a call of
-    /// the library below, and each lets all messages move. Sends first: short ones have ended, and the next round can begin as
-    /// soon as the last message has come.
+    /// Whether all messages of the round have ended. Asks no further than the first that has not: each question is a
+    /// call of the library below, and each lets all messages move. Sends first: short ones have ended, and the next
+    /// round can begin as soon as the last message has come.
     fn test(&mut self, transport: &dyn Transport) -> transport::Result<bool> {
         for request in self.departures.iter_mut().chain(self.arrivals.iter_mut().map(|arrival| &mut arrival.request)) {
             if request.has_ended() {
@@ -316,16 +317,16 @@ impl Run {
                 Combine::Left => [arrived, own.cast_const()],
                 Combine::Right | Combine::Replace => [own.cast_const(), arrived],
             };
-            // SAFETY: both hold `n` elements, aligned; the messages of the round have ended, so that nobody else touches
-            // them; the operator is alive.
+            // SAFETY: both hold `n` elements, aligned; the messages of the round have ended, so that nobody else
+            // touches them; the operator is alive.
             unsafe { (combiner.call)(combiner.operator, own, operands, n) };
         }
     }
 
     /// Ends all messages that are under way.
     ///
-    /// Ends the process if one cannot be withdrawn: the library below would go on writing to memory that is no longer its
-    /// own.
+    /// Ends the process if one cannot be withdrawn: the library below would go on writing to memory that is no longer
+    /// its own.
     pub fn give_up(&mut self, transport: &dyn Transport) {
         let arrivals = self.arrivals.drain(..).map(|arrival| arrival.request);
         for request in arrivals.chain(self.departures.drain(..)) {

@@ -33,8 +33,8 @@ pub struct ClusterSettings {
     pub algorithms: String,
     /// The trees within nodes, as text (that of `PHALANX_TREES`, see [`TreeRules`]); what rank 0 says counts.
     pub trees: String,
-    /// The file that says which hosts are at which switches (Slurm's `topology.conf`), so that rings load every link once; rank 0
-    /// reads it. Without one, rings go round nodes in the order of their first ranks.
+    /// The file that says which hosts are at which switches (Slurm's `topology.conf`), so that rings load every link
+    /// once; rank 0 reads it. Without one, rings go round nodes in the order of their first ranks.
     pub topology: Option<PathBuf>,
     /// What the network costs: the choice of schedules follows from it.
     pub network: Cost,
@@ -50,14 +50,15 @@ pub enum Cost {
     Usual,
     /// This one.
     Given(NetworkModel),
-    /// Measured now, by a few round trips of up to 64 KiB. Schedules, and the last bits of sums, may differ from run to run.
+    /// Measured now, by a few round trips of up to 64 KiB. Schedules, and the last bits of sums, may differ from run to
+    /// run.
     Measured,
     /// `PHALANX_NETWORK` has a word that means nothing. No communicator is made so, should it be rank 0's.
     Unknown,
 }
 
-/// The words of rank 0 by which a communicator was made, on all ranks: files as their texts, so that what is made of it when
-/// ranks have failed needs neither the files nor the environment of a rank that has.
+/// The words of rank 0 by which a communicator was made, on all ranks: files as their texts, so that what is made of it
+/// when ranks have failed needs neither the files nor the environment of a rank that has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Words {
     rules: String,
@@ -88,8 +89,9 @@ pub(super) struct Agreed {
 const PART: char = '\0';
 
 impl ClusterSettings {
-    /// The settings that the environment asks for: `PHALANX_CLUSTER`, `PHALANX_ALGORITHM` and `PHALANX_TREES` have rules,
-    /// `PHALANX_TOPOLOGY` names a file, `PHALANX_NETWORK=measured` has the network measured, and `PHALANX_TABLE` names a table.
+    /// The settings that the environment asks for: `PHALANX_CLUSTER`, `PHALANX_ALGORITHM` and `PHALANX_TREES` have
+    /// rules, `PHALANX_TOPOLOGY` names a file, `PHALANX_NETWORK=measured` has the network measured, and `PHALANX_TABLE`
+    /// names a table.
     #[must_use]
     pub fn from_environment() -> Self {
         let [rules, algorithms, trees] =
@@ -104,8 +106,8 @@ impl ClusterSettings {
         Self { nodes: Settings::default(), rules, algorithms, trees, topology, network, table }
     }
 
-    /// Tells the others, and hears from them; `known` is what was agreed on before. Collective. A file that rank 0 cannot read is an
-    /// error on all ranks.
+    /// Tells the others, and hears from them; `known` is what was agreed on before. Collective. A file that rank 0
+    /// cannot read is an error on all ranks.
     pub(super) fn agree(&self, transport: &dyn Transport, known: Option<&Words>) -> Result<Agreed> {
         let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let own = match known {

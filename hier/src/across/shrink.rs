@@ -20,9 +20,9 @@ impl HierComm {
         Ok(self.reach()?.transport.failed())
     }
 
-    /// Ends this communicator on all ranks: pending and later calls return an error. For a rank that has heard of a failure
-    /// elsewhere, in another communicator, while others of this one may wait for it here. Not collective; where MPI cannot go on
-    /// without a rank that has failed, the other nodes hear of it as of any error.
+    /// Ends this communicator on all ranks: pending and later calls return an error. For a rank that has heard of a
+    /// failure elsewhere, in another communicator, while others of this one may wait for it here. Not collective; where
+    /// MPI cannot go on without a rank that has failed, the other nodes hear of it as of any error.
     ///
     /// # Errors
     /// [`shm_core::Error::Busy`], from an operator that is at work in a call of this communicator: nothing has ended.
@@ -33,26 +33,29 @@ impl HierComm {
         Ok(())
     }
 
-    /// A communicator of the ranks that live, in the same order, made as this one was, by what rank 0 said then. This one cannot
-    /// be used further. Calls that others are in yet return an error, so that they can come here.
+    /// A communicator of the ranks that live, in the same order, made as this one was, by what rank 0 said then. This
+    /// one cannot be used further. Calls that others are in yet return an error, so that they can come here.
     ///
-    /// When ranks fail in the midst of it the others try again, without them. What was [split](HierComm::split) from this
-    /// communicator is not mended: split the new one. Keep other communicators with the failed rank's node until then, or drop them.
+    /// When ranks fail in the midst of it the others try again, without them. What was [split](HierComm::split) from
+    /// this communicator is not mended: split the new one. Keep other communicators with the failed rank's node until
+    /// then, or drop them.
     ///
     /// Collective over the ranks that live.
     ///
     /// # Cost
-    /// That of making a communicator, two agreements among all ranks, and the time in which MPI finds out who has failed.
+    /// That of making a communicator, two agreements among all ranks, and the time in which MPI finds out who has
+    /// failed.
     ///
     /// # Errors
-    /// [`Error::Network`], with [`transport::Error::NoRecovery`]: this MPI, or its launcher, ends the job when a rank fails; with
-    /// ULFM it goes on (Open MPI 5, `mpirun --with-ft ulfm`). [`Error::NotShrunk`], when a rank could not do its part for another reason
-    /// than a failure: then on all ranks, some of which have the reason itself as error; and when MPI does not come to know of a rank
-    /// that has ended.
+    /// [`Error::Network`], with [`transport::Error::NoRecovery`]: this MPI, or its launcher, ends the job when a rank
+    /// fails; with ULFM it goes on (Open MPI 5, `mpirun --with-ft ulfm`). [`Error::NotShrunk`], when a rank could not
+    /// do its part for another reason than a failure: then on all ranks, some of which have the reason itself as error;
+    /// and when MPI does not come to know of a rank that has ended.
     ///
     /// # References
-    /// Bland, Bouteiller, Herault, Bosilca, Dongarra, "Post-failure recovery of MPI communication capability" (2013). The
-    /// agreement at the end, on the node's memory too, is made here: no rank returns with a communicator that another does not have.
+    /// Bland, Bouteiller, Herault, Bosilca, Dongarra, "Post-failure recovery of MPI communication capability" (2013).
+    /// The agreement at the end, on the node's memory too, is made here: no rank returns with a communicator that
+    /// another does not have.
     pub fn shrink(&self) -> Result<Self> {
         self.reach()?.transport.ready()?;
         if !self.network().transport.recovers() {

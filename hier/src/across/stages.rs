@@ -1,19 +1,20 @@
-//! Stages: in which order a node reduces the segments of a vector, and in which it hands them out, while a schedule is under way.
+//! Stages: in which order a node reduces the segments of a vector, and in which it hands them out, while a schedule is
+//! under way.
 //!
-//! A schedule does not need the whole vector at once. A ring begins with one segment, and comes to the next a round later; and
-//! each segment is complete some rounds before the last. So a node reduces first what leaves first, and hands out what is
-//! complete, while the network is busy with the rest: of what the node does only the first and the last stage are waited for. No
-//! message is cut for it, and the order of additions is as without.
+//! A schedule does not need the whole vector at once. A ring begins with one segment, and comes to the next a round
+//! later; and each segment is complete some rounds before the last. So a node reduces first what leaves first, and
+//! hands out what is complete, while the network is busy with the rest: of what the node does only the first and the
+//! last stage are waited for. No message is cut for it, and the order of additions is as without.
 
 use crate::schedule::{Combine, Program};
 
-/// A stage has at least so many bytes, but for the last, and a vector that has not room for four such is one: less costs the node more than it
-/// hides.
+/// A stage has at least so many bytes, but for the last, and a vector that has not room for four such is one: less
+/// costs the node more than it hides.
 const SHORTEST: usize = 32 << 10;
 const FEWEST: usize = 4;
 
-/// Points in the course of a program at which it needs, or has done with, a segment: before the messages of a round begin, and
-/// before what has arrived in it is combined.
+/// Points in the course of a program at which it needs, or has done with, a segment: before the messages of a round
+/// begin, and before what has arrived in it is combined.
 fn beginning(round: usize) -> usize {
     2 * round
 }
@@ -27,8 +28,8 @@ fn combining(round: usize) -> usize {
 pub(super) struct Stage {
     /// Ascending.
     pub segments: Vec<usize>,
-    /// Of a stage that a node reduces, the point to which the program may not come before. Of one that it hands out, how many rounds
-    /// have to end before; for the last one, all.
+    /// Of a stage that a node reduces, the point to which the program may not come before. Of one that it hands out,
+    /// how many rounds have to end before; for the last one, all.
     pub point: usize,
 }
 

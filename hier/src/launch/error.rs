@@ -77,7 +77,8 @@ pub enum LaunchError {
 
 impl LaunchError {
     /// The exit status with which a launcher reports this: 127 when there is no such program, 126 when it cannot be
-    /// executed, 2 for a number of ranks that no job has and for a variable that is not understood, 125 when the launcher itself could not do its work.
+    /// executed, 2 for a number of ranks that no job has and for a variable that is not understood, 125 when the
+    /// launcher itself could not do its work.
     pub fn status(&self) -> u8 {
         match self {
             LaunchError::NotFound { .. } => 127,

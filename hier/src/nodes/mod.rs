@@ -1,8 +1,9 @@
 //! Nodes: which ranks share memory, and their communicator.
 //!
-//! Ranks that MPI started know nothing of each other's machines, and have no segment in common. [`join`] finds out who can
-//! share one, by trying it, and hands the segment of each node from its first rank to the others. The same happens
-//! over any [`Transport`], so that a cluster of several nodes can be played by the threads of one process ([`Nodes::Given`]).
+//! Ranks that MPI started know nothing of each other's machines, and have no segment in common. [`join`] finds out who
+//! can share one, by trying it, and hands the segment of each node from its first rank to the others. The same happens
+//! over any [`Transport`], so that a cluster of several nodes can be played by the threads of one process
+//! ([`Nodes::Given`]).
 
 mod card;
 mod error;
@@ -63,22 +64,23 @@ pub struct Joined {
 
 /// Finds the nodes of a transport's ranks, and makes each node's communicator.
 ///
-/// Ranks are taken to share a node when they run under the same kernel and network namespace, and each could really map the
-/// segment that the node's first rank made and passed over a Unix socket. Ranks that could not are left to themselves, on
-/// all ranks alike. The segment serves 256 ranks; larger machines are several nodes.
+/// Ranks are taken to share a node when they run under the same kernel and network namespace, and each could really map
+/// the segment that the node's first rank made and passed over a Unix socket. Ranks that could not are left to
+/// themselves, on all ranks alike. The segment serves 256 ranks; larger machines are several nodes.
 ///
 /// A rank whose process ends, however it ends, makes the node communicators of the others return
 /// [`RankFailed`](shm_core::Error::RankFailed): each process watches over the others of its node.
 ///
-/// Collective over all ranks of the transport. Waits without limit until all have called it; from there on a rank that does
-/// not answer within `settings.limit` makes the call fail.
+/// Collective over all ranks of the transport. Waits without limit until all have called it; from there on a rank that
+/// does not answer within `settings.limit` makes the call fail.
 ///
 /// # Cost
-/// Five exchanges among all ranks, two more for each round in which somebody could not attach; on the node, one connection
-/// a rank, and one thread and one descriptor for each other process from then on.
+/// Five exchanges among all ranks, two more for each round in which somebody could not attach; on the node, one
+/// connection a rank, and one thread and one descriptor for each other process from then on.
 ///
 /// # Errors
-/// [`Error::Transport`], [`Error::Node`], [`Error::Other`]: an error that a rank has for itself is told to all. Nothing is left behind.
+/// [`Error::Transport`], [`Error::Node`], [`Error::Other`]: an error that a rank has for itself is told to all. Nothing
+/// is left behind.
 pub fn join(transport: &dyn Transport, settings: &Settings) -> Result<Joined> {
     let rank = transport.rank();
     let own = Card::own(transport.memory_mates()?)?;

@@ -1,11 +1,11 @@
 //! Watching over the ranks of a node that no launcher of ours watches over.
 //!
 //! Every process holds, for every other process of its node, a descriptor that becomes readable when that process ends,
-//! however it ends. One thread sleeps on them all, and says in the segment who has ended. There is no chief watcher whose
-//! own end would leave the others blind.
+//! however it ends. One thread sleeps on them all, and says in the segment who has ended. There is no chief watcher
+//! whose own end would leave the others blind.
 //!
-//! A process that ends by `exit`, or by returning from `main`, has its ranks leave in good order on the way out: only those
-//! who still need them hear of it. One that ends otherwise stops the job.
+//! A process that ends by `exit`, or by returning from `main`, has its ranks leave in good order on the way out: only
+//! those who still need them hear of it. One that ends otherwise stops the job.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,8 +23,8 @@ use super::error::{Error, Result};
 /// How often the thread looks whether its own rank has left, and there is nobody to watch for, when it is not told.
 const LOOK: u16 = 1000;
 
-/// Keeps watch over the other processes of a node. Dropped once the rank has left its job, it ends the watch; the watch of a rank
-/// that has not left goes on until it has.
+/// Keeps watch over the other processes of a node. Dropped once the rank has left its job, it ends the watch; the watch
+/// of a rank that has not left goes on until it has.
 #[derive(Debug, Default)]
 #[must_use = "when it is dropped after the node's communicators, the watch ends at once"]
 pub struct Watch {

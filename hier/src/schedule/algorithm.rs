@@ -106,11 +106,12 @@ pub enum Algorithm {
     Binomial,
     /// Reduce-scatter and allgather over a circulant graph, for any number of ranks (`circulant`).
     ///
-    /// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms" (2024): fewest rounds and fewest bytes at
-    /// once; a rank's partners are at distances ceil(N/2), ceil(N/4), .., 1. The longest messages go farthest, as in
+    /// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms" (2024): fewest rounds and fewest bytes
+    /// at once; a rank's partners are at distances ceil(N/2), ceil(N/4), .., 1. The longest messages go farthest, as in
     /// [`Order::Farthest`].
     Circulant,
-    /// Binomial scatter and ring allgather, for long broadcasts (`scatter-ring-native`, and `scatter-ring`, which saves).
+    /// Binomial scatter and ring allgather, for long broadcasts (`scatter-ring-native`, and `scatter-ring`, which
+    /// saves).
     ///
     /// Zhou, Marjanović, Niethammer and Gracia, "A bandwidth-saving optimization for MPI broadcast collective
     /// operation" (2015): the native ring hands many ranks segments which they have from the scatter; the saving one

@@ -1,10 +1,10 @@
 //! Binomial trees over ranges of ranks.
 //!
 //! At level j the ranks stand in blocks of 2^j, from rank 0 on; the last one may be cut short. A block's leader is the
-//! root if it is in the block, else the block's first rank. From level j to j + 1 two blocks join: the leader of the one
-//! that does not lead both sends to the other. So every operand travels with those of its neighbours, for every root,
-//! and the operands of a block are combined in rank order. For root 0 this is the binomial tree: rank r has the parent
-//! r with its last bit taken away.
+//! root if it is in the block, else the block's first rank. From level j to j + 1 two blocks join: the leader of the
+//! one that does not lead both sends to the other. So every operand travels with those of its neighbours, for every
+//! root, and the operands of a block are combined in rank order. For root 0 this is the binomial tree: rank r has the
+//! parent r with its last bit taken away.
 
 use super::program::{Combine, Round, Span};
 

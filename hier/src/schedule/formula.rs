@@ -8,7 +8,8 @@ use super::{Algorithm, Goal, Pattern, scatter_ring};
 ///
 /// `p` is the number of ranks, `P` the largest power of two that is not above it, `e` = p - P, `L` = ceil(log2 p), and
 /// `own(v)` = min(lowest bit of v, p - v) with own(0) = p. Segments are p-ths of the vector, P-ths for halving, and the
-/// whole vector for recursive doubling and binomial trees. With `x` exchanges in the place of the last halvings `S` = P / 2^x.
+/// whole vector for recursive doubling and binomial trees. With `x` exchanges in the place of the last halvings `S` = P
+/// / 2^x.
 ///
 /// | schedule | rounds | messages | segments |
 /// |---|---|---|---|

@@ -1,8 +1,8 @@
 //! Rabenseifner's recursive halving and doubling, and recursive doubling.
 //!
-//! The core is a power of two of ranks ([`Fold`]), with a segment for each. While halving, partners differ in one bit of
-//! their number. Each keeps one half of the span that it has, the lower half where its bit is 0, and sends the other half.
-//! While doubling the same partners meet in the reverse order, and send each other all that they have.
+//! The core is a power of two of ranks ([`Fold`]), with a segment for each. While halving, partners differ in one bit
+//! of their number. Each keeps one half of the span that it has, the lower half where its bit is 0, and sends the other
+//! half. While doubling the same partners meet in the reverse order, and send each other all that they have.
 //!
 //! Nearest first, the operands of a span are always those of neighbouring ranks, in rank order; which segment a member
 //! ends with is its number with the bits reversed. Farthest first, member i ends with segment i, and the operands are
@@ -10,8 +10,8 @@
 //!
 //! The last halvings and the doublings that undo them are of short spans, and cost rounds rather than bytes. In their
 //! place members may exchange all that they have left, as in recursive doubling: one exchange carries as many bytes as
-//! the halving and the doubling that it replaces. Where all are exchanges nothing is halved, and it is recursive doubling: after k
-//! exchanges every member has the operands of 2^k neighbours.
+//! the halving and the doubling that it replaces. Where all are exchanges nothing is halved, and it is recursive
+//! doubling: after k exchanges every member has the operands of 2^k neighbours.
 
 use super::fold::{Fold, Role};
 use super::program::{Combine, Receive, Round, Send, Span};

@@ -1,15 +1,15 @@
 //! Collectives across ranks as pure values: who sends which part of the vector to whom, round after round.
 //!
 //! A [`Program`] is what one rank does. It is data: it can be printed ([`Schedule`] is a table), counted
-//! ([`Program::count`], [`Pattern::formula`]), checked ([`check`]), simulated ([`crate::simulate`]), and executed over any
-//! transport. Here the ranks are nodes, or the leaders of nodes; a schedule knows neither memory nor network.
+//! ([`Program::count`], [`Pattern::formula`]), checked ([`check`]), simulated ([`crate::simulate`]), and executed over
+//! any transport. Here the ranks are nodes, or the leaders of nodes; a schedule knows neither memory nor network.
 //!
 //! # How a program is executed
 //!
-//! The vector is parted into `segments` segments, balanced ([`segment_range`]). In each round a rank starts all its sends
-//! and receives, and the round ends when all of them have ended. Sends read the vector as it was at the start of the
-//! round; what arrives is applied at the end of the round, in the order of the list. The k-th message from one rank to
-//! another is received by the k-th receive that the other has from it; messages carry no other name.
+//! The vector is parted into `segments` segments, balanced ([`segment_range`]). In each round a rank starts all its
+//! sends and receives, and the round ends when all of them have ended. Sends read the vector as it was at the start of
+//! the round; what arrives is applied at the end of the round, in the order of the list. The k-th message from one rank
+//! to another is received by the k-th receive that the other has from it; messages carry no other name.
 //!
 //! # Which algorithm serves what
 //!

@@ -112,9 +112,9 @@ impl Round {
 
 /// What one rank does.
 ///
-/// All programs of a schedule have the same `ranks`, the same `segments` and, as [`Pattern`](super::Pattern) makes them,
-/// equally many rounds; a message that is sent in round k is received in round k. Rounds in which the rank has nothing
-/// to do are empty.
+/// All programs of a schedule have the same `ranks`, the same `segments` and, as [`Pattern`](super::Pattern) makes
+/// them, equally many rounds; a message that is sent in round k is received in round k. Rounds in which the rank has
+/// nothing to do are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// The rank whose program it is.

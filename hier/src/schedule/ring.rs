@@ -1,9 +1,9 @@
 //! Reduce-scatter and allgather round a ring, with the segments in the order of Patarasuk and Yuan.
 //!
 //! Reduce-scatter, iteration j = 1 .. N-1: rank i sends segment i - j to rank i + 1, the one that it combined in the
-//! iteration before, and adds its own operand to the segment i - 1 - j that arrives from rank i - 1. Segment s starts at
-//! rank s + 1 and ends, complete, at rank s. Operands are combined in the order s + 1, s + 2, .., s, so each segment has
-//! a bracketing of its own, the same in every call.
+//! iteration before, and adds its own operand to the segment i - 1 - j that arrives from rank i - 1. Segment s starts
+//! at rank s + 1 and ends, complete, at rank s. Operands are combined in the order s + 1, s + 2, .., s, so each segment
+//! has a bracketing of its own, the same in every call.
 //!
 //! Allgather, iteration j = 1 .. N-1: rank i sends segment i + 1 - j to rank i + 1, the one that arrived last.
 

@@ -1,9 +1,9 @@
 //! Broadcast as binomial scatter and ring allgather, native and saving.
 //!
 //! Ranks are counted from the root: place 0 is the root. The scatter leaves place v with the segments v .. v + own(v):
-//! the root has all, place v the segments of the places below it in the binomial tree. In step i = 1 .. N-1 of the ring,
-//! place v receives segment v - i from place v - 1. It has that segment from the scatter if i > N - own(v); the saving
-//! ring leaves out such messages, so that a place near the root of a large subtree only sends towards the end.
+//! the root has all, place v the segments of the places below it in the binomial tree. In step i = 1 .. N-1 of the
+//! ring, place v receives segment v - i from place v - 1. It has that segment from the scatter if i > N - own(v); the
+//! saving ring leaves out such messages, so that a place near the root of a large subtree only sends towards the end.
 
 use super::program::{Combine, Receive, Round, Send, Span};
 

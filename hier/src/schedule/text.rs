@@ -1,8 +1,8 @@
 //! Programs and schedules as tables of text.
 //!
-//! `>3 0-2` sends the segments 0, 1 and 2 to rank 3. `<3 0-2` receives them, and says by its last sign what is done with
-//! them: `=` they take the place of what is there, `+.` they are combined on the left of it, `.+` on the right of it.
-//! `5-1` goes round the end of the vector; `-` is a message without payload. A round without an entry is idle.
+//! `>3 0-2` sends the segments 0, 1 and 2 to rank 3. `<3 0-2` receives them, and says by its last sign what is done
+//! with them: `=` they take the place of what is there, `+.` they are combined on the left of it, `.+` on the right of
+//! it. `5-1` goes round the end of the vector; `-` is a message without payload. A round without an entry is idle.
 
 use std::fmt;
 

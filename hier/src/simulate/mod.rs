@@ -1,9 +1,10 @@
 //! Times of schedules on described clusters: simulated, never measured.
 //!
-//! The model is that of a fluid. A message starts when both its ranks have come to its round, takes the latency, and then
-//! flows over the links on its way. Messages that flow at the same time share each link fairly (max-min): none gets
-//! more while another, that gets less, could have it. What is combined on arrival takes a time for each byte. A rank goes
-//! on to its next round when all messages of the round have ended, so ranks drift apart where the links make them.
+//! The model is that of a fluid. A message starts when both its ranks have come to its round, takes the latency, and
+//! then flows over the links on its way. Messages that flow at the same time share each link fairly (max-min): none
+//! gets more while another, that gets less, could have it. What is combined on arrival takes a time for each byte. A
+//! rank goes on to its next round when all messages of the round have ended, so ranks drift apart where the links make
+//! them.
 //!
 //! What is left out: start-up beyond the latency, congestion control, packets, memory, and the ranks within a node. A
 //! simulation shows how schedules compare on a network, not what a network does.

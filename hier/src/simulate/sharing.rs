@@ -65,8 +65,8 @@ impl Sharing {
         self.rates[flow]
     }
 
-    /// Finds the rates of all messages that use links in common with what has changed, directly or over others, and says
-    /// which these are. The rates of the others stay as they are.
+    /// Finds the rates of all messages that use links in common with what has changed, directly or over others, and
+    /// says which these are. The rates of the others stay as they are.
     pub(super) fn settle(&mut self, settled: &mut Vec<usize>) {
         settled.clear();
         self.walk += 1;

@@ -2,8 +2,8 @@
 //!
 //! `phalanx tune` measures a machine and writes one. A job takes the file that `PHALANX_TABLE` names, or else
 //! `$XDG_CONFIG_HOME/phalanx/table.toml`, or else the built-in table, which is `default.toml` beside this file. What
-//! the launcher reads (or rank 0, under mpirun) counts for all ranks. `PHALANX_ALGORITHM` and `PHALANX_TREES` change what
-//! the file says.
+//! the launcher reads (or rank 0, under mpirun) counts for all ranks. `PHALANX_ALGORITHM` and `PHALANX_TREES` change
+//! what the file says.
 //!
 //! ```toml
 //! version = 1
@@ -76,9 +76,11 @@ pub struct Table {
     pub machine: Fingerprint,
     /// Ranks up to which lines are exchanged flat.
     pub flat_ranks: u32,
-    /// Bytes from which buffers in the job's heap are used where they lie, by the built-in rules that complete these; `u64::MAX` for never, and nothing for as they say.
+    /// Bytes from which buffers in the job's heap are used where they lie, by the built-in rules that complete these;
+    /// `u64::MAX` for never, and nothing for as they say.
     pub direct_least: Option<u64>,
-    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`](shm_core::Collective); `u64::MAX` for never.
+    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`](shm_core::Collective);
+    /// `u64::MAX` for never.
     pub reach_least: [u64; 4],
     /// The trees.
     pub trees: TreeRules,

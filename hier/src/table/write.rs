@@ -59,7 +59,8 @@ impl Table {
     }
 }
 
-/// Writes a rule; one that does not say from when on buffers in shared memory are used where they lie has them used so from `unsaid` bytes on.
+/// Writes a rule; one that does not say from when on buffers in shared memory are used where they lie has them used so
+/// from `unsaid` bytes on.
 fn write_rule(text: &mut String, rule: &Rule, unsaid: u64, remarks: &[String]) {
     let Some(what) = rule.collective() else { return };
     let _ = write!(text, "\n[[rules]]\ncollective = \"{what}\"\n");

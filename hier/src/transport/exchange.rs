@@ -14,8 +14,8 @@ const BLOCKS: u32 = LENGTHS + 1;
 /// How long a request that is given up may take to end.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Waits until a request with `peer` has ended, for `limit` at most if there is one. Yields, and after a while sleeps, in
-/// between.
+/// Waits until a request with `peer` has ended, for `limit` at most if there is one. Yields, and after a while sleeps,
+/// in between.
 ///
 /// # Errors
 /// Those of [`Transport::test`]; [`Error::Late`], with `what` was waited for. The request has not ended then.
@@ -44,8 +44,8 @@ pub fn wait(
 
 /// Everybody's bytes, by rank. `own` is this rank's, of any length.
 ///
-/// Collective over all ranks of the transport. `limit` is how long a single message is waited for, in all: none, as long as it
-/// takes.
+/// Collective over all ranks of the transport. `limit` is how long a single message is waited for, in all: none, as
+/// long as it takes.
 ///
 /// # Cost
 /// 2 ceil(log2 N) rounds; every rank receives everybody's bytes once, and sends as many.

@@ -25,8 +25,8 @@ pub use exchange::{EXCHANGE_TAGS, all_gather, group_of, wait};
 pub use slots::Request;
 pub use window::Window;
 
-/// The highest tag. MPI promises twice as many (MPI 4.0, 3.2.3: `MPI_TAG_UB` is at least 32767), of which transports use the other half
-/// for a word of their own.
+/// The highest tag. MPI promises twice as many (MPI 4.0, 3.2.3: `MPI_TAG_UB` is at least 32767), of which transports
+/// use the other half for a word of their own.
 pub const MOST_TAG: u32 = 16_383;
 
 /// One rank's end of a group of ranks that send messages to each other.
@@ -40,8 +40,9 @@ pub const MOST_TAG: u32 = 16_383;
 /// (MPI 4.0, 3.5), and a send may not end before its receive was posted.
 ///
 /// # Errors
-/// After [`Error::Length`] the two ranks are out of step, and after [`Error::Gone`], [`Error::Failed`] or [`Error::Library`]
-/// a rank is missing: the transport is of no more use between them. After all other errors it is as it was before the call.
+/// After [`Error::Length`] the two ranks are out of step, and after [`Error::Gone`], [`Error::Failed`] or
+/// [`Error::Library`] a rank is missing: the transport is of no more use between them. After all other errors it is as
+/// it was before the call.
 ///
 /// # Ending at an error
 /// Every request ends in one of two ways: [`test`](Transport::test) returns `Ok(true)`, or the request is given to
@@ -72,9 +73,9 @@ pub trait Transport: Send {
     /// `into` is valid for writes of `bytes` bytes, which nobody else reads or writes, until the request has ended.
     unsafe fn receive(&self, from: usize, tag: u32, into: *mut u8, bytes: usize) -> Result<Request>;
 
-    /// The same, of a message for which this rank waits before it does anything else: the library below may be told of it at once, so
-    /// that it goes where it belongs when it comes, and nobody looks for it among all that may come. To be waited for by
-    /// [`await_end`](Transport::await_end).
+    /// The same, of a message for which this rank waits before it does anything else: the library below may be told of
+    /// it at once, so that it goes where it belongs when it comes, and nobody looks for it among all that may come. To
+    /// be waited for by [`await_end`](Transport::await_end).
     ///
     /// # Errors
     /// As of [`send`](Transport::send).
@@ -86,8 +87,8 @@ pub trait Transport: Send {
         unsafe { self.receive(from, tag, into, bytes) }
     }
 
-    /// Whether the request has ended, as [`test`](Transport::test) says it, after some looks in which all messages move. One that
-    /// has come for another request (an alarm, say) was taken when this returns.
+    /// Whether the request has ended, as [`test`](Transport::test) says it, after some looks in which all messages
+    /// move. One that has come for another request (an alarm, say) was taken when this returns.
     ///
     /// # Errors
     /// As of [`test`](Transport::test).
@@ -98,7 +99,8 @@ pub trait Transport: Send {
     /// Whether the request has ended, its buffer being free again. Of a request that has ended: true.
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::Gone`], [`Error::Library`]. The request has not ended: [`abandon`](Transport::abandon) it.
+    /// [`Error::Length`], [`Error::Gone`], [`Error::Library`]. The request has not ended:
+    /// [`abandon`](Transport::abandon) it.
     fn test(&self, request: &mut Request) -> Result<bool>;
 
     /// Whether `test` might end the request, as far as was seen before: costs nothing, and lets nothing move.
@@ -113,9 +115,9 @@ pub trait Transport: Send {
     /// [`Error::Library`], [`Error::Thread`]. Errors of single requests are told by their own `test`.
     fn progress(&self) -> Result<()>;
 
-    /// Waits until a message of this group comes, for whatever request, and takes it. Whoever calls it knows that one must come.
-    /// Meanwhile all messages move that need no call of [`test`](Transport::test). Returns false, at once, where the library below
-    /// has no such call, or would not hear of a rank that fails.
+    /// Waits until a message of this group comes, for whatever request, and takes it. Whoever calls it knows that one
+    /// must come. Meanwhile all messages move that need no call of [`test`](Transport::test). Returns false, at once,
+    /// where the library below has no such call, or would not hear of a rank that fails.
     ///
     /// # Errors
     /// As of [`progress`](Transport::progress).
@@ -149,8 +151,8 @@ pub trait Transport: Send {
         Ok(None)
     }
 
-    /// Memory of `bytes` bytes of each rank that the others may read and write; none where the transport does no such thing,
-    /// which some ranks may find out and others not: they must compare.
+    /// Memory of `bytes` bytes of each rank that the others may read and write; none where the transport does no such
+    /// thing, which some ranks may find out and others not: they must compare.
     ///
     /// Collective: all ranks pass the same length.
     ///
@@ -180,14 +182,14 @@ pub trait Transport: Send {
         Vec::new()
     }
 
-    /// Ends all messages under way, and all later ones, on all ranks: they return [`Error::Revoked`]. Not collective: the
-    /// others need not call anything. Returns whether the library below can do it.
+    /// Ends all messages under way, and all later ones, on all ranks: they return [`Error::Revoked`]. Not collective:
+    /// the others need not call anything. Returns whether the library below can do it.
     fn revoke(&self) -> bool {
         false
     }
 
-    /// Says that messages may be on their way here that nobody will receive: what the library below holds for this transport is
-    /// not given back when it is dropped, so that none of them can reach one that is made later.
+    /// Says that messages may be on their way here that nobody will receive: what the library below holds for this
+    /// transport is not given back when it is dropped, so that none of them can reach one that is made later.
     fn forsake(&self) {}
 
     /// Whether all ranks that live say yes, and no other has failed: the same answer on all of them. Works after
@@ -200,8 +202,8 @@ pub trait Transport: Send {
         Err(Error::NoRecovery { rank: self.rank(), library: self.describe() })
     }
 
-    /// A transport between the ranks that live, in the same order, and their ranks in this one. This one is of no more use.
-    /// Collective over the ranks that live.
+    /// A transport between the ranks that live, in the same order, and their ranks in this one. This one is of no more
+    /// use. Collective over the ranks that live.
     ///
     /// # Errors
     /// [`Error::NoRecovery`]; [`Error::Library`].

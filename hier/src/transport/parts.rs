@@ -1,9 +1,9 @@
 //! Long messages as several: MPI counts in `int`.
 //!
 //! A message of at most [`LONGEST_WHOLE`] bytes goes as it is. A longer one goes in a first part of `LONGEST_WHOLE + k`
-//! bytes and `k` further parts, as many as are needed. The first part of a long message is longer than any whole message
-//! and tells `k`; so a sender and a receiver with different lengths always meet at a part whose lengths differ, and
-//! never wait for a part that does not come.
+//! bytes and `k` further parts, as many as are needed. The first part of a long message is longer than any whole
+//! message and tells `k`; so a sender and a receiver with different lengths always meet at a part whose lengths differ,
+//! and never wait for a part that does not come.
 
 /// The longest message that goes in one part: 1 GiB.
 pub(super) const LONGEST_WHOLE: usize = 1 << 30;

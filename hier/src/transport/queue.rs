@@ -3,8 +3,8 @@
 /// A rank and a tag.
 type Key = (usize, u32);
 
-/// Entries in the order in which they came; those of one key are taken in that order. There are few at a time, so that looking
-/// through them costs less than a table of keys.
+/// Entries in the order in which they came; those of one key are taken in that order. There are few at a time, so that
+/// looking through them costs less than a table of keys.
 pub(super) struct Queue<T>(Vec<(Key, T)>);
 
 impl<T> Queue<T> {

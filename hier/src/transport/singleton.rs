@@ -1,13 +1,14 @@
 //! A program that was built for one MPI and started by the launcher of another: every process believes to be alone.
 
-/// What the launchers of MPI jobs tell their processes about the number of processes: Open MPI, then hydra (MPICH, Intel
-/// MPI) and other speakers of PMI, then hydra on one machine.
+/// What the launchers of MPI jobs tell their processes about the number of processes: Open MPI, then hydra (MPICH,
+/// Intel MPI) and other speakers of PMI, then hydra on one machine.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"];
 
 /// A process that has one of these, and a number above 0 in it, is not alone.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
-/// The variable, with its value, by which a launcher says that there is more than one process. `lookup` is the environment.
+/// The variable, with its value, by which a launcher says that there is more than one process. `lookup` is the
+/// environment.
 ///
 /// Slurm's number of tasks is that of the allocation in a batch script, where a lone process is no mistake: it counts
 /// only in a process of a step (`srun`).

@@ -21,7 +21,8 @@ pub trait Window: Send {
     /// [`Error::Library`](super::Error::Library); [`Error::NoSuchRank`](super::Error::NoSuchRank).
     ///
     /// # Safety
-    /// The bytes lie within the window, nobody writes them, and nobody touches the memory at `into` until the next flush.
+    /// The bytes lie within the window, nobody writes them, and nobody touches the memory at `into` until the next
+    /// flush.
     unsafe fn get(&self, from: usize, offset: usize, into: *mut u8, bytes: usize) -> Result<()>;
 
     /// Begins to write `bytes` bytes from `data` on to `offset` of rank `to`'s memory.
@@ -30,11 +31,12 @@ pub trait Window: Send {
     /// As of [`get`](Window::get).
     ///
     /// # Safety
-    /// The place lies within the window, nobody else touches it, and nobody writes the memory at `data` until the next flush.
+    /// The place lies within the window, nobody else touches it, and nobody writes the memory at `data` until the next
+    /// flush.
     unsafe fn put(&self, to: usize, offset: usize, data: *const u8, bytes: usize) -> Result<()>;
 
-    /// Ends all reads and writes that this rank has begun, here and there, and makes what others wrote here visible, and
-    /// what this rank wrote here visible to others.
+    /// Ends all reads and writes that this rank has begun, here and there, and makes what others wrote here visible,
+    /// and what this rank wrote here visible to others.
     ///
     /// # Errors
     /// As of [`get`](Window::get).

@@ -6,7 +6,8 @@ use super::candidate::{Candidate, Lying};
 use super::search::{Looked, Search, Times, choose};
 
 impl<T: Times> Search<'_, T> {
-    /// From how many bytes on buffers in shared memory are used where they lie: as the built-in table says, where nothing else wins by more than the spread.
+    /// From how many bytes on buffers in shared memory are used where they lie: as the built-in table says, where
+    /// nothing else wins by more than the spread.
     pub(super) fn direct(
         &mut self,
         what: Collective,
@@ -20,7 +21,8 @@ impl<T: Times> Search<'_, T> {
         };
         let mut looked: Vec<Looked> = Vec::new();
         let mut wins = Vec::new();
-        // The built-in table's edge is looked at too: what is measured on both sides of it alone would agree with it wherever the machine's own lies between.
+        // The built-in table's edge is looked at too: what is measured on both sides of it alone would agree with it
+        // wherever the machine's own lies between.
         let mut sizes = self.effort.sizes.clone();
         if let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) {
             sizes.extend(usize::try_from(built_in).ok().filter(|edge| (first..last).contains(edge)));
@@ -62,7 +64,8 @@ mod tests {
     use super::*;
     use crate::tune::{Effort, Figures, Finding, explanation, table_of};
 
-    /// A machine on which calls on lent buffers take as long as copies of `even` bytes: less for longer ones, or for shorter ones.
+    /// A machine on which calls on lent buffers take as long as copies of `even` bytes: less for longer ones, or for
+    /// shorter ones.
     struct Lends {
         even: f64,
         long_ones: bool,

@@ -10,8 +10,8 @@ use super::search::searched;
 use super::{Effort, Findings};
 use crate::table::{Fingerprint, Table, bare};
 
-/// The table of what was found on some numbers of ranks, rising. Each counts for the numbers that it is the next to, and the
-/// last one for all that are larger.
+/// The table of what was found on some numbers of ranks, rising. Each counts for the numbers that it is the next to,
+/// and the last one for all that are larger.
 ///
 /// # Errors
 /// `Tuning` when there are too many rules.

@@ -70,7 +70,8 @@ fn parse(line: &str) -> Option<(Key, Vec<Figures>)> {
     Some((columns[0].to_owned(), figures.collect::<Option<Vec<_>>>()?))
 }
 
-/// Begins a ledger for a machine, in its words, if there is none yet; one that has measurements must be of the same machine.
+/// Begins a ledger for a machine, in its words, if there is none yet; one that has measurements must be of the same
+/// machine.
 ///
 /// # Errors
 /// What is wrong with the file.

@@ -18,8 +18,8 @@ const CHECKED: u64 = 2;
 /// The most calls of a block.
 const MOST_CALLS: f64 = 2000.0;
 
-/// One rank's part of a search; collective over the communicator. Measurements that are in the text of a ledger are not made
-/// again; rank 0 writes those that are made to the end of the file. The findings are the same on all ranks.
+/// One rank's part of a search; collective over the communicator. Measurements that are in the text of a ledger are not
+/// made again; rank 0 writes those that are made to the end of the file. The findings are the same on all ranks.
 ///
 /// # Errors
 /// Those of the calls; [`Error::Environment`] when an answer was wrong, or the file cannot be written.
@@ -37,7 +37,8 @@ pub fn tune_rank(comm: Communicator, effort: &Effort, ledger: &Path) -> Result<F
     Search { effort, ranks, crowd, times }.run()
 }
 
-/// What a search finds in the text of a ledger that holds all that it asks for, on `ranks` ranks, `crowd` for each core.
+/// What a search finds in the text of a ledger that holds all that it asks for, on `ranks` ranks, `crowd` for each
+/// core.
 ///
 /// # Errors
 /// `Tuning` when something is not in it.

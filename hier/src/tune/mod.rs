@@ -1,8 +1,8 @@
 //! Measuring a machine, and making a table of what was found.
 //!
 //! All ranks of a job run the same search: it asks for times, which ranks agree on before anybody looks at them (the
-//! slowest rank's counts), so that the search takes the same way everywhere. Times of candidates are taken in turns, block by
-//! block, and compared block by block: what others do to the machine meanwhile hits all of them alike.
+//! slowest rank's counts), so that the search takes the same way everywhere. Times of candidates are taken in turns,
+//! block by block, and compared block by block: what others do to the machine meanwhile hits all of them alike.
 //!
 //! | file | what |
 //! |---|---|

@@ -90,7 +90,8 @@ const GATHERS: [&str; 4] = ["kary:3", "kary:2", "flat", "knomial:2"];
 const TREE_EDGE: usize = 8 << 10;
 const TREE_SIZES: [usize; 2] = [2 << 10, 64 << 10];
 
-/// The trees that calls take where no table and nobody says otherwise, for messages of the sizes at which trees are compared.
+/// The trees that calls take where no table and nobody says otherwise, for messages of the sizes at which trees are
+/// compared.
 fn usual_trees(what: Collective, ranks: usize, crowd: u32) -> [String; 2] {
     let rules = TreeRules::default().on_crowd(crowd);
     let step = if what == Collective::Broadcast { Step::Release } else { Step::Gather };
@@ -215,7 +216,8 @@ impl<T: Times> Search<'_, T> {
         Ok(Finding { what, strict, ladder, looked, direct, direct_looked })
     }
 
-    /// From how many bytes on the second one of two is faster, between a size where the first is and one where the second is.
+    /// From how many bytes on the second one of two is faster, between a size where the first is and one where the
+    /// second is.
     pub(super) fn edge(
         &mut self,
         what: Collective,
@@ -240,8 +242,8 @@ impl<T: Times> Search<'_, T> {
     }
 }
 
-/// Which one to take, and why: the first (that of the built-in table), unless another wins by more than the spread; then the
-/// one of the size below, unless the fastest wins over that too.
+/// Which one to take, and why: the first (that of the built-in table), unless another wins by more than the spread;
+/// then the one of the size below, unless the fastest wins over that too.
 pub(super) fn choose(figures: &[Figures], before: Option<usize>) -> (usize, String) {
     let fastest = (0..figures.len()).min_by(|&a, &b| figures[a].median().total_cmp(&figures[b].median())).unwrap_or(0);
     if fastest == 0 {

@@ -1,24 +1,30 @@
 //! When a rank that has published its part of an exchange looks for the other one's.
 //!
-//! Two ranks that come to a call at the same time publish within some ten nanoseconds of each other. A look that arrives before the other
-//! rank's stamp fetches the line as it was: the stamp has to wait until its writer has the line again, the next look fetches
-//! it once more, and the exchange has taken two transfers.
+//! Two ranks that come to a call at the same time publish within some ten nanoseconds of each other. A look that
+//! arrives before the other rank's stamp fetches the line as it was: the stamp has to wait until its writer has the
+//! line again, the next look fetches it once more, and the exchange has taken two transfers.
 //!
-//! A core that waits for a look goes on as if it had succeeded, and has the next call half done when the stamp arrives: it would look for the next one
-//! before the other rank can have stored it. So a look waits for what the last one saw: some cycles after that is known ([`Moment`]). Without a fence, all else of the next
-//! call is done meanwhile. Where ranks do something between calls the moment has passed, and costs nothing.
+//! A core that waits for a look goes on as if it had succeeded, and has the next call half done when the stamp arrives:
+//! it would look for the next one before the other rank can have stored it. So a look waits for what the last one saw:
+//! some cycles after that is known ([`Moment`]). Without a fence, all else of the next call is done meanwhile. Where
+//! ranks do something between calls the moment has passed, and costs nothing.
 //!
-//! Ranks that are in step stay so until something holds up one of them. Then who has missed is late for the next call, where the other one misses, and so
-//! in turns. Then rank 0 waits for the other one: when it has missed an exchange and the last but one, it looks later at the next but one, by as much as it would otherwise come too early.
+//! Ranks that are in step stay so until something holds up one of them. Then who has missed is late for the next call,
+//! where the other one misses, and so in turns. Then rank 0 waits for the other one: when it has missed an exchange and
+//! the last but one, it looks later at the next but one, by as much as it would otherwise come too early.
 //!
-//! Other ways to wait are a fence after some cycles, a pause of the core, and many cycles. Those that pass behind a fence cost nothing where the core has run ahead of the last look, unless
-//! that has missed: then a rank looks so much later for the next stamp, which the other one is late with. So messages of several lines, of cores that are
-//! far apart, may be worth a moment of many cycles.
+//! Other ways to wait are a fence after some cycles, a pause of the core, and many cycles. Those that pass behind a
+//! fence cost nothing where the core has run ahead of the last look, unless that has missed: then a rank looks so much
+//! later for the next stamp, which the other one is late with. So messages of several lines, of cores that are far
+//! apart, may be worth a moment of many cycles.
 //!
-//! Which of these it is depends on how far apart the cores are, on the length of the message and on what the ranks do. So it is measured, anew all the time: at the same
-//! calls on both ranks, since both count their exchanges alike, as many go each way, and the clock is read where they begin and end. On
-//! a machine of two cores (AMD EPYC, Zen 4; a pause takes 25 ns) near each other, barriers that followed one another took 39 ns behind the last look, 45 after a fence, 49 after a pause, and 52 with looks at once;
-//! sums of 8 bytes 44, 52, 57 and 60; of 512 bytes 95, 89, 105 and 105. Far apart, sums of 512 bytes took 299 ns with a moment of many cycles, and 412 after at most a pause (before there was a look behind the last one).
+//! Which of these it is depends on how far apart the cores are, on the length of the message and on what the ranks do.
+//! So it is measured, anew all the time: at the same calls on both ranks, since both count their exchanges alike, as
+//! many go each way, and the clock is read where they begin and end. On a machine of two cores (AMD EPYC, Zen 4; a
+//! pause takes 25 ns) near each other, barriers that followed one another took 39 ns behind the last look, 45 after a
+//! fence, 49 after a pause, and 52 with looks at once; sums of 8 bytes 44, 52, 57 and 60; of 512 bytes 95, 89, 105 and
+//! 105. Far apart, sums of 512 bytes took 299 ns with a moment of many cycles, and 412 after at most a pause (before
+//! there was a look behind the last one).
 //!
 //! It orders nothing: a look says the same whenever it is taken.
 
@@ -29,13 +35,15 @@ use crate::pace::ticks;
 use crate::protocol::Moment;
 use crate::segment::layout::LINE;
 
-/// Messages of more bytes take more than three lines with their stamp: of fewer there is nothing to gain by many cycles.
+/// Messages of more bytes take more than three lines with their stamp: of fewer there is nothing to gain by many
+/// cycles.
 const SHORT: usize = 3 * LINE - 8;
 
 /// Multiplications from the last look to the next one.
 const BEHIND: usize = 8;
 
-/// Those of a rank that would otherwise come too early: with three cycles each about as long as a miss takes on cores that are near each other.
+/// Those of a rank that would otherwise come too early: with three cycles each about as long as a miss takes on cores
+/// that are near each other.
 const HELD_BACK: usize = 64;
 
 /// Exchanges from one trial to the next.
@@ -117,7 +125,8 @@ impl Approach {
         }
     }
 
-    /// When to look first for the other one's part of a message, given what the last look has seen. What other ways wait is over when this returns.
+    /// When to look first for the other one's part of a message, given what the last look has seen. What other ways
+    /// wait is over when this returns.
     #[inline(always)]
     pub fn moment(&self, bytes: usize, seen: u64) -> Moment {
         self.exchange.set(self.exchange.get().wrapping_add(1));
@@ -219,7 +228,8 @@ impl Trials {
         self.left.set(left - 1);
     }
 
-    /// Takes a way that waits when this trial and the one before have found it: one alone may be one in which this rank lost its core.
+    /// Takes a way that waits when this trial and the one before have found it: one alone may be one in which this rank
+    /// lost its core.
     fn decide(&self) {
         let (best, _) = self.best.get();
         if self.found.replace(best) == best || best == Way::Behind {
@@ -243,7 +253,8 @@ fn some_cycles() {
     }
 }
 
-/// So many multiplications after `seen` is known: of three cycles on x86-64; elsewhere with a load and a store each, and not measured.
+/// So many multiplications after `seen` is known: of three cycles on x86-64; elsewhere with a load and a store each,
+/// and not measured.
 #[inline(always)]
 fn after<const MULTIPLICATIONS: usize>(seen: u64) -> Moment {
     #[cfg(target_arch = "x86_64")]
@@ -267,7 +278,8 @@ fn after<const MULTIPLICATIONS: usize>(seen: u64) -> Moment {
     unsafe { Moment::when_known(zero) }
 }
 
-/// Takes 264 cycles, three for each multiplication, and lets no later load begin before they are over; on other machines than x86-64 some pauses.
+/// Takes 264 cycles, three for each multiplication, and lets no later load begin before they are over; on other
+/// machines than x86-64 some pauses.
 #[inline(never)]
 fn many_cycles() {
     #[cfg(target_arch = "x86_64")]
@@ -295,7 +307,8 @@ fn cost_of_many_cycles() -> u64 {
 mod tests {
     use super::*;
 
-    /// The way after `trials` trials of messages of a kind in which a call takes so many ticks: behind, soon, later, last.
+    /// The way after `trials` trials of messages of a kind in which a call takes so many ticks: behind, soon, later,
+    /// last.
     fn learnt(found: &Trials, kind: usize, trials: u32, times: [u64; 4]) -> Way {
         let mut now = found.begun.get();
         let mut over = 0;

@@ -1,4 +1,5 @@
-//! The calls of a communicator: noted for others to compare with theirs (C2), ended, left by an error, and what stands against the next one (C1).
+//! The calls of a communicator: noted for others to compare with theirs (C2), ended, left by an error, and what stands
+//! against the next one (C1).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,8 +38,8 @@ impl SharedBoard {
         self.area.calls + (call as usize % CALLS) * 8
     }
 
-    /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that who leaves
-    /// that by an error does not wait for it.
+    /// Whether this communicator, and the job, can go on; if not, says that this rank is out of its last call, so that
+    /// who leaves that by an error does not wait for it.
     #[inline]
     pub fn may_begin(&self) -> Result<()> {
         self.check().inspect_err(|_| {
@@ -80,8 +81,8 @@ impl SharedBoard {
         self.sees_result.get()
     }
 
-    /// The ranks that never found where the shared result of the last call lies, and will not any more. Of this rank alone when it has
-    /// left that call by an error: then all others are out of it.
+    /// The ranks that never found where the shared result of the last call lies, and will not any more. Of this rank
+    /// alone when it has left that call by an error: then all others are out of it.
     pub fn never_saw_result(&self) -> usize {
         let (call, tag) = self.call.get();
         let others = (0..self.layout.size).filter(|&other| other != self.rank);
@@ -94,9 +95,10 @@ impl SharedBoard {
         others.filter(never).count()
     }
 
-    /// Leaves a call by an error, or by a panic: the others hear of it, and what this rank lent in it is its caller's again when
-    /// this returns, since all who could reach it have finished the call (`done` at these positions of the up and the down
-    /// ring), left it too, or are gone. Who has yet to begin it finds that this communicator cannot go on.
+    /// Leaves a call by an error, or by a panic: the others hear of it, and what this rank lent in it is its caller's
+    /// again when this returns, since all who could reach it have finished the call (`done` at these positions of the
+    /// up and the down ring), left it too, or are gone. Who has yet to begin it finds that this communicator cannot go
+    /// on.
     #[cold]
     pub fn leave(&self, last_up: u64, last_down: u64) {
         if std::thread::panicking() {
@@ -147,8 +149,8 @@ impl SharedBoard {
     }
 
     /// The tag of the next call, given what the call itself is: the calls before it go into it too, so that ranks which
-    /// once differed, or of which one refused its arguments, notice at the next call that waits for all, even if the call
-    /// in which they differed waited for nobody.
+    /// once differed, or of which one refused its arguments, notice at the next call that waits for all, even if the
+    /// call in which they differed waited for nobody.
     #[inline]
     pub fn chained(&self, tag: u32) -> u32 {
         let chained = (tag ^ self.chain.get()) & 0xff_ffff;
@@ -193,7 +195,8 @@ impl SharedBoard {
         Error::Mismatch { rank, own: self.rank, own_call: format!("its call {}", self.call.get().0) }
     }
 
-    /// Says that `other` made another call: what it lends, or wants, has `theirs` bytes where this rank's message has `own`.
+    /// Says that `other` made another call: what it lends, or wants, has `theirs` bytes where this rank's message has
+    /// `own`.
     #[cold]
     pub fn differs(&self, other: usize, theirs: u64, own: usize) -> Error {
         self.set_fault(FAULT_MISMATCH, other);

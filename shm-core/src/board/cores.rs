@@ -1,11 +1,12 @@
 //! Who shares a core with whom: whether a rank that waits had better give its core away.
 //!
-//! Where ranks outnumber cores a wait ends soonest when those who have yet to come get the core. Once all that share this rank's core
-//! have come as far as it has, there is nobody to give it to: a yield would cost two changes of address space, and what is missing is about to
-//! come from another core. On two cores the ranks of each pass the core on p/2 - 1 times a barrier then, and not p/2 times.
+//! Where ranks outnumber cores a wait ends soonest when those who have yet to come get the core. Once all that share
+//! this rank's core have come as far as it has, there is nobody to give it to: a yield would cost two changes of
+//! address space, and what is missing is about to come from another core. On two cores the ranks of each pass the core
+//! on p/2 - 1 times a barrier then, and not p/2 times.
 //!
-//! Each rank says which core it is on, whenever it looks and finds that this has changed; how far it has come its notes of calls
-//! say. Nothing hangs on either but how long a wait takes, so the words have no order, and may be out of date.
+//! Each rank says which core it is on, whenever it looks and finds that this has changed; how far it has come its notes
+//! of calls say. Nothing hangs on either but how long a wait takes, so the words have no order, and may be out of date.
 
 use std::sync::atomic::Ordering;
 
@@ -13,8 +14,9 @@ use super::SharedBoard;
 use crate::protocol::Stamp;
 
 impl SharedBoard {
-    /// Whether another rank on this core could do something while this one waits for `writer`: it is the writer, or has not yet
-    /// come to this rank's call. What ranks do that are not in this communicator nobody knows: they may want any core.
+    /// Whether another rank on this core could do something while this one waits for `writer`: it is the writer, or has
+    /// not yet come to this rank's call. What ranks do that are not in this communicator nobody knows: they may want
+    /// any core.
     pub(super) fn is_core_wanted(&self, writer: usize) -> bool {
         if self.members.len() < self.seat.mapping().layout.ranks {
             return true;
@@ -48,7 +50,8 @@ mod tests {
 
     use crate::communicator::Communicator;
 
-    /// Whether each of two ranks on these processors finds its core wanted while it waits for the other, which has come as far.
+    /// Whether each of two ranks on these processors finds its core wanted while it waits for the other, which has come
+    /// as far.
     fn wanted(processors: [usize; 2]) -> Vec<bool> {
         let ended = Communicator::threads(2, |comm| {
             let mut mask = CpuSet::new();
@@ -74,7 +77,8 @@ mod tests {
         }
     }
 
-    /// A rank wants its core while it has yet to come to the call that another one on it has noted, whoever that waits for.
+    /// A rank wants its core while it has yet to come to the call that another one on it has noted, whoever that waits
+    /// for.
     #[test]
     fn a_core_is_wanted_by_who_is_behind() {
         let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();

@@ -14,7 +14,8 @@ use crate::segment::header::Standing;
 /// cannot go on.
 pub type IdleHook = Box<dyn FnMut() -> Option<Duration> + Send>;
 
-/// Looks of a rank that has a core for itself that follow one which failed: a pause between two of them, and nothing else.
+/// Looks of a rank that has a core for itself that follow one which failed: a pause between two of them, and nothing
+/// else.
 const FEW: u32 = 32;
 
 /// Spins between two calls of the idle hook.
@@ -85,7 +86,8 @@ impl SharedBoard {
         Ok(())
     }
 
-    /// Spins, then yields, then sleeps, until the word holds what is waited for: as long of each as the seat has patience for.
+    /// Spins, then yields, then sleeps, until the word holds what is waited for: as long of each as the seat has
+    /// patience for.
     ///
     /// # Errors
     /// When `writer` has failed, or made another call.
@@ -96,8 +98,8 @@ impl SharedBoard {
         const IDLE_ROUND: u32 = 4;
         /// Yields between two looks at the clock, which most waits do not come to.
         const CLOCK_ROUND: u32 = 8;
-        /// Time, from the first look at the clock on, after which there are no more yields: on a core where somebody computes each of them takes a
-        /// turn of the scheduler, milliseconds.
+        /// Time, from the first look at the clock on, after which there are no more yields: on a core where somebody
+        /// computes each of them takes a turn of the scheduler, milliseconds.
         const YIELDING: Duration = Duration::from_millis(10);
         let look = || Some(word.observe(edge)).filter(|&value| until.holds(value));
         add(&self.tally.waits, 1);
@@ -121,7 +123,8 @@ impl SharedBoard {
             if turn % IDLE_ROUND == IDLE_ROUND - 1 {
                 self.idle();
             }
-            // Lines are short: what is spent here on waiting for another core is less than what a core takes to change hands.
+            // Lines are short: what is spent here on waiting for another core is less than what a core takes to change
+            // hands.
             if matches!(edge, Edge::LinePublish | Edge::LineReuse) && !self.is_core_wanted(writer) {
                 for _ in 0..self.seat.patience.alone {
                     std::hint::spin_loop();

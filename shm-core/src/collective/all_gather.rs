@@ -12,20 +12,22 @@ use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::delivery::{Landing, Route};
 
 impl Communicator {
-    /// Gathers everybody's `send` in everybody's `recv`, in rank order (MPI_Allgather; MPI 4.1, section 6.7). `recv` has room for one block of
-    /// every rank.
+    /// Gathers everybody's `send` in everybody's `recv`, in rank order (MPI_Allgather; MPI 4.1, section 6.7). `recv`
+    /// has room for one block of every rank.
     ///
-    /// Collective: all ranks must give the same count and element type. Everybody publishes its block and copies everybody's to its place. What
-    /// lies in shared memory, and is long enough ([`alloc`](Communicator::alloc)), is copied from where it lies.
+    /// Collective: all ranks must give the same count and element type. Everybody publishes its block and copies
+    /// everybody's to its place. What lies in shared memory, and is long enough ([`alloc`](Communicator::alloc)), is
+    /// copied from where it lies.
     ///
     /// # Cost
-    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep. 2p(p+1)n bytes loaded and stored for blocks of n bytes on p ranks;
-    /// 2p²n where all of them are copied from where they lie; 2pn less in place.
+    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep.
+    /// 2p(p+1)n bytes loaded and stored for blocks of n bytes on p ranks; 2p²n where all of them are copied from where
+    /// they lie; 2pn less in place.
     ///
     /// # Errors
     /// [`Blocks`](crate::Error::Blocks): refused, nothing was written. [`RankFailed`](crate::Error::RankFailed),
-    /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be
-    /// used further.
+    /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the
+    /// communicator cannot be used further.
     ///
     /// ```
     /// let all = shm_core::Communicator::threads(3, |comm| {
@@ -43,7 +45,8 @@ impl Communicator {
         self.all_gather_to(name::<T>(), Known::Even(send.len()), send_at, recv)
     }
 
-    /// [`all_gather_into`](Communicator::all_gather_into) where each rank has its block at its place in `buffer` (MPI_IN_PLACE).
+    /// [`all_gather_into`](Communicator::all_gather_into) where each rank has its block at its place in `buffer`
+    /// (MPI_IN_PLACE).
     ///
     /// # Errors
     /// As there; `buffer` must divide evenly among the ranks.
@@ -54,12 +57,15 @@ impl Communicator {
         self.all_gather_to(name::<T>(), Known::Even(count), (std::ptr::null(), 0), recv)
     }
 
-    /// Gathers everybody's `send`, of different lengths, each at its place in everybody's `recv` (MPI_Allgatherv; MPI 4.1, section 6.7).
+    /// Gathers everybody's `send`, of different lengths, each at its place in everybody's `recv` (MPI_Allgatherv; MPI
+    /// 4.1, section 6.7).
     ///
-    /// Collective: all ranks must give the same counts and element type; each sends as much as its count says. Displacements may differ.
+    /// Collective: all ranks must give the same counts and element type; each sends as much as its count says.
+    /// Displacements may differ.
     ///
     /// # Cost
-    /// As of [`all_gather_into`](Communicator::all_gather_into), with the longest block for n where that decides between lines and cells.
+    /// As of [`all_gather_into`](Communicator::all_gather_into), with the longest block for n where that decides
+    /// between lines and cells.
     ///
     /// # Errors
     /// As there.
@@ -80,8 +86,8 @@ impl Communicator {
         self.all_gather_to(name::<T>(), Known::of(&blocks, self.size()), send, (recv.as_mut_ptr(), blocks))
     }
 
-    /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into) where each rank has its block at its place already
-    /// (MPI_IN_PLACE).
+    /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into) where each rank has its block at its place
+    /// already (MPI_IN_PLACE).
     ///
     /// # Errors
     /// As there.

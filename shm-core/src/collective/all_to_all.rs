@@ -12,21 +12,22 @@ use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::delivery::{Landing, Route};
 
 impl Communicator {
-    /// Sends block `r` of `send` to rank `r`, whose `recv` has it as block of this rank (MPI_Alltoall; MPI 4.1, section 6.8). Both buffers have
-    /// a block for each rank, all of one length.
+    /// Sends block `r` of `send` to rank `r`, whose `recv` has it as block of this rank (MPI_Alltoall; MPI 4.1, section
+    /// 6.8). Both buffers have a block for each rank, all of one length.
     ///
-    /// Collective: all ranks must give the same count and element type. Everybody publishes rows, a part for each other rank, and copies its
-    /// parts out of everybody's. What lies in shared memory, and is long enough
+    /// Collective: all ranks must give the same count and element type. Everybody publishes rows, a part for each other
+    /// rank, and copies its parts out of everybody's. What lies in shared memory, and is long enough
     /// ([`alloc`](Communicator::alloc)), is copied from where it lies.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. p(4p-2)n bytes loaded and
-    /// stored for blocks of n bytes on p ranks; 2p²n where all `send`s are copied from where they lie.
+    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
+    /// slot of lines: one line transfer deep. p(4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2p²n
+    /// where all `send`s are copied from where they lie.
     ///
     /// # Errors
     /// [`Length`](crate::Error::Length), [`Blocks`](crate::Error::Blocks): refused, nothing was written.
-    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no
-    /// meaning, and the communicator cannot be used further.
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
+    /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
     ///
     /// ```
     /// let got = shm_core::Communicator::threads(2, |comm| {
@@ -45,7 +46,8 @@ impl Communicator {
         self.all_to_all_by(name::<T>(), Known::Even(count), send, (recv.as_mut_ptr().cast(), blocks))
     }
 
-    /// [`all_to_all_into`](Communicator::all_to_all_into) with one buffer (MPI_IN_PLACE). It goes through lines or cells wherever it lies.
+    /// [`all_to_all_into`](Communicator::all_to_all_into) with one buffer (MPI_IN_PLACE). It goes through lines or
+    /// cells wherever it lies.
     ///
     /// # Errors
     /// As there; `buffer` must divide evenly among the ranks.
@@ -56,14 +58,17 @@ impl Communicator {
         self.all_to_all_by(name::<T>(), Known::Even(count), None, recv)
     }
 
-    /// Sends each rank its block of `send`, to the place that its `recv` has for this rank (MPI_Alltoallv; MPI 4.1, section 6.8).
+    /// Sends each rank its block of `send`, to the place that its `recv` has for this rank (MPI_Alltoallv; MPI 4.1,
+    /// section 6.8).
     ///
-    /// Collective: all ranks must give the same element type; what a rank sends to another is as long as what that one expects of it.
+    /// Collective: all ranks must give the same element type; what a rank sends to another is as long as what that one
+    /// expects of it.
     ///
     /// # Cost
-    /// An exchange of lines in which the ranks tell how much they send to whom. Where all rows fit their slots beside these counts (8p bytes), they go
-    /// along, and that was all; otherwise what an alltoall costs follows, through cells wherever buffers lie. Slices follow the longest block: beside
-    /// one that is much longer than all others, rows are mostly empty.
+    /// An exchange of lines in which the ranks tell how much they send to whom. Where all rows fit their slots beside
+    /// these counts (8p bytes), they go along, and that was all; otherwise what an alltoall costs follows, through
+    /// cells wherever buffers lie. Slices follow the longest block: beside one that is much longer than all others,
+    /// rows are mostly empty.
     ///
     /// # Errors
     /// As there; [`Mismatch`](crate::Error::Mismatch) with a rank that sends another count than `recv` has for it.
@@ -92,8 +97,8 @@ impl Communicator {
         self.all_to_all_by(name::<T>(), Known::Own, Some((send.as_ptr(), sends)), (recv.as_mut_ptr(), receives))
     }
 
-    /// [`all_to_all_varcount_into`](Communicator::all_to_all_varcount_into) with one buffer (MPI_IN_PLACE): what a rank sends to another is as
-    /// long as what it gets from it. No two blocks may overlap.
+    /// [`all_to_all_varcount_into`](Communicator::all_to_all_varcount_into) with one buffer (MPI_IN_PLACE): what a rank
+    /// sends to another is as long as what it gets from it. No two blocks may overlap.
     ///
     /// # Errors
     /// As there.

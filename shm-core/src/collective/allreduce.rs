@@ -16,24 +16,25 @@ const MOST_OWN: usize = 8 << 10;
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI_Allreduce; MPI 4.1, section 6.9.6).
     ///
-    /// Collective: all ranks must give the same count, element type and operator. Short vectors are exchanged in lines, by few
-    /// ranks longer ones in cells, and combined by every rank in rank order; others are reduced to rank 0 and released by trees of cells; long ones
-    /// are divided among leaders, each of which folds its share in rank order. All ranks get the same bits.
+    /// Collective: all ranks must give the same count, element type and operator. Short vectors are exchanged in lines,
+    /// by few ranks longer ones in cells, and combined by every rank in rank order; others are reduced to rank 0 and
+    /// released by trees of cells; long ones are divided among leaders, each of which folds its share in rank order.
+    /// All ranks get the same bits.
     ///
-    /// Buffers in shared memory that are long enough ([`alloc`](Communicator::alloc)) are used where they lie, each by itself, whatever the others
-    /// are: a contribution is combined there, a result is stored there.
+    /// Buffers in shared memory that are long enough ([`alloc`](Communicator::alloc)) are used where they lie, each by
+    /// itself, whatever the others are: a contribution is combined there, a result is stored there.
     ///
     /// # Cost
-    /// For n bytes on p ranks: p(p+3)n bytes loaded and stored (lines, and exchange through cells), in lines with one line transfer
-    /// on the critical path; (5p-2)n with p leaders (shares); (5p-1)n over trees (cells). 2pn by shares with p leaders, or by an
-    /// exchange, when all buffers are used where they lie.
+    /// For n bytes on p ranks: p(p+3)n bytes loaded and stored (lines, and exchange through cells), in lines with one
+    /// line transfer on the critical path; (5p-2)n with p leaders (shares); (5p-1)n over trees (cells). 2pn by shares
+    /// with p leaders, or by an exchange, when all buffers are used where they lie.
     ///
     /// # Errors
-    /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning) (an element that is larger than a cell): refused, nothing
-    /// was written; ranks that made the call in order get [`Refused`](crate::Error::Refused).
-    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv`
-    /// holds no meaning, and the communicator cannot be used further. The same after all others but
-    /// [`Busy`](crate::Error::Busy): [`Error`](crate::Error).
+    /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning) (an element that is larger than a cell):
+    /// refused, nothing was written; ranks that made the call in order get [`Refused`](crate::Error::Refused).
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
+    /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further. The
+    /// same after all others but [`Busy`](crate::Error::Busy): [`Error`](crate::Error).
     ///
     /// ```
     /// use shm_core::{Communicator, operator::Sum};
@@ -46,8 +47,8 @@ impl Communicator {
     /// ```
     ///
     /// # References
-    /// Lines: after the low-latency protocols that carry data and flag together. Cells: Jain et al., SC18. Shares: Bayatpour
-    /// et al., SC17, without its barriers, folding in one pass.
+    /// Lines: after the low-latency protocols that carry data and flag together. Cells: Jain et al., SC18. Shares:
+    /// Bayatpour et al., SC17, without its barriers, folding in one pass.
     #[inline]
     pub fn all_reduce_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
         if let Err(error) = same_length(self.rank(), send, recv) {
@@ -116,17 +117,19 @@ impl Communicator {
 
     /// Combines everybody's `send` in one result, which all ranks look at where it lies: nobody copies it.
     ///
-    /// Collective: all ranks must give the same count, element type and operator. Every rank folds its share of the vector, in
-    /// rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once; the memory of one is
-    /// used again when all ranks have dropped their views of it.
+    /// Collective: all ranks must give the same count, element type and operator. Every rank folds its share of the
+    /// vector, in rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once;
+    /// the memory of one is used again when all ranks have dropped their views of it.
     ///
-    /// A vector that fits a slot of lines, and one of up to 8 KiB of which everybody reads everybody's, each rank folds for itself, to memory of its own:
-    /// to agree on a place would cost more than to copy it. So nobody may count on the same address, or the same memory, on all ranks.
+    /// A vector that fits a slot of lines, and one of up to 8 KiB of which everybody reads everybody's, each rank folds
+    /// for itself, to memory of its own: to agree on a place would cost more than to copy it. So nobody may count on
+    /// the same address, or the same memory, on all ranks.
     ///
     /// # Cost
-    /// For n bytes on p ranks whose `send` is used where it lies ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded and stored;
-    /// 2(p-1)n more for private ones. A result takes n + 64 bytes of the heap, rounded up to 2 MiB; rank 0 keeps the memory of four. A short
-    /// one costs what it costs with [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
+    /// For n bytes on p ranks whose `send` is used where it lies ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded
+    /// and stored; 2(p-1)n more for private ones. A result takes n + 64 bytes of the heap, rounded up to 2 MiB; rank 0
+    /// keeps the memory of four. A short one costs what it costs with
+    /// [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
     ///
     /// # Errors
     /// [`HeapExhausted`](crate::Error::HeapExhausted), [`Memory`](crate::Error::Memory) on rank 0, and

@@ -8,7 +8,8 @@ use crate::select::{Collective, Vector};
 impl Communicator {
     /// Waits until every rank has called it (MPI_Barrier; MPI 4.1, section 6.3).
     ///
-    /// Collective. Up to 32 ranks everybody publishes a line and reads everybody's; beyond, lines go up and down a tree.
+    /// Collective. Up to 32 ranks everybody publishes a line and reads everybody's; beyond, lines go up and down a
+    /// tree.
     ///
     /// # Cost
     /// One line transfer on the critical path (p(p-1) in all); on a tree, two a level.

@@ -10,7 +10,8 @@ use crate::select::{BlockChoice, Vector};
 
 use super::tag_of_call;
 
-/// Which call it is, for the check that all ranks make the same: its numbers for equal blocks and for others, its root, what its elements are.
+/// Which call it is, for the check that all ranks make the same: its numbers for equal blocks and for others, its root,
+/// what its elements are.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
     pub numbers: [u64; 2],

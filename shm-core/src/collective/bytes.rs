@@ -1,8 +1,8 @@
 //! The calls that move blocks, of bytes and by pointers: for libraries that have to do with other languages' buffers.
 //!
-//! Each is one of the safe calls: what must agree, what it costs and what it returns is said there. A length is a number of bytes, and all
-//! ranks' elements count as bytes, so that ranks whose elements differ understand each other if the bytes agree. Calls by bytes are not the
-//! same calls as those of elements of a type, but for `u8`.
+//! Each is one of the safe calls: what must agree, what it costs and what it returns is said there. A length is a
+//! number of bytes, and all ranks' elements count as bytes, so that ranks whose elements differ understand each other
+//! if the bytes agree. Calls by bytes are not the same calls as those of elements of a type, but for `u8`.
 
 use super::blocks::{Known, Name};
 use super::{ALL_GATHER, ALL_TO_ALL, GATHER, SCATTER};
@@ -17,14 +17,16 @@ fn name(numbers: [u64; 2], root: usize) -> Name {
 
 impl Communicator {
     /// [`all_gather_into`](Communicator::all_gather_into), or, where `blocks` are uneven,
-    /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into): `bytes` bytes at `send`, which is null where they lie in place.
+    /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into): `bytes` bytes at `send`, which is null
+    /// where they lie in place.
     ///
     /// # Errors
     /// As there.
     ///
     /// # Safety
-    /// So many bytes are at `send`; `recv` has room for all blocks, those of uneven ones have an entry for each rank, and no block reaches
-    /// beyond what a pointer can. Nobody else uses this memory during the call, and the two do not overlap.
+    /// So many bytes are at `send`; `recv` has room for all blocks, those of uneven ones have an entry for each rank,
+    /// and no block reaches beyond what a pointer can. Nobody else uses this memory during the call, and the two do not
+    /// overlap.
     pub unsafe fn all_gather_bytes(
         &self,
         send: *const u8,
@@ -35,8 +37,9 @@ impl Communicator {
         self.all_gather_to(name(ALL_GATHER, 0), self.known(&blocks), (send, bytes), (recv, blocks))
     }
 
-    /// [`gather_into`](crate::Process::gather_into) and its siblings: `bytes` bytes at `send`, which is null where the root has its own in
-    /// place; `recv` on the root alone. All ranks must agree on `even`: that all send equally much, and the root's blocks are even.
+    /// [`gather_into`](crate::Process::gather_into) and its siblings: `bytes` bytes at `send`, which is null where the
+    /// root has its own in place; `recv` on the root alone. All ranks must agree on `even`: that all send equally much,
+    /// and the root's blocks are even.
     ///
     /// # Errors
     /// As there.
@@ -59,14 +62,16 @@ impl Communicator {
         self.gather_to(name(GATHER, root), known, (send, bytes), recv)
     }
 
-    /// [`scatter_into`](crate::Process::scatter_into) and its siblings: `send` on the root alone; `bytes` bytes for `recv`, which is null where
-    /// the root leaves its own where they are. All ranks must agree on `even`: that all get equally much, and the root's blocks are even.
+    /// [`scatter_into`](crate::Process::scatter_into) and its siblings: `send` on the root alone; `bytes` bytes for
+    /// `recv`, which is null where the root leaves its own where they are. All ranks must agree on `even`: that all get
+    /// equally much, and the root's blocks are even.
     ///
     /// # Errors
     /// As there.
     ///
     /// # Safety
-    /// As of [`all_gather_bytes`](Communicator::all_gather_bytes), with all blocks at the root's `send`, and `bytes` bytes of room at `recv`.
+    /// As of [`all_gather_bytes`](Communicator::all_gather_bytes), with all blocks at the root's `send`, and `bytes`
+    /// bytes of room at `recv`.
     pub unsafe fn scatter_bytes(
         &self,
         root: usize,
@@ -84,14 +89,15 @@ impl Communicator {
     }
 
     /// [`all_to_all_into`](Communicator::all_to_all_into), or, where `receives` are uneven,
-    /// [`all_to_all_varcount_into`](Communicator::all_to_all_varcount_into): no `send` where the blocks lie in place. All ranks must agree on
-    /// whether blocks are even, of both buffers.
+    /// [`all_to_all_varcount_into`](Communicator::all_to_all_varcount_into): no `send` where the blocks lie in place.
+    /// All ranks must agree on whether blocks are even, of both buffers.
     ///
     /// # Errors
     /// As there.
     ///
     /// # Safety
-    /// As of [`all_gather_bytes`](Communicator::all_gather_bytes), with all blocks at `send`; blocks in place do not overlap.
+    /// As of [`all_gather_bytes`](Communicator::all_gather_bytes), with all blocks at `send`; blocks in place do not
+    /// overlap.
     pub unsafe fn all_to_all_bytes(
         &self,
         send: Option<(*const u8, Blocks<'_>)>,

@@ -13,15 +13,16 @@ use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::delivery::{Landing, Route};
 
 impl Process<'_> {
-    /// Contributes `send` to what this process gathers: called by all ranks but this one (MPI_Gather; MPI 4.1, section 6.5).
+    /// Contributes `send` to what this process gathers: called by all ranks but this one (MPI_Gather; MPI 4.1, section
+    /// 6.5).
     ///
-    /// Collective: all ranks must give the same root, count and element type. May return before the root has it.
-    /// What lies in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies: its owner then returns when the root has
-    /// it.
+    /// Collective: all ranks must give the same root, count and element type. May return before the root has it. What
+    /// lies in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies: its owner then
+    /// returns when the root has it.
     ///
     /// # Cost
-    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks;
-    /// 2pn where all of them lie in shared memory.
+    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep.
+    /// (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2pn where all of them lie in shared memory.
     ///
     /// # Errors
     /// As [`gather_into_root`](Process::gather_into_root).
@@ -30,11 +31,13 @@ impl Process<'_> {
         self.comm().gather_to(name, Known::Even(send.len()), (send.as_ptr().cast(), size_of_val(send)), None)
     }
 
-    /// Gathers everybody's `send` in `recv`, in rank order: called by this process itself. `recv` has room for one block of every rank.
+    /// Gathers everybody's `send` in `recv`, in rank order: called by this process itself. `recv` has room for one
+    /// block of every rank.
     ///
     /// # Errors
-    /// [`Root`](crate::Error::Root), [`Blocks`](crate::Error::Blocks): refused, nothing was written. [`RankFailed`](crate::Error::RankFailed),
-    /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
+    /// [`Root`](crate::Error::Root), [`Blocks`](crate::Error::Blocks): refused, nothing was written.
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
+    /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
     ///
     /// ```
     /// shm_core::Communicator::threads(3, |comm| {
@@ -57,7 +60,8 @@ impl Process<'_> {
         comm.gather_to(self.name_of_gather::<T>(), Known::Even(send.len()), (send.as_ptr().cast(), bytes), recv)
     }
 
-    /// [`gather_into_root`](Process::gather_into_root) where this process has its own block at its place in `buffer` (MPI_IN_PLACE).
+    /// [`gather_into_root`](Process::gather_into_root) where this process has its own block at its place in `buffer`
+    /// (MPI_IN_PLACE).
     ///
     /// # Errors
     /// As there; `buffer` must divide evenly among the ranks.
@@ -69,13 +73,15 @@ impl Process<'_> {
         comm.gather_to(self.name_of_gather::<T>(), Known::Even(count), (std::ptr::null(), 0), recv)
     }
 
-    /// Contributes `send` to what this process gathers, where contributions have different lengths: called by all ranks but this one
-    /// (MPI_Gatherv; MPI 4.1, section 6.5).
+    /// Contributes `send` to what this process gathers, where contributions have different lengths: called by all ranks
+    /// but this one (MPI_Gatherv; MPI 4.1, section 6.5).
     ///
-    /// Collective: all ranks must give the same root and element type; the root's count for a rank must be what that rank sends.
+    /// Collective: all ranks must give the same root and element type; the root's count for a rank must be what that
+    /// rank sends.
     ///
     /// # Cost
-    /// That of a gather; and, before, an exchange of lines in which the ranks tell their lengths, so that nobody runs ahead.
+    /// That of a gather; and, before, an exchange of lines in which the ranks tell their lengths, so that nobody runs
+    /// ahead.
     ///
     /// # Errors
     /// As [`gather_varcount_into_root`](Process::gather_varcount_into_root).
@@ -86,8 +92,8 @@ impl Process<'_> {
     /// Gathers everybody's `send`, each at its place in `recv`: called by this process itself.
     ///
     /// # Errors
-    /// As [`gather_into_root`](Process::gather_into_root); [`Mismatch`](crate::Error::Mismatch) with a rank that sends another count than `recv`
-    /// has for it.
+    /// As [`gather_into_root`](Process::gather_into_root); [`Mismatch`](crate::Error::Mismatch) with a rank that sends
+    /// another count than `recv` has for it.
     ///
     /// ```
     /// use shm_core::{Communicator, PartitionMut};
@@ -110,8 +116,8 @@ impl Process<'_> {
         comm.gather_to(self.name_of_gather::<T>(), Known::Own, (send.as_ptr().cast(), bytes), recv)
     }
 
-    /// [`gather_varcount_into_root`](Process::gather_varcount_into_root) where this process has its own block at its place already
-    /// (MPI_IN_PLACE).
+    /// [`gather_varcount_into_root`](Process::gather_varcount_into_root) where this process has its own block at its
+    /// place already (MPI_IN_PLACE).
     ///
     /// # Errors
     /// As there.
@@ -128,7 +134,8 @@ impl Process<'_> {
 }
 
 impl Communicator {
-    /// Everybody's `bytes` bytes at `send` (null on a root that has them in place) to their places in the root's `recv`.
+    /// Everybody's `bytes` bytes at `send` (null on a root that has them in place) to their places in the root's
+    /// `recv`.
     pub(crate) fn gather_to(
         &self,
         name: Name,

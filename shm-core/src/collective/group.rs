@@ -1,4 +1,5 @@
-//! Communicators that their members make among themselves (MPI 4.1, section 7.4.2: the idea of `MPI_Comm_create_group`).
+//! Communicators that their members make among themselves (MPI 4.1, section 7.4.2: the idea of
+//! `MPI_Comm_create_group`).
 
 use std::sync::Arc;
 
@@ -6,9 +7,9 @@ use crate::communicator::Communicator;
 use crate::error::{Error, Result};
 
 impl Communicator {
-    /// Opens the block of a communicator of `size` ranks of this one. One of them does so, tells the others the number by means
-    /// of its own, and all of them [join](Communicator::join_group). Should somebody be unable to, nobody must join, and this rank
-    /// [gives the block back](Communicator::close_group).
+    /// Opens the block of a communicator of `size` ranks of this one. One of them does so, tells the others the number
+    /// by means of its own, and all of them [join](Communicator::join_group). Should somebody be unable to, nobody must
+    /// join, and this rank [gives the block back](Communicator::close_group).
     ///
     /// Not collective, unlike [`split`](Communicator::split): ranks that will not be members have no part in it.
     ///
@@ -26,8 +27,9 @@ impl Communicator {
         Ok(offset)
     }
 
-    /// Joins a communicator whose block was [opened](Communicator::open_group), as one of `members`: ranks of this communicator,
-    /// in the order of their ranks in the new one. Its calls are independent of this one's. Not collective.
+    /// Joins a communicator whose block was [opened](Communicator::open_group), as one of `members`: ranks of this
+    /// communicator, in the order of their ranks in the new one. Its calls are independent of this one's. Not
+    /// collective.
     ///
     /// # Errors
     /// [`Segment`](Error::Segment): a number that no block has. [`Busy`](Error::Busy), inside of a call.
@@ -36,8 +38,9 @@ impl Communicator {
     /// Unless this rank is a member, and all members are ranks of this communicator.
     ///
     /// # Safety
-    /// A rank of this communicator has opened `number` for as many ranks as there are members, told it to these alone, and has
-    /// done so after it was opened, by a channel that orders memory (a message, say). All members pass the same list. Each joins once.
+    /// A rank of this communicator has opened `number` for as many ranks as there are members, told it to these alone,
+    /// and has done so after it was opened, by a channel that orders memory (a message, say). All members pass the same
+    /// list. Each joins once.
     pub unsafe fn join_group(&self, number: u64, members: &[usize]) -> Result<Self> {
         let mapping = self.seat().mapping();
         mapping.check_block(number, mapping.header().select(members.len()).block_layout().total())?;

@@ -41,17 +41,17 @@ impl Communicator {
     /// Combines everybody's `send`; each of `leaders` leaders gets its share, at its place in `recv` (a reduce-scatter;
     /// compare MPI 4.1, section 6.10). What else is in `recv` stays as it was.
     ///
-    /// Collective: all ranks must give the same leaders, count, type and operator. [`share_of`](Communicator::share_of) says
-    /// who gets what. Contributions are combined in rank order.
+    /// Collective: all ranks must give the same leaders, count, type and operator. [`share_of`](Communicator::share_of)
+    /// says who gets what. Contributions are combined in rank order.
     ///
     /// # Cost
-    /// (3p-1)n bytes loaded and stored for n bytes on p ranks and p leaders; with one leader the same, n of them by each rank
-    /// and the rest by the leader.
+    /// (3p-1)n bytes loaded and stored for n bytes on p ranks and p leaders; with one leader the same, n of them by
+    /// each rank and the rest by the leader.
     ///
     /// # Errors
     /// [`Length`](Error::Length), [`Leaders`](Error::Leaders), [`Tuning`](Error::Tuning): refused, nothing was written.
-    /// [`RankFailed`](Error::RankFailed), [`Mismatch`](Error::Mismatch), [`Refused`](Error::Refused): `recv` holds no meaning,
-    /// and the communicator cannot be used further.
+    /// [`RankFailed`](Error::RankFailed), [`Mismatch`](Error::Mismatch), [`Refused`](Error::Refused): `recv` holds no
+    /// meaning, and the communicator cannot be used further.
     ///
     /// ```
     /// use shm_core::{Communicator, operator::Sum};
@@ -97,8 +97,8 @@ impl Communicator {
         self.to_leaders(leaders, buffer, buffer, bytes, Fold::new(&operator))
     }
 
-    /// Hands everybody each leader's share of `buffer` (an allgather; compare MPI 4.1, section 6.7): the other half of an
-    /// allreduce.
+    /// Hands everybody each leader's share of `buffer` (an allgather; compare MPI 4.1, section 6.7): the other half of
+    /// an allreduce.
     ///
     /// Collective: all ranks must give the same leaders, count and type.
     ///

@@ -1,4 +1,5 @@
-//! Private buffers of calls, as the regimes are to see them: their pages may lie in the heap ([`Conversions`](crate::convert::Conversions)).
+//! Private buffers of calls, as the regimes are to see them: their pages may lie in the heap
+//! ([`Conversions`](crate::convert::Conversions)).
 
 use crate::communicator::Communicator;
 use crate::convert::{Lent, Use};
@@ -12,8 +13,8 @@ impl Communicator {
         if choice.regime == Regime::Line { u64::MAX } else { self.selection.direct_least(what) }
     }
 
-    /// What a call that uses buffers in the heap from `direct` bytes on is to see in the place of a buffer of `bytes` bytes, and what is to be kept until it has
-    /// ended.
+    /// What a call that uses buffers in the heap from `direct` bytes on is to see in the place of a buffer of `bytes`
+    /// bytes, and what is to be kept until it has ended.
     ///
     /// # Safety
     /// The buffer is the call's to use so until what is returned is dropped.

@@ -25,7 +25,8 @@ pub struct PartitionMut<'a, T> {
 }
 
 impl<'a, T: Element> Partition<'a, T> {
-    /// Blocks of these counts at these displacements, in elements. What does not fit shows as [`Blocks`](Error::Blocks) in the call.
+    /// Blocks of these counts at these displacements, in elements. What does not fit shows as [`Blocks`](Error::Blocks)
+    /// in the call.
     #[must_use]
     pub fn new(buffer: &'a [T], counts: &'a [usize], displs: &'a [usize]) -> Self {
         Self { buffer, counts, displs }
@@ -42,7 +43,8 @@ impl<'a, T: Element> Partition<'a, T> {
 }
 
 impl<'a, T: Element> PartitionMut<'a, T> {
-    /// Blocks of these counts at these displacements, in elements. What does not fit shows as [`Blocks`](Error::Blocks) in the call.
+    /// Blocks of these counts at these displacements, in elements. What does not fit shows as [`Blocks`](Error::Blocks)
+    /// in the call.
     #[must_use]
     pub fn new(buffer: &'a mut [T], counts: &'a [usize], displs: &'a [usize]) -> Self {
         Self { buffer, counts, displs }

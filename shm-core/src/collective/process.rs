@@ -37,19 +37,20 @@ impl Process<'_> {
     /// Collective: all ranks must give the same root, count and element type. Short messages go in lines, others in a
     /// pipeline of cells down the tree of this root. The root may return before the others have the message.
     ///
-    /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc)) is copied from where it lies; so is a long private
-    /// one, by the kernel, where the system lets it (`reach_least` of [`Tuning`](crate::Tuning)): of two ranks that of a message longer than a ring
-    /// of cells (2 MiB), where trials find that quicker. Its owner then returns when its readers have the message.
+    /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc)) is copied from where it
+    /// lies; so is a long private one, by the kernel, where the system lets it (`reach_least` of
+    /// [`Tuning`](crate::Tuning)): of two ranks that of a message longer than a ring of cells (2 MiB), where trials
+    /// find that quicker. Its owner then returns when its readers have the message.
     ///
     /// # Cost
-    /// One line transfer on the critical path (flat); 2pn bytes loaded and stored for n bytes on p ranks, and 2n more for each
-    /// rank that passes them on in a deeper tree; 2(p-1)n, whatever the tree, for buffers that are copied from where they lie. That is the
-    /// least where each rank gets a copy of its own: p-1 of them load n bytes and store n.
+    /// One line transfer on the critical path (flat); 2pn bytes loaded and stored for n bytes on p ranks, and 2n more
+    /// for each rank that passes them on in a deeper tree; 2(p-1)n, whatever the tree, for buffers that are copied from
+    /// where they lie. That is the least where each rank gets a copy of its own: p-1 of them load n bytes and store n.
     ///
     /// # Errors
     /// [`Root`](crate::Error::Root): refused. [`RankFailed`](crate::Error::RankFailed),
-    /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): on other ranks than the root `buffer` holds no
-    /// meaning, and the communicator cannot be used further.
+    /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): on other ranks than the root `buffer`
+    /// holds no meaning, and the communicator cannot be used further.
     ///
     /// ```
     /// let got = shm_core::Communicator::threads(3, |comm| {
@@ -63,19 +64,19 @@ impl Process<'_> {
         self.comm.broadcast_from(self.rank, buffer)
     }
 
-    /// Contributes `send` to a reduction whose result this process gets: called by all ranks but this one (MPI_Reduce; MPI
-    /// 4.1, section 6.9.1).
+    /// Contributes `send` to a reduction whose result this process gets: called by all ranks but this one (MPI_Reduce;
+    /// MPI 4.1, section 6.9.1).
     ///
-    /// Collective: all ranks must give the same root, count, element type and operator. May return before the root has the result.
-    /// Short vectors go in lines, others through cells up the tree of this root; long ones are divided among leaders, each of which
-    /// folds its share in rank order.
+    /// Collective: all ranks must give the same root, count, element type and operator. May return before the root has
+    /// the result. Short vectors go in lines, others through cells up the tree of this root; long ones are divided
+    /// among leaders, each of which folds its share in rank order.
     ///
-    /// What lies in shared memory, and is long enough ([`alloc`](crate::Communicator::alloc)), is combined where it lies, and stored where the
-    /// root wants it.
+    /// What lies in shared memory, and is long enough ([`alloc`](crate::Communicator::alloc)), is combined where it
+    /// lies, and stored where the root wants it.
     ///
     /// # Cost
-    /// (3p-1)n bytes loaded and stored for n bytes on p ranks (lines, cells); with leaders up to 2n more; (p+1)n with leaders, or
-    /// over a flat tree, when all buffers are used where they lie.
+    /// (3p-1)n bytes loaded and stored for n bytes on p ranks (lines, cells); with leaders up to 2n more; (p+1)n with
+    /// leaders, or over a flat tree, when all buffers are used where they lie.
     ///
     /// # Errors
     /// As [`reduce_into_root`](Process::reduce_into_root).
@@ -89,17 +90,17 @@ impl Process<'_> {
         )
     }
 
-    /// Contributes `send` and gets the result of the reduction in `recv`: called by this process itself (MPI_Reduce; MPI 4.1,
-    /// section 6.9.1).
+    /// Contributes `send` and gets the result of the reduction in `recv`: called by this process itself (MPI_Reduce;
+    /// MPI 4.1, section 6.9.1).
     ///
     /// Collective: all ranks must give the same root, count, element type and operator, the others to
     /// [`reduce_into`](Process::reduce_into), which says how it is done and what it costs. `recv` is as long as `send`.
     ///
     /// # Errors
-    /// [`Root`](crate::Error::Root), [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning) (an element that is larger
-    /// than a cell): refused, nothing was written.
-    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
-    /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
+    /// [`Root`](crate::Error::Root), [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning) (an element
+    /// that is larger than a cell): refused, nothing was written. [`RankFailed`](crate::Error::RankFailed),
+    /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the
+    /// communicator cannot be used further.
     ///
     /// ```
     /// use shm_core::{Communicator, operator::Max};

@@ -11,21 +11,22 @@ use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::folded::{Folding, Operand};
 
 impl Communicator {
-    /// Combines everybody's `send`, and gives each rank its block of the result in `recv` (MPI_Reduce_scatter_block; MPI 4.1, section 6.10.1).
-    /// `send` has a block for each rank, as long as `recv`.
+    /// Combines everybody's `send`, and gives each rank its block of the result in `recv` (MPI_Reduce_scatter_block;
+    /// MPI 4.1, section 6.10.1). `send` has a block for each rank, as long as `recv`.
     ///
-    /// Collective: all ranks must give the same count, element type and operator. Everybody publishes rows, a part for each other rank, and
-    /// combines its parts of everybody's, in rank order. What lies in shared memory, and is long enough
-    /// ([`alloc`](Communicator::alloc)), is combined where it lies.
+    /// Collective: all ranks must give the same count, element type and operator. Everybody publishes rows, a part for
+    /// each other rank, and combines its parts of everybody's, in rank order. What lies in shared memory, and is long
+    /// enough ([`alloc`](Communicator::alloc)), is combined where it lies.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. p(3p-1)n bytes loaded and
-    /// stored for blocks of n bytes on p ranks; p(p+1)n where all `send`s are combined where they lie.
+    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
+    /// slot of lines: one line transfer deep. p(3p-1)n bytes loaded and stored for blocks of n bytes on p ranks;
+    /// p(p+1)n where all `send`s are combined where they lie.
     ///
     /// # Errors
     /// [`Blocks`](crate::Error::Blocks), [`Tuning`](crate::Error::Tuning): refused, nothing was written.
-    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no
-    /// meaning, and the communicator cannot be used further.
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
+    /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
     ///
     /// ```
     /// use shm_core::{Communicator, operator::Sum};
@@ -47,14 +48,15 @@ impl Communicator {
         self.reduce_scatter_by(Known::Even(recv.len()), send, recv, blocks, &Fold::new(&operator))
     }
 
-    /// Combines everybody's `send`, and gives each rank its block of the result in `recv` (MPI_Reduce_scatter; MPI 4.1, section 6.10.2).
-    /// Block `r`, of `counts[r]` elements, follows block `r - 1` in `send`; `recv` is as long as the own one.
+    /// Combines everybody's `send`, and gives each rank its block of the result in `recv` (MPI_Reduce_scatter; MPI 4.1,
+    /// section 6.10.2). Block `r`, of `counts[r]` elements, follows block `r - 1` in `send`; `recv` is as long as the
+    /// own one.
     ///
     /// Collective: all ranks must give the same counts, element type and operator.
     ///
     /// # Cost
-    /// As of [`reduce_scatter_block_into`](Communicator::reduce_scatter_block_into), with the longest block for n where that decides between
-    /// lines and cells.
+    /// As of [`reduce_scatter_block_into`](Communicator::reduce_scatter_block_into), with the longest block for n where
+    /// that decides between lines and cells.
     ///
     /// # Errors
     /// As there.

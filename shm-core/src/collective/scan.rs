@@ -12,20 +12,22 @@ use crate::regime::folded::{Folding, Operand};
 impl Communicator {
     /// Combines the `send`s of ranks 0 to this one, element by element, in `recv` (MPI_Scan; MPI 4.1, section 6.11.1).
     ///
-    /// Collective: all ranks must give the same count, element type and operator. Contributions are combined in rank order, whatever the operator.
-    /// Low ranks may return before high ones have called. Short vectors go in lines, others through cells, to all higher ranks; beyond one
-    /// slice, and two ranks, along a chain of ranks, of which each folds its vector onto the prefix of the one before.
+    /// Collective: all ranks must give the same count, element type and operator. Contributions are combined in rank
+    /// order, whatever the operator. Low ranks may return before high ones have called. Short vectors go in lines,
+    /// others through cells, to all higher ranks; beyond one slice, and two ranks, along a chain of ranks, of which
+    /// each folds its vector onto the prefix of the one before.
     ///
-    /// What lies in shared memory ([`alloc`](Communicator::alloc)) is combined where it lies, but for chains and in place.
+    /// What lies in shared memory ([`alloc`](Communicator::alloc)) is combined where it lies, but for chains and in
+    /// place.
     ///
     /// # Cost
-    /// One line transfer deep (lines). Bytes loaded and stored for n bytes on p ranks: (p(p+1)/2 + 3p - 2)n where all higher ranks read; along a
-    /// chain (4p-1)n.
+    /// One line transfer deep (lines). Bytes loaded and stored for n bytes on p ranks: (p(p+1)/2 + 3p - 2)n where all
+    /// higher ranks read; along a chain (4p-1)n.
     ///
     /// # Errors
     /// [`Length`](crate::Error::Length), [`Tuning`](crate::Error::Tuning): refused, nothing was written.
-    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no
-    /// meaning, and the communicator cannot be used further.
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
+    /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
     ///
     /// ```
     /// use shm_core::{Communicator, operator::Sum};
@@ -57,8 +59,8 @@ impl Communicator {
         self.scan_by(Operand::Inclusive, buffer, buffer, bytes, Fold::new(&operator))
     }
 
-    /// Combines the `send`s of all ranks below this one in `recv`, which stays as it was on rank 0 (MPI_Exscan; MPI 4.1, section 6.11.2).
-    /// Otherwise as [`scan_into`](Communicator::scan_into).
+    /// Combines the `send`s of all ranks below this one in `recv`, which stays as it was on rank 0 (MPI_Exscan; MPI
+    /// 4.1, section 6.11.2). Otherwise as [`scan_into`](Communicator::scan_into).
     ///
     /// # Errors
     /// As there.
@@ -88,8 +90,8 @@ impl Communicator {
         )
     }
 
-    /// [`exclusive_scan_into`](Communicator::exclusive_scan_into) with one buffer for contribution and result (MPI_IN_PLACE); rank 0 keeps its
-    /// contribution.
+    /// [`exclusive_scan_into`](Communicator::exclusive_scan_into) with one buffer for contribution and result
+    /// (MPI_IN_PLACE); rank 0 keeps its contribution.
     ///
     /// # Errors
     /// As there.

@@ -13,15 +13,17 @@ use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::delivery::{Landing, Route};
 
 impl Process<'_> {
-    /// Gets this rank's block of what this process scatters: called by all ranks but this one (MPI_Scatter; MPI 4.1, section 6.6).
+    /// Gets this rank's block of what this process scatters: called by all ranks but this one (MPI_Scatter; MPI 4.1,
+    /// section 6.6).
     ///
-    /// Collective: all ranks must give the same root, count and element type. The root may return before the others have their blocks.
-    /// A root's buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies: the root then returns when all
-    /// have their blocks.
+    /// Collective: all ranks must give the same root, count and element type. The root may return before the others
+    /// have their blocks. A root's buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where
+    /// it lies: the root then returns when all have their blocks.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for
-    /// blocks of n bytes on p ranks; 2pn where the root's buffer lies in shared memory.
+    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
+    /// slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2pn
+    /// where the root's buffer lies in shared memory.
     ///
     /// # Errors
     /// As [`scatter_into_root`](Process::scatter_into_root).
@@ -31,12 +33,13 @@ impl Process<'_> {
         self.comm().scatter_from(self.name_of_scatter::<T>(), Known::Even(count), None, recv)
     }
 
-    /// Scatters `send`, a block for each rank in rank order, and puts the own one in `recv`: called by this process itself.
+    /// Scatters `send`, a block for each rank in rank order, and puts the own one in `recv`: called by this process
+    /// itself.
     ///
     /// # Errors
     /// [`Root`](crate::Error::Root), [`Blocks`](crate::Error::Blocks): refused, nothing was written.
-    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): `recv` holds no
-    /// meaning, and the communicator cannot be used further.
+    /// [`RankFailed`](crate::Error::RankFailed), [`Mismatch`](crate::Error::Mismatch),
+    /// [`Refused`](crate::Error::Refused): `recv` holds no meaning, and the communicator cannot be used further.
     ///
     /// ```
     /// let got = shm_core::Communicator::threads(3, |comm| {
@@ -59,7 +62,8 @@ impl Process<'_> {
         comm.scatter_from(self.name_of_scatter::<T>(), Known::Even(count), send, (recv.as_mut_ptr().cast(), bytes))
     }
 
-    /// [`scatter_into_root`](Process::scatter_into_root) where this process leaves its own block where it is (MPI_IN_PLACE).
+    /// [`scatter_into_root`](Process::scatter_into_root) where this process leaves its own block where it is
+    /// (MPI_IN_PLACE).
     ///
     /// # Errors
     /// As there; `send` must divide evenly among the ranks.
@@ -71,14 +75,15 @@ impl Process<'_> {
         comm.scatter_from(self.name_of_scatter::<T>(), Known::Even(count), send, (std::ptr::null_mut(), 0))
     }
 
-    /// Gets this rank's block of what this process scatters, where blocks have different lengths: called by all ranks but this one
-    /// (MPI_Scatterv; MPI 4.1, section 6.6).
+    /// Gets this rank's block of what this process scatters, where blocks have different lengths: called by all ranks
+    /// but this one (MPI_Scatterv; MPI 4.1, section 6.6).
     ///
-    /// Collective: all ranks must give the same root and element type; the root's count for a rank must be the length of that rank's `recv`.
+    /// Collective: all ranks must give the same root and element type; the root's count for a rank must be the length
+    /// of that rank's `recv`.
     ///
     /// # Cost
-    /// That of a scatter, through cells wherever the root's buffer lies; and, before, an exchange of lines in which the ranks tell their
-    /// lengths, so that nobody runs ahead.
+    /// That of a scatter, through cells wherever the root's buffer lies; and, before, an exchange of lines in which the
+    /// ranks tell their lengths, so that nobody runs ahead.
     ///
     /// # Errors
     /// As [`scatter_varcount_into_root`](Process::scatter_varcount_into_root).
@@ -90,8 +95,8 @@ impl Process<'_> {
     /// Scatters the blocks of `send` and puts the own one in `recv`: called by this process itself.
     ///
     /// # Errors
-    /// As [`scatter_into_root`](Process::scatter_into_root); [`Mismatch`](crate::Error::Mismatch) with a rank that expects another count than
-    /// `send` has for it.
+    /// As [`scatter_into_root`](Process::scatter_into_root); [`Mismatch`](crate::Error::Mismatch) with a rank that
+    /// expects another count than `send` has for it.
     pub fn scatter_varcount_into_root<T: Element>(&self, send: &Partition<'_, T>, recv: &mut [T]) -> Result<()> {
         let comm = self.comm();
         let blocks = comm.or_refuse(send.blocks(comm.rank(), comm.size()))?;
@@ -100,8 +105,8 @@ impl Process<'_> {
         comm.scatter_from(self.name_of_scatter::<T>(), Known::Own, Some((send.as_ptr(), blocks)), recv)
     }
 
-    /// [`scatter_varcount_into_root`](Process::scatter_varcount_into_root) where this process leaves its own block where it is
-    /// (MPI_IN_PLACE).
+    /// [`scatter_varcount_into_root`](Process::scatter_varcount_into_root) where this process leaves its own block
+    /// where it is (MPI_IN_PLACE).
     ///
     /// # Errors
     /// As there.

@@ -13,8 +13,8 @@ use crate::segment::memory_file::MEMORY_ADVICE;
 struct Grant {
     /// Where the block lies, plus one; 0 when it could not be had.
     offset: u64,
-    /// When it could not: what was needed, free and there in all, or what was needed and twice nothing when the system had
-    /// no memory to back it.
+    /// When it could not: what was needed, free and there in all, or what was needed and twice nothing when the system
+    /// had no memory to back it.
     shortage: [u64; 3],
 }
 
@@ -34,11 +34,11 @@ struct Wish {
 }
 
 impl Communicator {
-    /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without a
-    /// color takes part in the call and gets none (MPI_Comm_split; MPI 4.1, section 7.4.2).
+    /// Divides the group: ranks of one `color` form a new communicator, ordered by `key`, then by rank. A rank without
+    /// a color takes part in the call and gets none (MPI_Comm_split; MPI 4.1, section 7.4.2).
     ///
-    /// Collective. The new communicator takes a block of the segment's arena, and gives it back when its last handle is dropped;
-    /// dropping is not collective.
+    /// Collective. The new communicator takes a block of the segment's arena, and gives it back when its last handle is
+    /// dropped; dropping is not collective.
     ///
     /// # Errors
     /// [`ArenaExhausted`](Error::ArenaExhausted) or [`Memory`](Error::Memory) on all ranks alike when one group's block
@@ -55,7 +55,8 @@ impl Communicator {
         let members = group(wish.color);
         let leads = color.is_some() && members.first() == Some(&self.rank());
         let grant = if leads { self.take_block_for(members.len()) } else { Grant::default() };
-        // Should this fail, others may have joined the block already: it stays taken, with the communicator that failed.
+        // Should this fail, others may have joined the block already: it stays taken, with the communicator that
+        // failed.
         let grants = self.collect(grant)?;
         for leader in (0..self.size()).filter(|&rank| wishes[rank].takes_part == 1) {
             let members_there = group(wishes[leader].color);
@@ -77,13 +78,13 @@ impl Communicator {
             let world = members.iter().map(|&member| engine.board.members()[member]).collect();
             (engine.trees().plan().restrict(&members), world)
         };
-        // G1: after the grant was read.
-        // SAFETY: the group's leader opened this block for these members before it published the grant; each joins once.
+        // G1: after the grant was read. SAFETY: the group's leader opened this block for these members before it
+        // published the grant; each joins once.
         Ok(Some(unsafe { Self::join(Arc::clone(self.seat()), offset, rank, world, plan) }))
     }
 
-    /// A communicator of the same ranks in the same order, whose calls are independent of this one's (MPI_Comm_dup; MPI 4.1, section
-    /// 7.4.2). Collective.
+    /// A communicator of the same ranks in the same order, whose calls are independent of this one's (MPI_Comm_dup; MPI
+    /// 4.1, section 7.4.2). Collective.
     ///
     /// # Errors
     /// As [`split`](Communicator::split).

@@ -1,13 +1,15 @@
-//! Memory that the allocator of the GNU C library has mapped for one allocation alone. It is given back to the system whole when it is
-//! freed, and holds nothing of anybody else's until then: no other allocations, no lists of free ones, no stacks. Only such memory is moved.
+//! Memory that the allocator of the GNU C library has mapped for one allocation alone. It is given back to the system
+//! whole when it is freed, and holds nothing of anybody else's until then: no other allocations, no lists of free ones,
+//! no stacks. Only such memory is moved.
 //!
 //! ```text
 //! page         0      8                16                            whole pages
 //! allocation   | 0    | bytes, flags   | what the program has ..        |
 //! ```
 //!
-//! The two words at the beginning are the allocator's *note*. `malloc` maps allocations of 128 KiB and more. Each time one is freed that limit rises to its
-//! size, at most to 32 MiB; `MALLOC_MMAP_THRESHOLD_` in the environment keeps it where it is (mallopt(3)).
+//! The two words at the beginning are the allocator's *note*. `malloc` maps allocations of 128 KiB and more. Each time
+//! one is freed that limit rises to its size, at most to 32 MiB; `MALLOC_MMAP_THRESHOLD_` in the environment keeps it
+//! where it is (mallopt(3)).
 
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -27,8 +29,9 @@ const MAPPED: usize = 2;
 
 /// Where the allocation begins that bytes of the program lie in; none if it is not known to be such a one.
 ///
-/// Neighbouring allocations may share one mapping, so it is walked from its beginning, from note to note. `known` tells where allocations begin of which
-/// pages were moved, by an address in them: the mapping may begin inside of such a one.
+/// Neighbouring allocations may share one mapping, so it is walked from its beginning, from note to note. `known` tells
+/// where allocations begin of which pages were moved, by an address in them: the mapping may begin inside of such a
+/// one.
 pub fn allocation_of(areas: &Areas, call: &Range<usize>, known: impl Fn(usize) -> Option<usize>) -> Option<usize> {
     if let Some(start) = known(call.start) {
         let end = end_of(start)?;

@@ -1,5 +1,5 @@
-//! What the system knows of this process's memory: which mapping an address lies in, asked of /proc/self/maps without reading
-//! it (PROCMAP_QUERY, Linux 6.11).
+//! What the system knows of this process's memory: which mapping an address lies in, asked of /proc/self/maps without
+//! reading it (PROCMAP_QUERY, Linux 6.11).
 
 use std::fs::File;
 use std::ops::Range;
@@ -53,8 +53,8 @@ pub struct Area {
 }
 
 impl Area {
-    /// Whether it is memory of this process alone, to be read and written, without a file, and neither the main heap nor the
-    /// main stack.
+    /// Whether it is memory of this process alone, to be read and written, without a file, and neither the main heap
+    /// nor the main stack.
     pub fn is_plain(&self) -> bool {
         self.file.2 == 0
             && self.flags & (READABLE | WRITABLE | EXECUTABLE | SHARED) == READABLE | WRITABLE
@@ -137,7 +137,8 @@ impl Areas {
             query.vma_name_size = name.len() as u32;
             query.vma_name_addr = name.as_mut_ptr().expose_provenance() as u64;
         }
-        // SAFETY: it is the structure that the call takes, of the size that it says; the name's room is as long as it says.
+        // SAFETY: it is the structure that the call takes, of the size that it says; the name's room is as long as it
+        // says.
         unsafe { procmap_query(self.0.as_raw_fd(), &raw mut query) }.ok()?;
         let name = name.map_or_else(String::new, |name| {
             let length = (query.vma_name_size as usize).min(name.len());
@@ -153,8 +154,8 @@ impl Areas {
     }
 }
 
-/// Whether the system keeps memory of this process from being paged out, or others have pages of it (devices, the kernel's queues): what is put in
-/// its place would be other pages.
+/// Whether the system keeps memory of this process from being paged out, or others have pages of it (devices, the
+/// kernel's queues): what is put in its place would be other pages.
 pub fn some_is_pinned() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let none = |name: &str| {

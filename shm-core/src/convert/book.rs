@@ -11,7 +11,8 @@ const COUNTED: usize = 64;
 /// The most buffers that a rank moves.
 const MOST: usize = 256;
 
-/// Calls of a buffer after which its move has paid: it takes about as long as 40 calls gain, at all sizes (860 and 20 us at 1 MiB).
+/// Calls of a buffer after which its move has paid: it takes about as long as 40 calls gain, at all sizes (860 and 20
+/// us at 1 MiB).
 const PAYS: u64 = 64;
 
 /// Times that a block is found shown nowhere before it is given back.
@@ -37,8 +38,8 @@ struct Sighting {
 ///
 /// Invariants:
 /// * V1: no two of `moved` have a page of their bodies in common.
-/// * V2: an entry of `gone` is in nobody's `moved`; its block is given back when nothing in the process was found to show it any more, several
-///   times (the number beside it): what is moved while it is looked for may be missed.
+/// * V2: an entry of `gone` is in nobody's `moved`; its block is given back when nothing in the process was found to
+///   show it any more, several times (the number beside it): what is moved while it is looked for may be missed.
 pub(super) struct Book {
     moved: Vec<Arc<Entry>>,
     gone: Vec<(Arc<Entry>, u32)>,
@@ -64,8 +65,9 @@ impl Book {
         Self { moved: Vec::new(), gone: Vec::new(), seen: [Sighting::default(); COUNTED], doublings: 0, clock: 0 }
     }
 
-    /// What to do with a buffer; a call of it is counted if it was not moved. It is due when more than `after` calls of it have come,
-    /// or several times as many after moves that did not pay, or could not be made; at once if `after` is 0.
+    /// What to do with a buffer; a call of it is counted if it was not moved. It is due when more than `after` calls of
+    /// it have come, or several times as many after moves that did not pay, or could not be made; at once if `after` is
+    /// 0.
     pub fn find(&mut self, call: &Range<usize>, after: u32) -> Found {
         if let Some(entry) = self.moved.iter().find(|entry| entry.holds(call)) {
             return Found::Moved(Arc::clone(entry));
@@ -136,8 +138,8 @@ impl Book {
         self.moved.push(Arc::clone(entry));
     }
 
-    /// Takes note that the program has something else where entries were. If that came after few calls, all wait longer before
-    /// they are moved, and less long again if it came after many.
+    /// Takes note that the program has something else where entries were. If that came after few calls, all wait longer
+    /// before they are moved, and less long again if it came after many.
     pub fn lose(&mut self, lost: impl Fn(&Entry) -> bool) {
         for entry in self.moved.extract_if(.., |entry| lost(entry)) {
             self.doublings = match entry.calls() {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::areas::{Areas, FileId};
 use crate::segment::pool::{HeapBlock, PAGE};
 
-/// Pages of the program's that were put into the heap, where they keep their addresses; and room for the ends of the buffer, which share
-/// their pages with what else the program has there, and stay.
+/// Pages of the program's that were put into the heap, where they keep their addresses; and room for the ends of the
+/// buffer, which share their pages with what else the program has there, and stay.
 ///
 /// ```text
 /// program   ..|..[====|=========|=========|==]...|    buffer
@@ -28,7 +28,8 @@ pub(super) struct Entry {
     calls: AtomicU64,
 }
 
-// SAFETY: the pointer is into the mapping that the block keeps; what lies there is touched by calls alone, which own their buffers.
+// SAFETY: the pointer is into the mapping that the block keeps; what lies there is touched by calls alone, which own
+// their buffers.
 unsafe impl Send for Entry {}
 // SAFETY: the same.
 unsafe impl Sync for Entry {}
@@ -39,16 +40,18 @@ impl Entry {
         call.start / PAGE * PAGE..call.end.next_multiple_of(PAGE)
     }
 
-    /// Its whole pages; empty if there are none. So the first page of an allocation, which has the allocator's note, is never among them, nor the last one:
-    /// `realloc` grows an allocation by a system call (`mremap`) that fails if its pages are of several kinds, and then copies. Were all of one
-    /// kind, moved, it would succeed, and what it adds would be the next bytes of the segment, which are somebody else's.
+    /// Its whole pages; empty if there are none. So the first page of an allocation, which has the allocator's note, is
+    /// never among them, nor the last one: `realloc` grows an allocation by a system call (`mremap`) that fails if its
+    /// pages are of several kinds, and then copies. Were all of one kind, moved, it would succeed, and what it adds
+    /// would be the next bytes of the segment, which are somebody else's.
     pub fn body_of(call: &Range<usize>) -> Range<usize> {
         let start = call.start.next_multiple_of(PAGE);
         start..(call.end / PAGE * PAGE).max(start)
     }
 
     /// # Safety
-    /// The block has room for the pages of `call` from `skip` on. That of its body is what the program sees there: it is mapped so.
+    /// The block has room for the pages of `call` from `skip` on. That of its body is what the program sees there: it
+    /// is mapped so.
     pub unsafe fn new(
         call: &Range<usize>,
         allocation: usize,
@@ -62,7 +65,8 @@ impl Entry {
         Self { span: Self::span_of(call), body, allocation, block, at, offset, file, calls: AtomicU64::new(0) }
     }
 
-    /// Where the allocation begins that an address lies in, as far as is known: at the last look it went as far as the body.
+    /// Where the allocation begins that an address lies in, as far as is known: at the last look it went as far as the
+    /// body.
     pub fn allocation_at(&self, address: usize) -> Option<usize> {
         // The byte behind the body is its own too: the last page of an allocation never belongs to a body.
         let own = (self.allocation..self.span.end).contains(&address) || address == self.body.end;

@@ -1,8 +1,9 @@
 //! Fork: a child gets a copy of the pages that were moved, before either side goes on.
 //!
-//! Without this a child would share moved pages with its parent and all ranks. So the child, of which only the thread that forked is there, replaces them by copies, and
-//! the thread that forked waits in the parent until that is done: nothing which it does, or has others do, after the fork is seen by the child. What other
-//! threads store at the same time, unordered, the child may see or not, as always.
+//! Without this a child would share moved pages with its parent and all ranks. So the child, of which only the thread
+//! that forked is there, replaces them by copies, and the thread that forked waits in the parent until that is done:
+//! nothing which it does, or has others do, after the fork is seen by the child. What other threads store at the same
+//! time, unordered, the child may see or not, as always.
 
 use std::cell::UnsafeCell;
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
@@ -18,7 +19,8 @@ use super::book::Book;
 use super::entry::Entry;
 use crate::segment::map;
 
-/// What this process has moved. Pages are moved, and blocks given back, while this is locked; and nobody forks meanwhile.
+/// What this process has moved. Pages are moved, and blocks given back, while this is locked; and nobody forks
+/// meanwhile.
 static BOOKS: Mutex<Books> = Mutex::new(Books { live: Vec::new(), ended: Vec::new(), pipe: None });
 
 pub(super) struct Books {
@@ -64,7 +66,8 @@ pub(super) fn books() -> MutexGuard<'static, Books> {
 /// Gives a rank a book. Returns whether it has one: whether forks are seen to.
 pub(super) fn enter(number: u64, file: FileId) -> bool {
     static SEEN_TO: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the handlers are functions of this program, or of a library of it that stays loaded: whoever moves pages cannot be unloaded, as they stay.
+    // SAFETY: the handlers are functions of this program, or of a library of it that stays loaded: whoever moves pages
+    // cannot be unloaded, as they stay.
     let seen_to =
         *SEEN_TO.get_or_init(|| unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) } == 0);
     if seen_to {

@@ -1,26 +1,32 @@
-//! Conversion: private buffers that come again and again are moved into the heap, whole page by whole page, at the addresses that they
-//! have. From then on collectives use them where they lie, as they use those of [`Communicator::alloc`](crate::Communicator::alloc).
+//! Conversion: private buffers that come again and again are moved into the heap, whole page by whole page, at the
+//! addresses that they have. From then on collectives use them where they lie, as they use those of
+//! [`Communicator::alloc`](crate::Communicator::alloc).
 //!
 //! A page is moved by mapping a page of the segment's file, with the same content, over it: the kernel puts one in the
-//! other's place at once, for all threads. What a buffer has of its first and its last page stays, since others may have the rest: it is
-//! copied to its place in the block when a call begins, and back when it has ended well ([`Entry`]). So a message lies in the
-//! heap without gaps, and the regimes, which are given that place, know nothing of all this.
+//! other's place at once, for all threads. What a buffer has of its first and its last page stays, since others may
+//! have the rest: it is copied to its place in the block when a call begins, and back when it has ended well
+//! ([`Entry`]). So a message lies in the heap without gaps, and the regimes, which are given that place, know nothing
+//! of all this.
 //!
-//! Only memory is moved that `malloc` of the GNU C library has mapped for one allocation alone ([`allocation`]): what the program frees of that goes back to
-//! the system, and never holds lists of the allocator, other allocations or stacks. What the program may do:
+//! Only memory is moved that `malloc` of the GNU C library has mapped for one allocation alone ([`allocation`]): what
+//! the program frees of that goes back to the system, and never holds lists of the allocator, other allocations or
+//! stacks. What the program may do:
 //!
-//! * **It frees the buffer**, and maps something else there. So each call asks the kernel whether the pages still are the
-//!   block's ([`Areas`], half a microsecond). If not the buffer is private again. Its block is given back when nothing in this
-//!   process shows it, wherever it may have been moved to.
-//! * **It forks.** A child must have its own copy of what its parent has: it makes one before `fork` returns ([`fork`]).
+//! * **It frees the buffer**, and maps something else there. So each call asks the kernel whether the pages still are
+//!   the block's ([`Areas`], half a microsecond). If not the buffer is private again. Its block is given back when
+//!   nothing in this process shows it, wherever it may have been moved to.
+//! * **It forks.** A child must have its own copy of what its parent has: it makes one before `fork` returns
+//!   ([`fork`]).
 //! * **It ends its part in the job.** The pages stay the program's, and the block is left to it.
 //!
-//! What is not seen, so that programs must ask for all this: a child made by the bare system call `clone` (without `CLONE_VM`), or by `_Fork`, shares the pages with its
-//! parent; a signal handler that forks amid a call may wait for ever; and of what the program has the kernel do with these pages, some is lost (`mbind` from before)
-//! and some has no effect (`MADV_DONTNEED` leaves what they hold). Nothing is moved in a process that has pages locked or pinned, as far as the kernel says so: memory that is registered with
-//! a device in other ways should not be converted.
+//! What is not seen, so that programs must ask for all this: a child made by the bare system call `clone` (without
+//! `CLONE_VM`), or by `_Fork`, shares the pages with its parent; a signal handler that forks amid a call may wait for
+//! ever; and of what the program has the kernel do with these pages, some is lost (`mbind` from before) and some has no
+//! effect (`MADV_DONTNEED` leaves what they hold). Nothing is moved in a process that has pages locked or pinned, as
+//! far as the kernel says so: memory that is registered with a device in other ways should not be converted.
 //!
-//! Sources: the single copy of XPMEM, without its kernel module; buffers that are registered once and remembered, as networks' are.
+//! Sources: the single copy of XPMEM, without its kernel module; buffers that are registered once and remembered, as
+//! networks' are.
 
 mod allocation;
 mod areas;
@@ -95,10 +101,12 @@ impl Conversions {
         Self { mapping, heap, bytes_moved: AtomicU64::new(0), system: OnceLock::new() }
     }
 
-    /// Has a call see a buffer where the others can reach it, if its pages were moved, or are due (after so many calls).
+    /// Has a call see a buffer where the others can reach it, if its pages were moved, or are due (after so many
+    /// calls).
     ///
     /// # Safety
-    /// `bytes` bytes at `buffer` are the call's to use so, as long as what is returned lives, and no other call's to write.
+    /// `bytes` bytes at `buffer` are the call's to use so, as long as what is returned lives, and no other call's to
+    /// write.
     pub unsafe fn lend(&self, buffer: *mut u8, bytes: usize, usage: Use, after: u32) -> Lent {
         let call = buffer.addr()..buffer.addr() + bytes;
         let entry = match self.mapping.heap_offset(buffer, bytes) {
@@ -162,7 +170,8 @@ impl Conversions {
         if body.is_empty() || book.bytes_taken() + span.len() > self.most_bytes() || !system.can_move(&body, &old) {
             return None;
         }
-        // Long ones lie in the heap as they lie in the program's memory, but for a multiple of an extent: huge pages stay huge.
+        // Long ones lie in the heap as they lie in the program's memory, but for a multiple of an extent: huge pages
+        // stay huge.
         let slack = if span.len() >= 4 * EXTENT { EXTENT } else { 0 };
         let block = self.heap.take(span.len() + slack).ok()?;
         let skip = if slack > 0 { span.start.wrapping_sub(block.pointer().addr()) % EXTENT } else { 0 };
@@ -321,8 +330,8 @@ impl Lent {
         self.exchange();
     }
 
-    /// The program's pages and the block's are the same memory at two addresses: as far as the compiler knows, this is what moves the
-    /// bytes from one to the other.
+    /// The program's pages and the block's are the same memory at two addresses: as far as the compiler knows, this is
+    /// what moves the bytes from one to the other.
     fn exchange(&self) {
         let (buffer, place) = (self.buffer, self.pointer());
         // SAFETY: it does nothing.

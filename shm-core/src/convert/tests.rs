@@ -26,7 +26,8 @@ fn spec(ranks: usize, rules: &str) -> JobSpec {
     spec
 }
 
-/// Whether `test`, which asks, is to go on: in a process of its own, since what others do with their memory decides which buffers can be moved.
+/// Whether `test`, which asks, is to go on: in a process of its own, since what others do with their memory decides
+/// which buffers can be moved.
 fn alone<T: Fn()>(test: T) -> bool {
     if !super::is_possible() {
         eprintln!("skipped: conversion takes Linux 6.11, and /proc");
@@ -238,7 +239,8 @@ fn parts_of_allocations() {
     });
 }
 
-/// What is not an allocation of its own stays: arrays on the stack, pages that the program has mapped, short allocations.
+/// What is not an allocation of its own stays: arrays on the stack, pages that the program has mapped, short
+/// allocations.
 #[test]
 fn other_memory_stays() {
     if !alone(other_memory_stays) {
@@ -379,7 +381,8 @@ fn pages_of_several_kinds() {
     });
 }
 
-/// Forks; the child says whether all words of a buffer are `value` once the parent has stored others there, and stores some itself.
+/// Forks; the child says whether all words of a buffer are `value` once the parent has stored others there, and stores
+/// some itself.
 fn child_has(words: &mut [u64], value: u64) {
     assert!(words.iter().all(|&word| word == value));
     let (mut from_parent, to_child) = std::io::pipe().unwrap();
@@ -470,7 +473,8 @@ fn one_buffer_of_two_ranks() {
     });
 }
 
-/// A heap that is full: buffers stay where they are; and what nobody has any more makes room for those that are asked for.
+/// A heap that is full: buffers stay where they are; and what nobody has any more makes room for those that are asked
+/// for.
 #[test]
 fn a_heap_that_is_full() {
     if !alone(a_heap_that_is_full) {

@@ -125,14 +125,15 @@ impl Case {
         .concat()
     }
 
-    /// Whether what each of so many ranks does follows from the call alone. In a direct broadcast of two the second half of the work is done by who
-    /// comes to it first.
+    /// Whether what each of so many ranks does follows from the call alone. In a direct broadcast of two the second
+    /// half of the work is done by who comes to it first.
     #[must_use]
     pub fn is_decided(self, ranks: usize) -> bool {
         ranks > 2 || self.way != Way::Direct || self.what != What::Broadcast
     }
 
-    /// Bytes of the message, or of a block: whole lines, which all counts of ranks up to 64 that are powers of two, and three times such, divide.
+    /// Bytes of the message, or of a block: whole lines, which all counts of ranks up to 64 that are powers of two, and
+    /// three times such, divide.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match (self.way, self.what) {
@@ -160,8 +161,8 @@ impl Case {
         format!("{cells};{way}")
     }
 
-    /// Makes the call on so many ranks, and says what each did in its second one: the first finds out what is to be remembered. No
-    /// slot is used twice.
+    /// Makes the call on so many ranks, and says what each did in its second one: the first finds out what is to be
+    /// remembered. No slot is used twice.
     ///
     /// # Errors
     /// As [`Communicator::threads_of`], and what a call returns.

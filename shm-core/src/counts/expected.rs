@@ -1,8 +1,8 @@
 //! What each rank should do in a call, by formula.
 //!
-//! A message of `n` bytes (for blocks: one block) is `lines` cache lines long and goes in `slices` slices; a share of it in `rounds`. Each
-//! stamp of a cell has a line of its own, each rank one line for all its `done` words. Only rank 0, the root, and the last rank of a
-//! scan differ from the others.
+//! A message of `n` bytes (for blocks: one block) is `lines` cache lines long and goes in `slices` slices; a share of
+//! it in `rounds`. Each stamp of a cell has a line of its own, each rank one line for all its `done` words. Only rank
+//! 0, the root, and the last rank of a scan differ from the others.
 
 use super::Counts;
 use super::cases::{CELL, Case, Way, What};
@@ -84,7 +84,8 @@ fn slot(bytes: u64) -> u64 {
 
 fn in_lines(what: What, p: u64, r: u64, n: u64) -> Counts {
     let (peers, is_root) = (p - 1, r == 0);
-    // The lines of a row, and those that a reader of its part `part` loads: the stamp's, and the part's if that lies in another.
+    // The lines of a row, and those that a reader of its part `part` loads: the stamp's, and the part's if that lies in
+    // another.
     let row = slot(peers * n);
     let of_part = |part: u64| 1 + u64::from((8 + part * n) / LINE as u64 > 0);
     let part_in = |row_of: u64| r - u64::from(r > row_of);

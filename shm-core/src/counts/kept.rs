@@ -9,8 +9,8 @@ use crate::segment::layout::LINE;
 
 /// What one rank did in shared memory.
 ///
-/// Left out are the word by which a rank notes its call, a store a call, which nobody looks at while all goes well, and figures by which
-/// ranks find the better way into a cell.
+/// Left out are the word by which a rank notes its call, a store a call, which nobody looks at while all goes well, and
+/// figures by which ranks find the better way into a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Stamps published.
@@ -21,9 +21,11 @@ pub struct Counts {
     pub waits: u64,
     /// `done` words of others waited for, since a slot is to be filled again, or a buffer was lent.
     pub done_waits: u64,
-    /// Cache lines stored to, words and payload; a line that is stored to several times before one publication counts once.
+    /// Cache lines stored to, words and payload; a line that is stored to several times before one publication counts
+    /// once.
     pub lines_stored: u64,
-    /// Cache lines loaded, words and payload; a line that is loaded several times between two publications of this rank counts once.
+    /// Cache lines loaded, words and payload; a line that is loaded several times between two publications of this rank
+    /// counts once.
     pub lines_loaded: u64,
     /// Payload bytes loaded, from shared and from private memory.
     pub bytes_loaded: u64,

@@ -65,7 +65,8 @@ impl Convert<bf16> for Shifts {
     unsafe fn round(from: &[f32; BLOCK]) -> [bf16; BLOCK] {
         from.map(|value| {
             let bits = value.to_bits();
-            // Half of the last kept place, less one where that place is even; a carry into the exponent is right, up to infinity.
+            // Half of the last kept place, less one where that place is even; a carry into the exponent is right, up to
+            // infinity.
             let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
             // A NaN stays one, a quiet one.
             let kept = if value.is_nan() { bits | 0x0040_0000 } else { rounded };

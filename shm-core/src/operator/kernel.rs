@@ -1,8 +1,9 @@
 //! The loops: fold several operands in one pass, a register-sized block at a time.
 //!
-//! A block of each operand is loaded whole before the block of the result is stored, so that the result may
-//! be one of the operands; it is stored to several places if it is wanted in several. The block is a local array that the compiler keeps in vector registers; the same body is
-//! compiled for the base instruction set and for AVX2 and AVX-512, and chosen once by what the machine has.
+//! A block of each operand is loaded whole before the block of the result is stored, so that the result may be one of
+//! the operands; it is stored to several places if it is wanted in several. The block is a local array that the
+//! compiler keeps in vector registers; the same body is compiled for the base instruction set and for AVX2 and AVX-512,
+//! and chosen once by what the machine has.
 
 use super::Far;
 use crate::ask;
@@ -13,8 +14,8 @@ const BLOCK: usize = 256;
 
 /// An associative operation on two elements.
 pub(super) trait Scalar<T> {
-    /// Whether blocks are half as long: of 32 choices between 64-bit integers the compiler makes shuffles, of 16 it makes
-    /// vector instructions.
+    /// Whether blocks are half as long: of 32 choices between 64-bit integers the compiler makes shuffles, of 16 it
+    /// makes vector instructions.
     const NARROW: bool = false;
 
     fn combine(left: T, right: T) -> T;
@@ -77,8 +78,8 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*cons
             return unsafe { fold_avx512::<T, S>(dsts, operands, far, n) };
         }
         if is_x86_feature_detected!("avx2") {
-            // Asking ahead gains nothing there, and costs 6 to 10 percent of reductions and allreduces of 4 and 16 KiB (AMD EPYC, Zen 3).
-            // SAFETY: the feature was just detected; the rest by contract.
+            // Asking ahead gains nothing there, and costs 6 to 10 percent of reductions and allreduces of 4 and 16 KiB
+            // (AMD EPYC, Zen 3). SAFETY: the feature was just detected; the rest by contract.
             return unsafe { fold_avx2::<T, S>(dsts, operands, n) };
         }
     }
@@ -128,8 +129,8 @@ unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
     }
 }
 
-/// What two ranks do has loops of its own, whose numbers of operands and results the compiler knows: of two operands to one result, and to two. Where each block goes through
-/// lists of both, fewer loads are under way at once.
+/// What two ranks do has loops of its own, whose numbers of operands and results the compiler knows: of two operands to
+/// one result, and to two. Where each block goes through lists of both, fewer loads are under way at once.
 ///
 /// # Safety
 /// As [`fold`].
@@ -161,7 +162,8 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     unsafe { fold_rest::<T, S>(dsts, operands, folded, n) }
 }
 
-/// Folds all whole blocks, and returns the elements of these; beside each block asks for the lines of one in `asked`, up to the block that begins at `until`.
+/// Folds all whole blocks, and returns the elements of these; beside each block asks for the lines of one in `asked`,
+/// up to the block that begins at `until`.
 ///
 /// # Safety
 /// As [`fold`].
@@ -245,7 +247,8 @@ mod tests {
     use super::super::Sum;
     use super::*;
 
-    /// Whichever operand is far, and none, and however far ahead its lines are asked for: the same, at lengths around those from which they are, to one result and to two.
+    /// Whichever operand is far, and none, and however far ahead its lines are asked for: the same, at lengths around
+    /// those from which they are, to one result and to two.
     #[test]
     fn which_operand_is_far_makes_no_difference() {
         for bytes in [0, 7, 3072, 6144, usize::MAX] {

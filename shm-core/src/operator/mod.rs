@@ -16,7 +16,8 @@ use crate::element::{Element, type_number};
 use crate::segment::layout::LINE;
 use crate::select::Vector;
 
-/// An operand of a fold that was stored by another core, as a rule, and lies in its caches: a hint, by which its lines may be asked for ahead.
+/// An operand of a fold that was stored by another core, as a rule, and lies in its caches: a hint, by which its lines
+/// may be asked for ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Far {
     /// Which one it is. Of a number that no operand has nothing follows.
@@ -55,7 +56,8 @@ pub unsafe trait Operator<T: Element> {
         // SAFETY: by contract.
         unsafe { self.fold(*first, operands, n) };
         for &other in others {
-            // SAFETY: `n` elements were just written at `first`; by contract `n` may be written there, and the two do not overlap.
+            // SAFETY: `n` elements were just written at `first`; by contract `n` may be written there, and the two do
+            // not overlap.
             unsafe { std::ptr::copy_nonoverlapping(*first, other, n) };
         }
     }
@@ -161,7 +163,8 @@ impl<'a> Fold<'a> {
         unsafe { (self.call)(self.operator, dst, operands, bytes) }
     }
 
-    /// [`apply`](Fold::apply) with the result stored in each of `dsts`, where an operand may lie in another core's caches.
+    /// [`apply`](Fold::apply) with the result stored in each of `dsts`, where an operand may lie in another core's
+    /// caches.
     ///
     /// # Safety
     /// As [`Operator::fold_from`], with `bytes / element` elements of the type this was made for.

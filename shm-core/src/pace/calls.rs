@@ -1,5 +1,5 @@
-//! In which way two ranks copy where no cell lies between them: found by one of them, which measures what a call costs as a whole, and tells the other one. So what serves one
-//! rank and holds up the other does not seem to gain.
+//! In which way two ranks copy where no cell lies between them: found by one of them, which measures what a call costs
+//! as a whole, and tells the other one. So what serves one rank and holds up the other does not seem to gain.
 
 use super::class::{Class, Trial};
 use super::{Way, cost, is_rare_sample, possible, ticks_behind_loads};

@@ -2,8 +2,8 @@
 
 use super::Way;
 
-/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown; and, of ordinary stores, to take the lines of cells that will
-/// be filled, where that is done.
+/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown; and, of ordinary stores, to
+/// take the lines of cells that will be filled, where that is done.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     write: u64,
@@ -12,7 +12,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// Takes a lower figure at once, a higher one by and by, and of one that is far higher next to nothing: a rank that lost its core in the middle says little.
+    /// Takes a lower figure at once, a higher one by and by, and of one that is far higher next to nothing: a rank that
+    /// lost its core in the middle says little.
     fn learn(known: &mut u64, figure: u64) {
         *known = match *known {
             0 => figure,
@@ -31,8 +32,8 @@ impl Cost {
 /// How ways are tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
-    /// Slices from one trial to the next, once there have been some: from the first to the second it is a sixteenth of that, and then twice as many each time. What a job does at
-    /// first is not what it goes on with.
+    /// Slices from one trial to the next, once there have been some: from the first to the second it is a sixteenth of
+    /// that, and then twice as many each time. What a job does at first is not what it goes on with.
     pub period: u32,
     /// Slices for which each way is tried.
     pub slices: u32,
@@ -56,7 +57,8 @@ struct Tried {
 
 /// What is known of slices of one class.
 ///
-/// In a trial as many slices are filled the way that has been the better one, and then in each of the others in turn; all are judged by what they cost in these.
+/// In a trial as many slices are filled the way that has been the better one, and then in each of the others in turn;
+/// all are judged by what they cost in these.
 #[derive(Clone, Copy)]
 pub(super) struct Class {
     /// The ways that may be taken.
@@ -143,7 +145,8 @@ impl Class {
         }
     }
 
-    /// Whether the way that is tried has shown to be far worse than the better one; and worse still while it does not count yet.
+    /// Whether the way that is tried has shown to be far worse than the better one; and worse still while it does not
+    /// count yet.
     fn is_lost(&self) -> bool {
         let Tried { ways, slices, samples } = self.tried;
         let Some(other) = self.on_trial().filter(|_| ways > 0 && samples >= ENOUGH) else { return false };
@@ -211,7 +214,8 @@ mod tests {
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];
 
-    /// Fills so many slices, from this one on, of which each way costs its writer and its reader what stands there; says how many went each way, and how many of the last `late`.
+    /// Fills so many slices, from this one on, of which each way costs its writer and its reader what stands there;
+    /// says how many went each way, and how many of the last `late`.
     fn fill(
         class: &mut Class,
         from: u64,

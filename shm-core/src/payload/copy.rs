@@ -1,16 +1,19 @@
-//! The loops that copy: line after line, upwards, in the widest registers that the machine has; through the caches, or past them.
+//! The loops that copy: line after line, upwards, in the widest registers that the machine has; through the caches, or
+//! past them.
 //!
-//! For lines that another core holds the way counts: each should be asked for once, in the order in which it is needed, and early. The C
-//! library's copies begin with both ends of a short buffer, and leave those of a few KiB and more to one instruction (`rep movsb`), which asks for nothing ahead and
-//! takes many times as long where the two buffers lie at unlucky distances: on an AMD EPYC (Zen 3) a cell of 16 KiB
-//! took 0.9 us more to copy in at some times, and private messages of 1 MiB took 40 us or 415 to copy out.
+//! For lines that another core holds the way counts: each should be asked for once, in the order in which it is needed,
+//! and early. The C library's copies begin with both ends of a short buffer, and leave those of a few KiB and more to
+//! one instruction (`rep movsb`), which asks for nothing ahead and takes many times as long where the two buffers lie
+//! at unlucky distances: on an AMD EPYC (Zen 3) a cell of 16 KiB took 0.9 us more to copy in at some times, and private
+//! messages of 1 MiB took 40 us or 415 to copy out.
 
 #[cfg(target_arch = "x86_64")]
 use crate::ask;
 #[cfg(target_arch = "x86_64")]
 use crate::segment::layout::LINE;
 
-/// What a copy asks for ahead: nothing, the lines that it stores to, those that it loads, or those that it loads, to be stored to later.
+/// What a copy asks for ahead: nothing, the lines that it stores to, those that it loads, or those that it loads, to be
+/// stored to later.
 pub(super) const NOTHING: u8 = 0;
 pub(super) const STORED: u8 = 1;
 pub(super) const LOADED: u8 = 2;
@@ -20,9 +23,10 @@ pub(super) const SETTLED: u8 = 4;
 /// The lines that it loads, a little ahead, to the first-level cache.
 pub(super) const CLOSE: u8 = 5;
 
-/// Copies, and asks ahead for the lines that `ASKS` says, where registers hold a line: on such machines that gains, or makes no difference. On one whose registers hold half
-/// a line (AMD EPYC, Zen 3) it made broadcasts longer, by 2 to 12 percent between two cores that share a last-level cache (16 KiB 0.83 us, 0.73 without), by 4 to 15 between
-/// two that share none (64 KiB 7.3 us, 6.4 without).
+/// Copies, and asks ahead for the lines that `ASKS` says, where registers hold a line: on such machines that gains, or
+/// makes no difference. On one whose registers hold half a line (AMD EPYC, Zen 3) it made broadcasts longer, by 2 to 12
+/// percent between two cores that share a last-level cache (16 KiB 0.83 us, 0.73 without), by 4 to 15 between two that
+/// share none (64 KiB 7.3 us, 6.4 without).
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
@@ -46,9 +50,9 @@ pub(super) unsafe fn copy_rising<const ASKS: u8>(from: *const u8, to: *mut u8, b
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
 }
 
-/// How far ahead lines are asked for. Nothing is asked for past the end: that would be another's cell. What is to be loaded may wait in the second-level
-/// cache: between two cores that share the next one (AMD EPYC, Zen 4) broadcasts of 64 KiB to 4 MiB took 4 to 7 percent less with 4 KiB than with nothing, and
-/// less was gained with 1 or 16.
+/// How far ahead lines are asked for. Nothing is asked for past the end: that would be another's cell. What is to be
+/// loaded may wait in the second-level cache: between two cores that share the next one (AMD EPYC, Zen 4) broadcasts of
+/// 64 KiB to 4 MiB took 4 to 7 percent less with 4 KiB than with nothing, and less was gained with 1 or 16.
 #[cfg(target_arch = "x86_64")]
 const fn ahead(asks: u8) -> usize {
     match asks {
@@ -58,7 +62,8 @@ const fn ahead(asks: u8) -> usize {
     }
 }
 
-/// Bytes that are loaded before the first of them is stored: loads that wait for another core's lines are then not held up behind stores.
+/// Bytes that are loaded before the first of them is stored: loads that wait for another core's lines are then not held
+/// up behind stores.
 #[cfg(target_arch = "x86_64")]
 const GROUP: usize = 4 * LINE;
 
@@ -100,7 +105,8 @@ unsafe fn copy_sse2(from: *const u8, to: *mut u8, bytes: usize) {
 /// The loop, with registers `R`, `GROUPED` of which hold a group, and `LINED` a line.
 ///
 /// # Safety
-/// As [`copy_rising`], of a line at least, on a machine that has such registers; of a line, where `ASKS` is of lines that will be stored to.
+/// As [`copy_rising`], of a line at least, on a machine that has such registers; of a line, where `ASKS` is of lines
+/// that will be stored to.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS: u8>(
@@ -146,7 +152,8 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS:
     }
 }
 
-/// Copies as many bytes as `N` registers `R` hold, all of which are loaded before the first is stored. One by one: a copy of them as a whole could become a call of the C library's.
+/// Copies as many bytes as `N` registers `R` hold, all of which are loaded before the first is stored. One by one: a
+/// copy of them as a whole could become a call of the C library's.
 ///
 /// # Safety
 /// So many bytes are initialised at `from`, and may be written at `to`; any alignment will do.
@@ -161,8 +168,8 @@ unsafe fn copy_registers<R: Copy, const N: usize>(from: *const u8, to: *mut u8) 
     }
 }
 
-/// Copies by the one instruction that x86-64 has for it, whose stores fetch no line that they fill as a whole, where the processor sees to that (which it says by
-/// the features `erms` and `fsrm`).
+/// Copies by the one instruction that x86-64 has for it, whose stores fetch no line that they fill as a whole, where
+/// the processor sees to that (which it says by the features `erms` and `fsrm`).
 ///
 /// # Safety
 /// As [`copy_rising`].
@@ -274,7 +281,8 @@ mod tests {
         loops
     }
 
-    /// With registers of every width, at lengths around those of a line, of a group, and from which lines are asked for ahead.
+    /// With registers of every width, at lengths around those of a line, of a group, and from which lines are asked for
+    /// ahead.
     #[test]
     fn every_loop_copies_all_and_nothing_beside_it() {
         let from: Vec<u8> = (0..9000).map(|i| (i * 7 % 251) as u8).collect();
@@ -284,7 +292,8 @@ mod tests {
             for (name, copy) in loops() {
                 let (skip, begin) = (bytes % 61, bytes % 67);
                 let mut to = vec![255; 9000];
-                // SAFETY: `skip + bytes` and `begin + bytes` are below 9000, and `bytes` is a line at least; the machine can.
+                // SAFETY: `skip + bytes` and `begin + bytes` are below 9000, and `bytes` is a line at least; the
+                // machine can.
                 unsafe { copy(from[skip..].as_ptr(), to[begin..].as_mut_ptr(), bytes) };
                 assert_eq!(to[begin..begin + bytes], from[skip..skip + bytes], "{name}, {bytes}");
                 assert!(to[..begin].iter().chain(&to[begin + bytes..]).all(|&byte| byte == 255), "{name}, {bytes}");

@@ -61,8 +61,8 @@ impl RingName {
 
 /// What a slot's stamp says: the position it holds, and a tag of the call that wrote it.
 ///
-/// Position in the upper 39 bits (compared for equality only, so that it may wrap after 2^39 slots), then a bit that every
-/// stamp has, so that a word that was never written is the stamp of no position, and the tag in the lower 24.
+/// Position in the upper 39 bits (compared for equality only, so that it may wrap after 2^39 slots), then a bit that
+/// every stamp has, so that a word that was never written is the stamp of no position, and the tag in the lower 24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub u64);
 
@@ -131,8 +131,8 @@ pub trait Word {
     fn observe(&self, edge: Edge) -> u64;
 }
 
-/// When a look may begin. Cores execute loads ahead of time: a zero that takes them long to compute, and is added to the address, keeps a load from
-/// beginning sooner.
+/// When a look may begin. Cores execute loads ahead of time: a zero that takes them long to compute, and is added to
+/// the address, keeps a load from beginning sooner.
 ///
 /// It orders nothing: a look says the same whenever it is taken.
 #[derive(Clone, Copy, Debug)]
@@ -198,8 +198,8 @@ pub trait Board {
     /// Where the payload of `rank`'s `slot` lies, once its stamp was acquired. Up and down rings only.
     fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location;
 
-    /// Whether this rank is the first one to claim what the published `slot` of `rank` offers at `position`. Of all who ask exactly one is told
-    /// so. It orders nothing. Up and down rings only.
+    /// Whether this rank is the first one to claim what the published `slot` of `rank` offers at `position`. Of all who
+    /// ask exactly one is told so. It orders nothing. Up and down rings only.
     fn claims(&self, ring: RingName, rank: usize, slot: usize, position: u64) -> bool;
 
     /// Stores a word of the own rank with release ordering, and wakes who sleeps on this rank.
@@ -217,7 +217,8 @@ pub trait Board {
         false
     }
 
-    /// Called by a rank that will soon [wait](Board::wait) for this word: for a board whose cores can ask for its line ahead. It orders nothing.
+    /// Called by a rank that will soon [wait](Board::wait) for this word: for a board whose cores can ask for its line
+    /// ahead. It orders nothing.
     #[inline]
     fn look_ahead(&self, _word: &Self::Word) {}
 
@@ -239,7 +240,8 @@ pub trait Board {
         self.wait_slowly(writer, word, until, edge)
     }
 
-    /// [`wait`](Board::wait), with a first look no sooner than at `moment`, on a board whose cores execute loads ahead of time.
+    /// [`wait`](Board::wait), with a first look no sooner than at `moment`, on a board whose cores execute loads ahead
+    /// of time.
     ///
     /// # Errors
     /// As [`wait_slowly`](Board::wait_slowly).

@@ -1,9 +1,9 @@
 //! Some ranks publish slices, some read them: gathers, scatters, their all-to-all forms, and scans.
 //!
-//! Who writes and who reads follows from the call and the rank. A rank publishes each slice for its readers, in a slot each, and
-//! reads the slots of its sources; either may be nobody. Who reads nothing waits for nothing but the readers of the slots that it fills
-//! again, and so runs ahead as far as the slots go. [`exchange_slices`](super::exchange::exchange_slices) is the case in which all
-//! ranks do both, and all with all.
+//! Who writes and who reads follows from the call and the rank. A rank publishes each slice for its readers, in a slot
+//! each, and reads the slots of its sources; either may be nobody. Who reads nothing waits for nothing but the readers
+//! of the slots that it fills again, and so runs ahead as far as the slots go.
+//! [`exchange_slices`](super::exchange::exchange_slices) is the case in which all ranks do both, and all with all.
 
 use super::board::Board;
 use super::location::Location;
@@ -65,7 +65,8 @@ pub trait Delivery {
         false
     }
 
-    /// Whether there is something to read in this slice, which is not the first, of `rank`; if not, it is not waited for.
+    /// Whether there is something to read in this slice, which is not the first, of `rank`; if not, it is not waited
+    /// for.
     fn takes(&self, _slice: u64, _rank: usize) -> bool {
         true
     }
@@ -75,8 +76,8 @@ pub trait Delivery {
         0
     }
 
-    /// Whether cells change hands between two ranks from turn to turn of the ring: the same on both, where both publish and both read every
-    /// slice.
+    /// Whether cells change hands between two ranks from turn to turn of the ring: the same on both, where both publish
+    /// and both read every slice.
     fn crosses(&self) -> bool {
         false
     }
@@ -87,14 +88,15 @@ pub trait Delivery {
     /// Called once the own first slice is published, and before this rank waits: for what nobody waits for.
     fn meanwhile(&mut self) {}
 
-    /// Reads (or notes) the payload of a source: in its slot, in the own one where they are crossed, or where the location says. A slot
-    /// stays as it is until after [`complete`](Delivery::complete).
+    /// Reads (or notes) the payload of a source: in its slot, in the own one where they are crossed, or where the
+    /// location says. A slot stays as it is until after [`complete`](Delivery::complete).
     ///
     /// # Errors
     /// When it cannot be reached.
     fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()>;
 
-    /// All sources' part of a slice is there; what lies in cells lies in slot `slot` of their ranks. Not called where there are no sources.
+    /// All sources' part of a slice is there; what lies in cells lies in slot `slot` of their ranks. Not called where
+    /// there are no sources.
     ///
     /// # Errors
     /// When payload cannot be reached.
@@ -103,15 +105,17 @@ pub trait Delivery {
     }
 }
 
-/// Publishes the own slices for `readers` and reads those of `sources`, as every rank of the communicator does by its own part: the readers
-/// of a rank are those that have it among their sources. Takes `slices` positions, which must be 1 at least and the same on all ranks, or as many
-/// as the work says, if those are more.
+/// Publishes the own slices for `readers` and reads those of `sources`, as every rank of the communicator does by its
+/// own part: the readers of a rank are those that have it among their sources. Takes `slices` positions, which must be
+/// 1 at least and the same on all ranks, or as many as the work says, if those are more.
 ///
-/// A rank publishes slice `s` before it reads slice `s - 1`. Its slot may be filled again when the readers of its last use are past it:
-/// the ranks that have this one among their sources, and no others. Where a rank has published slice `s` it has read all of slice `s - 2`:
-/// who acquires that stamp knows it. Who reads nothing says at once that it has read all.
+/// A rank publishes slice `s` before it reads slice `s - 1`. Its slot may be filled again when the readers of its last
+/// use are past it: the ranks that have this one among their sources, and no others. Where a rank has published slice
+/// `s` it has read all of slice `s - 2`: who acquires that stamp knows it. Who reads nothing says at once that it has
+/// read all.
 ///
-/// Two ranks that both read all may write each where it read the other's payload in the turn of the ring before ([`Ring::cross`]).
+/// Two ranks that both read all may write each where it read the other's payload in the turn of the ring before
+/// ([`Ring::cross`]).
 ///
 /// # Errors
 /// When a rank has failed or made another call, or payload cannot be reached.

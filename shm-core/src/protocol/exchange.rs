@@ -42,9 +42,10 @@ pub fn exchange<B: Board>(
     exchange_then(board, ring, tag, write, |_| None, read, || ())
 }
 
-/// [`exchange`], with `meanwhile(slot)` called between publishing and waiting, for what nobody waits for, and `complete()` when
-/// all have been read and all slots are still held. `slot` is the own slot that comes next, if it is free (`Ring::prepare`).
-/// What `meanwhile` returns says from when on others may be looked at, if it makes a difference.
+/// [`exchange`], with `meanwhile(slot)` called between publishing and waiting, for what nobody waits for, and
+/// `complete()` when all have been read and all slots are still held. `slot` is the own slot that comes next, if it is
+/// free (`Ring::prepare`). What `meanwhile` returns says from when on others may be looked at, if it makes a
+/// difference.
 ///
 /// # Errors
 /// When a rank has failed or made another call.
@@ -94,8 +95,8 @@ fn expect_all<B: Board>(
 /// [`exchange`] of a message of several pieces, a slot each: everybody publishes all its pieces before it reads any, so
 /// that the message takes one turn of everybody, not one for each piece.
 ///
-/// The ring is that of the lines. There must not be more pieces than half its slots: then a rank that publishes its pieces of one exchange
-/// overwrites none of the last, which others may still be reading.
+/// The ring is that of the lines. There must not be more pieces than half its slots: then a rank that publishes its
+/// pieces of one exchange overwrites none of the last, which others may still be reading.
 ///
 /// # Errors
 /// When a rank has failed or made another call.
@@ -142,8 +143,8 @@ pub trait Slices {
     /// Notes where the contribution of `rank` lies.
     fn note(&mut self, _rank: usize, _location: Location) {}
 
-    /// Positions that the call takes at least, the same on all ranks: those that it has no use for are passed over, and with them
-    /// their slots. So it can be said how soon the memory of a slot comes round again.
+    /// Positions that the call takes at least, the same on all ranks: those that it has no use for are passed over, and
+    /// with them their slots. So it can be said how soon the memory of a slot comes round again.
     fn positions(&self) -> u64 {
         0
     }
@@ -156,15 +157,15 @@ pub trait Slices {
     /// Fills the own slot of a slice, or that of the other rank where they are crossed.
     fn write(&mut self, slice: u64, slot: usize, crossed: bool);
 
-    /// Combines everybody's part of a slice; those in cells lie in slot `slot` of their ranks, or, crossed, that of the other one in the
-    /// own cell.
+    /// Combines everybody's part of a slice; those in cells lie in slot `slot` of their ranks, or, crossed, that of the
+    /// other one in the own cell.
     ///
     /// # Errors
     /// When payload cannot be reached.
     fn combine(&mut self, slice: u64, slot: usize, crossed: bool) -> Result<()>;
 
-    /// Whether all ranks lent their contributions and said where they want the result, so that each may combine a share for all.
-    /// Asked once everybody's first slice was noted; all ranks have noted the same.
+    /// Whether all ranks lent their contributions and said where they want the result, so that each may combine a share
+    /// for all. Asked once everybody's first slice was noted; all ranks have noted the same.
     fn divides(&self) -> bool {
         false
     }
@@ -181,14 +182,15 @@ pub trait Slices {
 /// The least number of slots for [`exchange_slices`].
 pub const LEAST_SLICE_SLOTS: usize = 2;
 
-/// [`exchange`] of a message of any number of slices, a slot each. Everybody publishes a slice before it reads those of the
-/// slice before. Takes `slices + 1` positions, or more if the work says so.
+/// [`exchange`] of a message of any number of slices, a slot each. Everybody publishes a slice before it reads those of
+/// the slice before. Takes `slices + 1` positions, or more if the work says so.
 ///
-/// Where all ranks lend what they contribute and want the result in memory that all share, each combines a share of the vector for
-/// all, and says so at the last position; otherwise nobody publishes there.
+/// Where all ranks lend what they contribute and want the result in memory that all share, each combines a share of the
+/// vector for all, and says so at the last position; otherwise nobody publishes there.
 ///
-/// A rank publishes its slice `s` when it has read all of slice `s - 2`: who acquires that stamp knows it. So with four slots no
-/// `done` word is waited for, but those of earlier calls, and of ranks that lent their contribution and publish no more.
+/// A rank publishes its slice `s` when it has read all of slice `s - 2`: who acquires that stamp knows it. So with four
+/// slots no `done` word is waited for, but those of earlier calls, and of ranks that lent their contribution and
+/// publish no more.
 ///
 /// Two ranks may write each where it read the other's payload in the turn of the ring before ([`Ring::cross`]).
 ///
@@ -255,8 +257,9 @@ pub fn exchange_slices<B: Board>(
     if location.is_lent() { ring.settle(board, first) } else { Ok(()) }
 }
 
-/// [`exchange_slices`] of one slice between two ranks that may write each in the other's cell, where this one lends nothing: the same slots, stamps and positions without its
-/// loops, so that each rank decides for itself. Nothing divides such a call.
+/// [`exchange_slices`] of one slice between two ranks that may write each in the other's cell, where this one lends
+/// nothing: the same slots, stamps and positions without its loops, so that each rank decides for itself. Nothing
+/// divides such a call.
 ///
 /// # Errors
 /// As there.

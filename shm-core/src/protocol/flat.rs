@@ -1,9 +1,9 @@
 //! One slot between a root and all others, flat: the shortest broadcast and the shortest reduction there are.
 //!
-//! They are the release step and the gather step of one slice over the flat tree ([`step`](super::step)), with no tree to look
-//! at: a rank may go through either, whatever the others do. The writers run ahead of the readers as far as the slots go: nothing is
-//! waited for on their side but the readers of a slot's last use. A root that has acquired everybody's stamp knows, as
-//! in an exchange, that all are past the earlier positions; the others know it of the root.
+//! They are the release step and the gather step of one slice over the flat tree ([`step`](super::step)), with no tree
+//! to look at: a rank may go through either, whatever the others do. The writers run ahead of the readers as far as the
+//! slots go: nothing is waited for on their side but the readers of a slot's last use. A root that has acquired
+//! everybody's stamp knows, as in an exchange, that all are past the earlier positions; the others know it of the root.
 
 use super::board::Board;
 use super::location::Location;
@@ -12,8 +12,8 @@ use crate::error::Result;
 
 /// The root publishes a slot that all others read. Takes one position.
 ///
-/// `write(slot)` fills the root's slot; `meanwhile()` is called once the root has published, and before the others wait, for
-/// what nobody waits for; `read(slot, location)` is called on the others while the root's slot is held.
+/// `write(slot)` fills the root's slot; `meanwhile()` is called once the root has published, and before the others
+/// wait, for what nobody waits for; `read(slot, location)` is called on the others while the root's slot is held.
 ///
 /// # Errors
 /// When a rank has failed or made another call, or what `read` returns.

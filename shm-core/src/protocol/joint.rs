@@ -1,15 +1,16 @@
 //! One of two ranks gives, the other takes, and both work, where nothing goes through cells: a half each.
 //!
-//! A rank that lends all its payload has nothing left to do but to wait for the other one. So the taker tells it, in a slot of the
-//! other ring, where the result is wanted, and begins with the first half. The second half is done by who first claims it
-//! ([`Board::claims`]): the giver, if it is there, or else the taker, when it is through with the first. A taker whose result cannot be
-//! reached says so, and does all of it. One that does not reach the payload declines: then nothing is done, both know it, and the payload
-//! goes on through slots, at positions of its own.
+//! A rank that lends all its payload has nothing left to do but to wait for the other one. So the taker tells it, in a
+//! slot of the other ring, where the result is wanted, and begins with the first half. The second half is done by who
+//! first claims it ([`Board::claims`]): the giver, if it is there, or else the taker, when it is through with the
+//! first. A taker whose result cannot be reached says so, and does all of it. One that does not reach the payload
+//! declines: then nothing is done, both know it, and the payload goes on through slots, at positions of its own.
 //!
-//! So nobody waits for a rank that sleeps, or has no core at present: the giver may not leave before its payload was taken, as ever; the taker
-//! waits for the giver only where that has claimed its half, and so has begun. What the giver stored the taker learns of as it learns of
-//! a loan's end: by the giver's `done` in the other ring (edge U2 of a broadcast, D2 of a reduction), which says here that the result is no
-//! longer in use. A giver that finds its half claimed touches nothing of the taker's.
+//! So nobody waits for a rank that sleeps, or has no core at present: the giver may not leave before its payload was
+//! taken, as ever; the taker waits for the giver only where that has claimed its half, and so has begun. What the giver
+//! stored the taker learns of as it learns of a loan's end: by the giver's `done` in the other ring (edge U2 of a
+//! broadcast, D2 of a reduction), which says here that the result is no longer in use. A giver that finds its half
+//! claimed touches nothing of the taker's.
 
 use super::board::Board;
 use super::location::{Location, Place};
@@ -33,7 +34,8 @@ pub enum Part {
 pub enum Outcome {
     /// The work is done.
     Done,
-    /// The giver lent nothing: nothing is done, and slices follow in its slots. Nobody answers, and both [`forgo`](Places::forgo) it.
+    /// The giver lent nothing: nothing is done, and slices follow in its slots. Nobody answers, and both
+    /// [`forgo`](Places::forgo) it.
     NotLent,
     /// The taker has declined: nothing is done, and both rings are as after any call.
     Declined,
@@ -41,8 +43,8 @@ pub enum Outcome {
 
 /// The payload of one call.
 pub trait Halves {
-    /// Of the giver: where its payload lies, whole. Of the taker: where it wants the result, and what goes into it of its own; or
-    /// [`Location::CELL`] where that cannot be reached, or [`Location::DECLINED`] where the payload cannot.
+    /// Of the giver: where its payload lies, whole. Of the taker: where it wants the result, and what goes into it of
+    /// its own; or [`Location::CELL`] where that cannot be reached, or [`Location::DECLINED`] where the payload cannot.
     fn own(&self) -> Location;
 
     /// Notes what the other rank said.
@@ -63,7 +65,8 @@ pub trait Halves {
     fn work(&mut self, part: Part) -> Result<()>;
 }
 
-/// The positions of one call: those that payload would take in the giver's ring, and one for the taker's word in the other.
+/// The positions of one call: those that payload would take in the giver's ring, and one for the taker's word in the
+/// other.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     payload: Span,
@@ -94,8 +97,8 @@ impl Places {
     }
 }
 
-/// Whether the giver lends a payload of one slice, which lies in the job's heap: for a taker that has taken no position yet. If so both take those of a call ([`Places::take`]); if not it
-/// takes the slice as it would that of any root.
+/// Whether the giver lends a payload of one slice, which lies in the job's heap: for a taker that has taken no position
+/// yet. If so both take those of a call ([`Places::take`]); if not it takes the slice as it would that of any root.
 ///
 /// # Errors
 /// When the other rank has failed or made another call.
@@ -105,7 +108,8 @@ pub fn is_lent<B: Board>(board: &B, giving: &Ring, tag: u32) -> Result<bool> {
     Ok(location.whole && matches!(location.place, Place::Heap(_)))
 }
 
-/// The giver's side, where it lends its payload whole. Both rings are its own again when this returns. Never [`Outcome::NotLent`].
+/// The giver's side, where it lends its payload whole. Both rings are its own again when this returns. Never
+/// [`Outcome::NotLent`].
 ///
 /// # Errors
 /// When the other rank has failed or made another call, or payload cannot be reached.

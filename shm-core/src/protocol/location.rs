@@ -1,11 +1,12 @@
 //! Where the payload of a slot lies: in the slot's cell, or in a buffer of its writer.
 //!
-//! A publisher decides for its own payload alone, and says so beside the stamp: readers learn of it on the edge that the stamp
-//! is the near end of (U1, D1), and what gives the slot back (U2, D2) gives the buffer back with it. A call takes the same
-//! positions whatever its locations say, so that ranks need not agree on them.
+//! A publisher decides for its own payload alone, and says so beside the stamp: readers learn of it on the edge that
+//! the stamp is the near end of (U1, D1), and what gives the slot back (U2, D2) gives the buffer back with it. A call
+//! takes the same positions whatever its locations say, so that ranks need not agree on them.
 //!
-//! Beside the place stands the length of the message that its publisher goes by. Who finds a place compares it with its own before it
-//! touches memory there ([`Location::agrees`]): ranks that disagree on the length must not read or store beyond what was lent.
+//! Beside the place stands the length of the message that its publisher goes by. Who finds a place compares it with its
+//! own before it touches memory there ([`Location::agrees`]): ranks that disagree on the length must not read or store
+//! beyond what was lent.
 
 /// The payload of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +99,8 @@ impl Location {
         !is_cell(self.place)
     }
 
-    /// As the words beside a stamp; where the first is 0 ([`CELL`](Location::CELL)), the others say nothing. Offsets and addresses
-    /// are below 2^60.
+    /// As the words beside a stamp; where the first is 0 ([`CELL`](Location::CELL)), the others say nothing. Offsets
+    /// and addresses are below 2^60.
     #[inline]
     #[must_use]
     pub const fn words(self) -> [u64; 3] {

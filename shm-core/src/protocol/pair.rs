@@ -1,8 +1,8 @@
 //! The data-partitioned reduction at its shortest: an allreduce of one round between two ranks, both of which lead.
 //!
-//! What [`shares`](super::shares) does in that case, without its loops: each contributes the other's half, folds its own to where the
-//! contribution lay, and takes what came back. It keeps the same slots, stamps and positions, so that each rank decides for itself: who
-//! lends its buffer, or says where it wants the result, takes the longer way.
+//! What [`shares`](super::shares) does in that case, without its loops: each contributes the other's half, folds its
+//! own to where the contribution lay, and takes what came back. It keeps the same slots, stamps and positions, so that
+//! each rank decides for itself: who lends its buffer, or says where it wants the result, takes the longer way.
 
 use super::board::Board;
 use super::location::{Location, Place};
@@ -10,8 +10,8 @@ use super::ring::{Readers, Ring};
 use super::shares::{Takers, Work};
 use crate::error::Result;
 
-/// Whether a call of this rank may go this way: its contribution lies in a cell, and so does its result for others; it takes that of the other one itself, and does
-/// not look at it where it lies.
+/// Whether a call of this rank may go this way: its contribution lies in a cell, and so does its result for others; it
+/// takes that of the other one itself, and does not look at it where it lies.
 pub(super) fn suits(work: &impl Work) -> bool {
     work.contribution() == Location::CELL && work.result() == Location::CELL && !work.is_served()
 }

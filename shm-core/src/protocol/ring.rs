@@ -11,12 +11,12 @@
 //!   its reads at positions up to `t`. A writer may fill a slot again when every reader of its last use has
 //!   `done` at or past that position.
 //!
-//! * **Loans**: a slot's payload may lie in a buffer of its writer ([`Location`]), for one slice or for all that are left of
-//!   the call. Such a use lasts until its readers have `done` at the last position that they read it for, and the writer
-//!   waits for that ([`settle`](Ring::settle)) before its call ends: then the buffer is its own again.
+//! * **Loans**: a slot's payload may lie in a buffer of its writer ([`Location`]), for one slice or for all that are
+//!   left of the call. Such a use lasts until its readers have `done` at the last position that they read it for, and
+//!   the writer waits for that ([`settle`](Ring::settle)) before its call ends: then the buffer is its own again.
 //!
-//! * **Crossing**: of two ranks that exchange slices, a slot's cells change hands from one turn of the ring to the next: each rank
-//!   writes where it has read the other's payload ([`cross`](Ring::cross)).
+//! * **Crossing**: of two ranks that exchange slices, a slot's cells change hands from one turn of the ring to the
+//!   next: each rank writes where it has read the other's payload ([`cross`](Ring::cross)).
 //!
 //! The readers of a slot are remembered with its last use, slot by slot. So a parent in one tree is never
 //! taken as proof for the reader in another tree, and collectives of different trees, roots and kinds may
@@ -80,7 +80,8 @@ pub struct Ring {
     /// One less than the number of slots where that is a power of two above one; else 0.
     mask: u64,
     known: Vec<u64>,
-    /// A position that was not taken yet, and its slot, which is free ([`prepare`](Ring::prepare)); position 0 for none.
+    /// A position that was not taken yet, and its slot, which is free ([`prepare`](Ring::prepare)); position 0 for
+    /// none.
     prepared: (u64, usize),
 }
 
@@ -172,10 +173,10 @@ impl Ring {
         }
     }
 
-    /// Looks, once all positions that were taken are published, whether the own slot of the next call's first position is free: whether a claim
-    /// would find, without a look at anybody's word, that nobody reads it any more, and no other rank can have a reason to write in its cell. What
-    /// is stored to the payload of such a slot nobody sees. It stays free, since nobody publishes there before that call, which claims it
-    /// without a look.
+    /// Looks, once all positions that were taken are published, whether the own slot of the next call's first position
+    /// is free: whether a claim would find, without a look at anybody's word, that nobody reads it any more, and no
+    /// other rank can have a reason to write in its cell. What is stored to the payload of such a slot nobody sees. It
+    /// stays free, since nobody publishes there before that call, which claims it without a look.
     #[inline]
     pub(super) fn prepare(&mut self) -> Option<usize> {
         let next = self.next_position();
@@ -190,7 +191,8 @@ impl Ring {
         Some(slot)
     }
 
-    /// The own slot of the next call's first position, if an exchange, or the writer of a single slot, has found that it is free.
+    /// The own slot of the next call's first position, if an exchange, or the writer of a single slot, has found that
+    /// it is free.
     #[inline]
     #[must_use]
     pub fn prepared(&self) -> Option<usize> {
@@ -198,12 +200,13 @@ impl Ring {
         (position == self.next_position()).then_some(slot)
     }
 
-    /// Whether two ranks that exchange slices write, at `position`, each in the cell of the other. Asked once for each position of an
-    /// exchange, by both ranks, before it is written.
+    /// Whether two ranks that exchange slices write, at `position`, each in the cell of the other. Asked once for each
+    /// position of an exchange, by both ranks, before it is written.
     ///
-    /// They do if they exchanged slices at this slot in the turn before, and then wrote each in its own: each has acquired the
-    /// other's stamp of that position, or of the first slice if all is lent, so that what it reads there is written; and who has read a
-    /// cell may write it. In between nobody used the slot. A line that was read is then stored to by the core that has it.
+    /// They do if they exchanged slices at this slot in the turn before, and then wrote each in its own: each has
+    /// acquired the other's stamp of that position, or of the first slice if all is lent, so that what it reads there
+    /// is written; and who has read a cell may write it. In between nobody used the slot. A line that was read is then
+    /// stored to by the core that has it.
     #[inline]
     pub fn cross(&mut self, position: u64) -> bool {
         let (slot, slots) = (self.slot(position), self.uses.len() as u64);
@@ -261,8 +264,8 @@ impl Ring {
         // Noted after the publication: others wait for that, not for this.
         let last = &mut self.uses[slot];
         last.position = until;
-        // Where they stay the same no count of an `Arc` is touched: that would be an atomic operation, which waits until the
-        // stamp has left the store buffer.
+        // Where they stay the same no count of an `Arc` is touched: that would be an atomic operation, which waits
+        // until the stamp has left the store buffer.
         if !last.readers.are(readers) {
             last.readers = readers.clone();
         }
@@ -279,7 +282,8 @@ impl Ring {
         Ok(slot)
     }
 
-    /// [`expect`](Ring::expect), where slot and stamp are known already, with a first look no sooner than at a moment, if one is given.
+    /// [`expect`](Ring::expect), where slot and stamp are known already, with a first look no sooner than at a moment,
+    /// if one is given.
     #[inline(always)]
     pub(super) fn expect_in<B: Board>(
         &self,
@@ -336,8 +340,8 @@ impl Ring {
         self.known[other] = self.known[other].max(position);
     }
 
-    /// Waits until nobody reads the own slots that were published for positions from `first` on: the end of a call in which
-    /// some of them lent a buffer, which belongs to the caller again afterwards.
+    /// Waits until nobody reads the own slots that were published for positions from `first` on: the end of a call in
+    /// which some of them lent a buffer, which belongs to the caller again afterwards.
     ///
     /// # Errors
     /// As [`claim`](Ring::claim).

@@ -2,30 +2,34 @@
 //!
 //! The vector is cut into one share for each leader, a share into slices of one cell. In round `r` every rank
 //! contributes slice `r` of every share to an up cell of its own; each leader folds the contributions to slice `r` of
-//! its share, in rank order, its own from its private buffer, and publishes the result in a down cell, from which
-//! it is taken by all ranks (allreduce) or by the root (reduce), or stays with the leader (reduce-scatter). [`spread`] is
-//! the other half alone: each leader hands its share to all ranks (allgather).
+//! its share, in rank order, its own from its private buffer, and publishes the result in a down cell, from which it is
+//! taken by all ranks (allreduce) or by the root (reduce), or stays with the leader (reduce-scatter). [`spread`] is the
+//! other half alone: each leader hands its share to all ranks (allgather).
 //!
 //! What differs from the paper: readiness is per slice and per rank (the stamp of each cell), there is no barrier
 //! anywhere, and the phases overlap: a rank contributes to round r+1 before it folds round r, and folds round r
 //! before it takes round r-1.
 //!
-//! Two ranks that have slots for results to come back (below) do all of one kind first, where no slot comes twice in a call: all contributions, all folds, all takes. Going to and fro between the three costs
-//! them more than it hides (allreduces of 2 MiB: 82 us so, 85 in turns; AMD EPYC, Zen 4).
+//! Two ranks that have slots for results to come back (below) do all of one kind first, where no slot comes twice in a
+//! call: all contributions, all folds, all takes. Going to and fro between the three costs them more than it hides
+//! (allreduces of 2 MiB: 82 us so, 85 in turns; AMD EPYC, Zen 4).
 //!
-//! A rank whose contribution others can reach lends it whole: it publishes it once, for all rounds. With it goes where the rank
-//! wants the result, if leaders can reach that: they store it there, and one stamp a leader, that of the last round, says that all
-//! of it is there. A leader may lend the buffer that holds its own result to those who have to take theirs.
+//! A rank whose contribution others can reach lends it whole: it publishes it once, for all rounds. With it goes where
+//! the rank wants the result, if leaders can reach that: they store it there, and one stamp a leader, that of the last
+//! round, says that all of it is there. A leader may lend the buffer that holds its own result to those who have to
+//! take theirs.
 //!
-//! Of two ranks each is the only one that takes the other's results. There a leader stores its result where the contribution lay that
-//! it has folded, in the taker's own cell ([`Place::Back`]), and the stamp of its down slot says so: the lines of a cell
-//! go to the leader and come back, and neither rank stores to a line that the other holds. So that a rank has taken what came back
-//! before it fills the slot again, the up ring needs slots for one round more. Where both take results a call takes whole turns of that
-//! ring: calls of one length come to the same slots, whose lines stay near.
+//! Of two ranks each is the only one that takes the other's results. There a leader stores its result where the
+//! contribution lay that it has folded, in the taker's own cell ([`Place::Back`]), and the stamp of its down slot says
+//! so: the lines of a cell go to the leader and come back, and neither rank stores to a line that the other holds. So
+//! that a rank has taken what came back before it fills the slot again, the up ring needs slots for one round more.
+//! Where both take results a call takes whole turns of that ring: calls of one length come to the same slots, whose
+//! lines stay near.
 //!
-//! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring (of R*L positions the call takes as many
-//! as whole turns have, where it takes those); result r of any leader at `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down
-//! ring two slots: with less, two leaders could each wait for what the other does next.
+//! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring (of R*L
+//! positions the call takes as many as whole turns have, where it takes those); result r of any leader at
+//! `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down ring two slots: with
+//! less, two leaders could each wait for what the other does next.
 
 use super::board::Board;
 use super::location::{Location, Place};
@@ -70,8 +74,8 @@ pub trait Work {
     /// Notes where the contribution of `rank` lies, and where it wants the result.
     fn note(&mut self, _rank: usize, _location: Location) {}
 
-    /// Whether all who take results get those of this leader stored where they want them, so that none takes them from its
-    /// slots. Asked once all contributions were noted.
+    /// Whether all who take results get those of this leader stored where they want them, so that none takes them from
+    /// its slots. Asked once all contributions were noted.
     fn serves(&self, _takers: Takers) -> bool {
         false
     }
@@ -86,8 +90,8 @@ pub trait Work {
         Location::CELL
     }
 
-    /// Whether results go back to where contributions lay, where one rank alone takes them and there are slots for it: the same on all
-    /// ranks.
+    /// Whether results go back to where contributions lay, where one rank alone takes them and there are slots for it:
+    /// the same on all ranks.
     fn gives_back(&self) -> bool {
         false
     }
@@ -95,15 +99,15 @@ pub trait Work {
     /// Fills the own up slot with the own part of slice `round` of the share of `leader` (an index).
     fn contribute(&mut self, round: u64, leader: usize, slot: usize);
 
-    /// Folds everybody's part of slice `round` of the own share (index `leader`; those in cells lie in slot `up` of their
-    /// ranks) to where results are wanted and, when there is one, into the own down slot.
+    /// Folds everybody's part of slice `round` of the own share (index `leader`; those in cells lie in slot `up` of
+    /// their ranks) to where results are wanted and, when there is one, into the own down slot.
     ///
     /// # Errors
     /// When payload cannot be reached.
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()>;
 
-    /// [`fold`](Work::fold) of two contributions, to where results are wanted and to slot `up` of the other rank, where its
-    /// contribution lies.
+    /// [`fold`](Work::fold) of two contributions, to where results are wanted and to slot `up` of the other rank, where
+    /// its contribution lies.
     ///
     /// # Errors
     /// When payload cannot be reached.
@@ -111,8 +115,8 @@ pub trait Work {
         Ok(())
     }
 
-    /// Takes slice `round` of the share of `leader`, whose down slot says that it lies at `location`: in that rank's down slot `slot`,
-    /// or in the own up slot `slot` if it came back.
+    /// Takes slice `round` of the share of `leader`, whose down slot says that it lies at `location`: in that rank's
+    /// down slot `slot`, or in the own up slot `slot` if it came back.
     ///
     /// # Errors
     /// When payload cannot be reached.

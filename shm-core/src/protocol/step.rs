@@ -5,13 +5,13 @@
 //! its parent. A release step goes from the root to the leaves: a rank waits for its parent's slot, takes it,
 //! and publishes a slot of its own if it has children. A parent writes one stamp, which all children poll.
 //!
-//! A leaf of a gather step, or the root of a release step, whose buffer others can reach may lend it whole: it publishes once,
-//! for all slices of the call, and copies nothing. A rank that passes a message on may lend the buffer in which it puts it,
-//! slice by slice. What was lent is the caller's again when [`Ring::settle`] has returned.
+//! A leaf of a gather step, or the root of a release step, whose buffer others can reach may lend it whole: it
+//! publishes once, for all slices of the call, and copies nothing. A rank that passes a message on may lend the buffer
+//! in which it puts it, slice by slice. What was lent is the caller's again when [`Ring::settle`] has returned.
 //!
-//! What differs from the paper: the flag of a slot is its stamp, so that readiness is per slice and the
-//! tree may change from call to call; reuse is proven by the very readers of the slot (see
-//! [`ring`](super::ring)), so that pipelines of different trees may follow one another; and payload may stay where it lies.
+//! What differs from the paper: the flag of a slot is its stamp, so that readiness is per slice and the tree may change
+//! from call to call; reuse is proven by the very readers of the slot (see [`ring`](super::ring)), so that pipelines of
+//! different trees may follow one another; and payload may stay where it lies.
 
 use super::board::Board;
 use super::location::Location;
@@ -34,8 +34,8 @@ pub trait Gathers {
     /// Notes where the contribution of `child` lies.
     fn note(&mut self, _child: usize, _location: Location) {}
 
-    /// Combines the children's payload of `slice` with the own part, into slot `own` or, at the root, to where the result
-    /// belongs. Those of the children whose payload lies in cells have it in their slot of the slice's position.
+    /// Combines the children's payload of `slice` with the own part, into slot `own` or, at the root, to where the
+    /// result belongs. Those of the children whose payload lies in cells have it in their slot of the slice's position.
     ///
     /// # Errors
     /// When payload cannot be reached.
@@ -44,7 +44,8 @@ pub trait Gathers {
 
 /// The payload of the release steps of one call.
 pub trait Releases {
-    /// Where the own children find the message: in the cell, or in a buffer of this rank, which the root may lend whole.
+    /// Where the own children find the message: in the cell, or in a buffer of this rank, which the root may lend
+    /// whole.
     fn location(&self) -> Location {
         Location::CELL
     }
@@ -109,8 +110,8 @@ impl Span {
         self.first + self.slices - 1
     }
 
-    /// Says that this rank is done with a slice. Where it reads no slot of the slices behind, because it has all that it reads, or reads
-    /// nothing, it says so with the last one only: nobody waits for it before.
+    /// Says that this rank is done with a slice. Where it reads no slot of the slices behind, because it has all that
+    /// it reads, or reads nothing, it says so with the last one only: nobody waits for it before.
     #[inline]
     fn finish<B: Board>(self, board: &B, ring: &Ring, slice: u64, has_all: bool) {
         if !has_all || slice + 1 == self.slices {
@@ -296,9 +297,9 @@ pub fn release_all<B: Board>(
 
 /// Gather and release of `slices` slices in one pipeline: an allreduce. What was lent is settled.
 ///
-/// Both trees have the same root. The root releases a slice as soon as it has it; the others go on contributing until they are
-/// `lag` slices ahead of what they take. `lag` must not exceed the slots of either ring: no rank then waits for a slice that
-/// hangs on one that it has yet to contribute.
+/// Both trees have the same root. The root releases a slice as soon as it has it; the others go on contributing until
+/// they are `lag` slices ahead of what they take. `lag` must not exceed the slots of either ring: no rank then waits
+/// for a slice that hangs on one that it has yet to contribute.
 ///
 /// # Errors
 /// When a rank has failed or made another call, or payload cannot be reached.
@@ -323,7 +324,8 @@ pub fn gather_release<B: Board>(
     }
     if gathers.location().is_lent() {
         if let Some(parent) = up_links.parent() {
-            // The root released the last slice after it had folded it, and so after all below it had; that was acquired.
+            // The root released the last slice after it had folded it, and so after all below it had; that was
+            // acquired.
             up.know(parent, up_span.last());
         }
         up.settle(board, up_span.first)?;

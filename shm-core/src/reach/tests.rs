@@ -1,4 +1,5 @@
-//! Ranks that read and write each other's private memory, as threads and as processes; and those that may not, or cannot any more.
+//! Ranks that read and write each other's private memory, as threads and as processes; and those that may not, or
+//! cannot any more.
 
 use std::process::Child;
 
@@ -48,7 +49,8 @@ fn all_write_all(world: &Communicator) {
         let row: Vec<u8> = (0..ROW).map(|place| byte(rank, place)).collect();
         for (from, bytes) in [(1, ROW - 2), (5, 0)] {
             let address = place + (rank * ROW + from) as u64;
-            // SAFETY: the peer's vector is there until the barrier below, where it looks at it; this row is this rank's alone to write.
+            // SAFETY: the peer's vector is there until the barrier below, where it looks at it; this row is this rank's
+            // alone to write.
             unsafe { reach.write(peer, row[from..].as_ptr(), address, bytes) }.unwrap();
         }
     }
@@ -62,7 +64,8 @@ fn all_write_all(world: &Communicator) {
     }
 }
 
-/// Broadcasts of private buffers that are as long as those that are lent on trial, of which the ranks of a pair reach some.
+/// Broadcasts of private buffers that are as long as those that are lent on trial, of which the ranks of a pair reach
+/// some.
 fn all_broadcast(world: &Communicator) {
     broadcast_long(world);
     let reached = world.counters().reached;

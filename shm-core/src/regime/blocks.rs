@@ -1,6 +1,7 @@
 //! Blocks: how the collectives that hand out, gather and scatter divide buffers, and how blocks lie in slots.
 //!
-//! A slot holds a slice of one message for all its readers, or a *row*: a slice of a block for each other rank, in equal parts.
+//! A slot holds a slice of one message for all its readers, or a *row*: a slice of a block for each other rank, in
+//! equal parts.
 
 use std::ops::Range;
 
@@ -239,7 +240,8 @@ impl Outgoing<'_> {
                 });
                 if let Medium::Lines(_) = medium {
                     for (part, from, len) in parts {
-                        // SAFETY: they are bytes of a block in the caller's buffer; the slot is claimed, and a slice fits a part.
+                        // SAFETY: they are bytes of a block in the caller's buffer; the slot is claimed, and a slice
+                        // fits a part.
                         unsafe { medium.store(board, (slot, part), from, len) };
                     }
                     return;
@@ -270,8 +272,8 @@ impl Outgoing<'_> {
 pub(super) const WORDS: usize = SLOT_PAYLOAD / 8;
 
 impl Engine {
-    /// Tells everybody `mine`, by lines; `hear(rank, at, count)` is called for each of the counts of each other rank. All ranks tell
-    /// equally many; as many as there can be ranks at most.
+    /// Tells everybody `mine`, by lines; `hear(rank, at, count)` is called for each of the counts of each other rank.
+    /// All ranks tell equally many; as many as there can be ranks at most.
     pub fn exchange_counts(&mut self, tag: u32, mine: &[u64], hear: impl FnMut(usize, usize, u64)) -> Result<()> {
         let Self { board, lines, .. } = self;
         let count = mine.len().div_ceil(WORDS).max(1);

@@ -138,16 +138,18 @@ impl Gathers for Combining<'_> {
         if let (Some(own), Some(parent), true) = (own, parent, self.order.children.is_empty()) {
             let (send, cell) = (self.reduction.send.wrapping_add(at), board.up_cell(board.rank(), own, self.cell));
             pace.writing(board, Slice { position, slot: own, bytes: len, reader: parent }, |way| {
-                // SAFETY: the own slot is claimed, and has room for a slice; `at + len` bytes of the caller's buffer are there.
+                // SAFETY: the own slot is claimed, and has room for a slice; `at + len` bytes of the caller's buffer
+                // are there.
                 unsafe { copy_in(send, cell, len, way) };
             });
             add(&board.tally.loaded, len);
             add(&board.tally.stored, len);
             return folded;
         }
-        // SAFETY: the protocol calls this while the children's slots are published (so `len` bytes of their payload are written and
-        // will not change) and the own slot is claimed; `at + len` bytes of the caller's buffers are there; slices are whole
-        // elements and cells are aligned to lines. The result is no operand, unless the caller works in place; a cell never is.
+        // SAFETY: the protocol calls this while the children's slots are published (so `len` bytes of their payload are
+        // written and will not change) and the own slot is claimed; `at + len` bytes of the caller's buffers are there;
+        // slices are whole elements and cells are aligned to lines. The result is no operand, unless the caller works
+        // in place; a cell never is.
         let mut fold = |way| folded = unsafe { operands.fold(board, &fold, (len, bytes), way) };
         let combine = || match (own, parent) {
             (Some(slot), Some(reader)) => pace.writing(board, Slice { position, slot, bytes: len, reader }, fold),

@@ -1,8 +1,9 @@
 //! Gathers, scatters and their all-to-all forms: blocks that are copied, by lines or through up cells.
 //!
-//! What a rank sends it copies once to its slots, and each reader copies its part out, straight to its place: 4n bytes loaded and stored for a
-//! block of n bytes that one rank reads, 2n and 2n a reader for one that several read. Where the sender's buffer lies where others can
-//! reach it, and they know the place of their block in it, it is copied from there: 2n a reader.
+//! What a rank sends it copies once to its slots, and each reader copies its part out, straight to its place: 4n bytes
+//! loaded and stored for a block of n bytes that one rank reads, 2n and 2n a reader for one that several read. Where
+//! the sender's buffer lies where others can reach it, and they know the place of their block in it, it is copied from
+//! there: 2n a reader.
 
 use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
@@ -224,8 +225,8 @@ impl Delivery for Copying<'_> {
                 // Its place still holds what is sent: it is taken slice by slice.
                 return Ok(());
             }
-            // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the block's place in the
-            // caller's buffer, which is no other rank's.
+            // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the
+            // block's place in the caller's buffer, which is no other rank's.
             return unsafe {
                 source.input(rank, std::ptr::null(), at).copy(Manner::of(self.way, bytes), board, to, bytes)
             };
@@ -245,8 +246,8 @@ impl Delivery for Copying<'_> {
             // SAFETY: as below, of the own slot where they are crossed.
             return unsafe { Input::Near(cell).copy(manner, board, to, len) };
         }
-        // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its place in the caller's
-        // buffer has room for it.
+        // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its
+        // place in the caller's buffer has room for it.
         let load = || unsafe { medium.load(board, (rank, slot, part), to, len, Manner::of(self.way, bytes)) };
         match medium {
             Medium::Cells(..) => reading(board, RingName::Up, first + slice, len, load),
@@ -281,8 +282,8 @@ mod tests {
     use crate::operator::Sum;
     use crate::plan::{FlatPlan, Plan};
 
-    /// Bytes loaded and stored by all ranks, in blocks of `n`: allgather, in place too, gather, scatter, alltoall, reduce-scatter, scan,
-    /// exclusive scan.
+    /// Bytes loaded and stored by all ranks, in blocks of `n`: allgather, in place too, gather, scatter, alltoall,
+    /// reduce-scatter, scan, exclusive scan.
     fn moved(size: usize, n: usize, shared: bool) -> [usize; 8] {
         let mut spec = JobSpec::new(size).unwrap();
         spec.tuning.force("all:direct_least=1").unwrap();

@@ -1,11 +1,12 @@
 //! Regime 1 for longer messages: everybody publishes its contribution in cells and folds everybody's, in rank order.
 //!
-//! One synchronisation where shares take two, and the result goes straight to where it is wanted. Each rank loads n bytes of its own
-//! twice and n of each other rank, and stores 2n: p(p+3)n bytes loaded and stored on p ranks, of which p(p-1)n come from other
-//! cores. So it is for few ranks.
+//! One synchronisation where shares take two, and the result goes straight to where it is wanted. Each rank loads n
+//! bytes of its own twice and n of each other rank, and stores 2n: p(p+3)n bytes loaded and stored on p ranks, of which
+//! p(p-1)n come from other cores. So it is for few ranks.
 //!
-//! Of two ranks each writes its next contribution over the one that it has read ([`cross`](crate::protocol::Ring::cross)): a line that was fetched
-//! to be read, and to be written, is stored to without being fetched again.
+//! Of two ranks each writes its next contribution over the one that it has read
+//! ([`cross`](crate::protocol::Ring::cross)): a line that was fetched to be read, and to be written, is stored to
+//! without being fetched again.
 //!
 //! Where all buffers lie in shared memory each rank folds a share to where all want it: 2pn bytes.
 
@@ -72,16 +73,17 @@ impl Engine {
     }
 }
 
-/// Bytes up to which a contribution is copied to a cell, wherever it lies, if the result goes to memory of the rank's own: that costs less than to
-/// wait, at the end, until all others have read it.
+/// Bytes up to which a contribution is copied to a cell, wherever it lies, if the result goes to memory of the rank's
+/// own: that costs less than to wait, at the end, until all others have read it.
 const COPIED: usize = 8 * 1024;
 
-/// The cells that a message of one slice goes through, by the most bytes: the shorter it is the fewer, which stay in the caches nearest to
-/// the ranks. Longer ones go through all there are.
+/// The cells that a message of one slice goes through, by the most bytes: the shorter it is the fewer, which stay in
+/// the caches nearest to the ranks. Longer ones go through all there are.
 const FEW: [(usize, usize); 2] = [(1024, 4), (4096, 16)];
 
-/// The positions that an exchange takes: so many that calls of one length come to as many cells as is best for them. Where that is all, the
-/// number is odd: calls of a few slices would pass over the same slots in every turn of a ring whose number of slots is a power of two.
+/// The positions that an exchange takes: so many that calls of one length come to as many cells as is best for them.
+/// Where that is all, the number is odd: calls of a few slices would pass over the same slots in every turn of a ring
+/// whose number of slots is a power of two.
 fn positions(slices: u64, bytes: usize, slots: usize) -> u64 {
     match FEW.iter().find(|(most, _)| bytes <= *most) {
         Some((_, cells)) if slices == 1 => ((slots / cells) as u64).max(slices + 1),
@@ -89,8 +91,9 @@ fn positions(slices: u64, bytes: usize, slots: usize) -> u64 {
     }
 }
 
-/// The same of two ranks, whose cells change hands: calls of one length come to few slots, and in every turn of the ring. A stamp is stored
-/// again when the other rank is known to have seen it: by the next call, where that has other slots, or by the later slices of this one.
+/// The same of two ranks, whose cells change hands: calls of one length come to few slots, and in every turn of the
+/// ring. A stamp is stored again when the other rank is known to have seen it: by the next call, where that has other
+/// slots, or by the later slices of this one.
 pub(super) fn crossing_positions(slices: u64, slots: usize) -> u64 {
     let slots = slots as u64;
     match slices {
@@ -161,7 +164,8 @@ impl Slices for Exchanging<'_> {
         let (size, position) = (self.board.size(), self.first + slice);
         let filled = Slice { position, slot, bytes: len, reader: (rank + 1) % size };
         match size {
-            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, or the other's and read, `len` bytes fit its cell.
+            // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, or the other's and read, `len`
+            // bytes fit its cell.
             2 => self.pace.writing_to(self.board, filled, Lines::Here, |way| unsafe {
                 copy_in_again(send, cell, len, way);
             }),
@@ -190,8 +194,8 @@ impl Slices for Exchanging<'_> {
         results.clear();
         results.push(recv.wrapping_add(at));
         let mut folded = Ok(());
-        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result goes
-        // to the caller's buffer, which is an operand only in place, and then was not lent.
+        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change;
+        // the result goes to the caller's buffer, which is an operand only in place, and then was not lent.
         let mut combine = || folded = unsafe { operands.fold(board, fold, (len, *bytes), Way::Cached) };
         let timed = board.size() > 2 || len >= LEAST_HERE;
         let in_cells = timed && !self.sources.iter().any(|source| source.is_lent());
@@ -226,8 +230,9 @@ impl Slices for Exchanging<'_> {
         results.clear();
         results.push(recv.wrapping_add(at));
         results.extend(self.results.iter().flatten().map(|result| result.wrapping_add(at)));
-        // SAFETY: everybody has lent its contribution until all have said that theirs is stored, and wants the result where it
-        // said, in memory that it does not touch meanwhile; nobody else stores to this share. None of the results is an operand.
+        // SAFETY: everybody has lent its contribution until all have said that theirs is stored, and wants the result
+        // where it said, in memory that it does not touch meanwhile; nobody else stores to this share. None of the
+        // results is an operand.
         unsafe { operands.fold(board, fold, (end - at, *bytes), Way::Cached) }
     }
 }

@@ -1,7 +1,8 @@
 //! Folding into a cell, and into the own result beside it, piece by piece.
 //!
-//! A fold stores with ordinary stores. Where the cell is better filled in another way ([`Way`]), a piece is folded to private memory, or to another place where the result is
-//! wanted, and copied on while it lies in the first-level cache. So it is where the result itself is stored past the caches.
+//! A fold stores with ordinary stores. Where the cell is better filled in another way ([`Way`]), a piece is folded to
+//! private memory, or to another place where the result is wanted, and copied on while it lies in the first-level
+//! cache. So it is where the result itself is stored past the caches.
 
 use crate::counts::note;
 use crate::operator::Fold;
@@ -22,8 +23,8 @@ impl Default for Piece {
     }
 }
 
-/// Folds `bytes` bytes of `operands` into `results`, of which the last one is filled in this way: a cell, or somebody's result. The operands
-/// are moved on to their ends.
+/// Folds `bytes` bytes of `operands` into `results`, of which the last one is filled in this way: a cell, or somebody's
+/// result. The operands are moved on to their ends.
 ///
 /// # Safety
 /// As [`Fold::apply_to`].
@@ -44,7 +45,8 @@ pub(super) unsafe fn fold_and_copy(
     while at < bytes {
         let len = piece(element).min(bytes - at);
         let to = others.first().map_or(scratch.0.as_mut_ptr(), |other| other.wrapping_add(at));
-        // SAFETY: `at + len <= bytes`, whole elements; the scratch has room for a piece, and is aligned for any element.
+        // SAFETY: `at + len <= bytes`, whole elements; the scratch has room for a piece, and is aligned for any
+        // element.
         unsafe { fold.apply(to, operands, len) };
         // SAFETY: `len` bytes were just written there; the rest by contract.
         unsafe { copy_part_in(to, cell.wrapping_add(at), len, way) };

@@ -1,9 +1,10 @@
 //! Reduce-scatters and scans: what is read of several ranks is folded, in rank order, to where its reader wants it.
 //!
-//! For a reduce-scatter each rank publishes rows, of which each other rank folds its part; of two ranks with equal blocks each writes its next row over what it
-//! has folded ([`cross`](crate::protocol::Ring::cross)). For a scan it publishes its vector, which all higher
-//! ranks fold: over few ranks, or one slice. Longer scans go along a chain: each rank folds its vector onto the prefix of the rank
-//! before, to its result and to the cell from which the next one takes it.
+//! For a reduce-scatter each rank publishes rows, of which each other rank folds its part; of two ranks with equal
+//! blocks each writes its next row over what it has folded ([`cross`](crate::protocol::Ring::cross)). For a scan it
+//! publishes its vector, which all higher ranks fold: over few ranks, or one slice. Longer scans go along a chain: each
+//! rank folds its vector onto the prefix of the rank before, to its result and to the cell from which the next one
+//! takes it.
 
 use super::blocks::{BlockCut, Medium, Outgoing, Sending};
 use super::cells::Slices;
@@ -240,10 +241,10 @@ impl Delivery for Combining<'_> {
         self.operands.results.clear();
         self.operands.results.push(recv.wrapping_add(at));
         let (operands, mut folded) = (&mut *self.operands, Ok(()));
-        // SAFETY: the slots of all operands are published, or their buffers lent: `len` bytes of their payload (in this rank's own cell where they are
-        // crossed) are written and will not change;
-        // in lines they are aligned as far as the elements need it, in cells to lines. The result goes to the caller's buffer, which
-        // is an operand only in place, where it was not lent and takes the operand's very bytes.
+        // SAFETY: the slots of all operands are published, or their buffers lent: `len` bytes of their payload (in this
+        // rank's own cell where they are crossed) are written and will not change; in lines they are aligned as far as
+        // the elements need it, in cells to lines. The result goes to the caller's buffer, which is an operand only in
+        // place, where it was not lent and takes the operand's very bytes.
         let mut combine = || folded = unsafe { operands.fold(board, &fold, (len, bytes), Way::Cached) };
         match in_cells && len > 0 {
             true => reading(board, RingName::Up, first + slice, len, combine),
@@ -301,9 +302,9 @@ impl Gathers for Prefixes<'_> {
         let mut folded = Ok(());
         let wanted = !results.is_empty();
         let operands = &mut *self.operands;
-        // SAFETY: the slot of the rank before is published (so `len` bytes of the prefix are written and will not change), the own one claimed;
-        // so many bytes of the caller's buffers are there; slices are whole elements, and cells aligned to lines. The own result is no
-        // operand, unless the caller works in place; a cell never is.
+        // SAFETY: the slot of the rank before is published (so `len` bytes of the prefix are written and will not
+        // change), the own one claimed; so many bytes of the caller's buffers are there; slices are whole elements, and
+        // cells aligned to lines. The own result is no operand, unless the caller works in place; a cell never is.
         let mut fold = |way| folded = unsafe { operands.fold(board, &fold, (len, bytes), way) };
         let pace = &mut *self.pace;
         let combine = || match own {

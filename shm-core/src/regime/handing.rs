@@ -66,8 +66,8 @@ impl Parts for Handing<'_> {
         let usual = Manner::of(Way::Cached, self.division.bytes());
         let manner = self.sources[leader].manner(self.board, (from, slot), len, usual);
         let (to, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
-        // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
-        // caller's buffer.
+        // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies
+        // within the caller's buffer.
         let mut copy = || copied = unsafe { input.copy(manner, self.board, to, len) };
         match self.sources[leader].is_lent() {
             true => copy(),

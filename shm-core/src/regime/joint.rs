@@ -1,12 +1,13 @@
-//! Broadcasts and reductions of two ranks that both work on them: where all buffers lie where both reach them, nothing goes through
-//! cells, and each rank moves or folds one half.
+//! Broadcasts and reductions of two ranks that both work on them: where all buffers lie where both reach them, nothing
+//! goes through cells, and each rank moves or folds one half.
 //!
-//! The bytes are those that one rank alone would load and store, 2n for a broadcast and 3n for a reduction of n bytes; they are shared by two
-//! cores. A giver that has nothing to lend takes the way of cells, and the other one finds that out; a taker that cannot be reached does
-//! all of it.
+//! The bytes are those that one rank alone would load and store, 2n for a broadcast and 3n for a reduction of n bytes;
+//! they are shared by two cores. A giver that has nothing to lend takes the way of cells, and the other one finds that
+//! out; a taker that cannot be reached does all of it.
 //!
-//! Before private memory is reached for, each rank sees whether it can be, since not all memory can: the taker reads the first and the last byte of the
-//! giver's, and has the kernel write those of its own; the giver sees that it still gets at the taker. Who declines costs a call some system calls.
+//! Before private memory is reached for, each rank sees whether it can be, since not all memory can: the taker reads
+//! the first and the last byte of the giver's, and has the kernel write those of its own; the giver sees that it still
+//! gets at the taker. Who declines costs a call some system calls.
 
 use super::cells::Slices;
 use super::division::Division;
@@ -23,16 +24,17 @@ use crate::protocol::{Board, Location, Place, Ring, RingName};
 use crate::segment::layout::LINE;
 use crate::select::Collective;
 
-/// Bytes from which a message of one slice is done by both ranks too, where it lies in shared memory. On an AMD EPYC (Zen 4), its cores near each other, broadcasts and reductions of
-/// 16 KiB between buffers there took 16 and 21 percent less so than by the taker alone, of 32 KiB 18 and 19; of 8 KiB 5 percent less and 2 more. A taker whose own buffer is private works alone all the same, and
-/// says so: that costs it 0.1 us.
+/// Bytes from which a message of one slice is done by both ranks too, where it lies in shared memory. On an AMD EPYC
+/// (Zen 4), its cores near each other, broadcasts and reductions of 16 KiB between buffers there took 16 and 21 percent
+/// less so than by the taker alone, of 32 KiB 18 and 19; of 8 KiB 5 percent less and 2 more. A taker whose own buffer
+/// is private works alone all the same, and says so: that costs it 0.1 us.
 pub(crate) const JOINT_LEAST: usize = 16 << 10;
 
 impl Engine {
     /// Whether two ranks do a call of these slices together, or find out by trying: the same on both.
     ///
-    /// Of several slices they try. Of one the giver decides, whose payload lies at `place`; the other one waits for it, and sees. Then the giver lends, and
-    /// the call does not end as [`NotLent`](Outcome::NotLent).
+    /// Of several slices they try. Of one the giver decides, whose payload lies at `place`; the other one waits for it,
+    /// and sees. Then the giver lends, and the call does not end as [`NotLent`](Outcome::NotLent).
     #[inline]
     pub(super) fn tries_jointly(
         &self,
@@ -59,7 +61,8 @@ impl Engine {
         lending.end(joint::is_lent(board, ring, tag))
     }
 
-    /// A broadcast, of which the root's buffer lies at `place`; the taker leaves a figure if it `tries`. Where the root does not lend that slices follow at the positions that are returned.
+    /// A broadcast, of which the root's buffer lies at `place`; the taker leaves a figure if it `tries`. Where the root
+    /// does not lend that slices follow at the positions that are returned.
     pub(super) fn broadcast_jointly(
         &mut self,
         root: usize,
@@ -97,7 +100,8 @@ impl Engine {
         Ok((outcome, places))
     }
 
-    /// A reduction, of which the leaf's contribution lies at `place`. Where it does not lend that slices follow at the positions that are returned.
+    /// A reduction, of which the leaf's contribution lies at `place`. Where it does not lend that slices follow at the
+    /// positions that are returned.
     pub(super) fn reduce_jointly(
         &mut self,
         root: usize,
@@ -240,8 +244,8 @@ impl Halves for Copying<'_> {
         let by = if self.is_open() { self.by } else { Way::Cached };
         if !self.location.whole {
             let input = other.input(1 - board.rank(), std::ptr::null(), at);
-            // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has room for them. The giver
-            // stores none but the half that it has claimed.
+            // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer
+            // has room for them. The giver stores none but the half that it has claimed.
             return unsafe { input.copy(Manner::of_fresh(way).behind(by, len), board, own, len) };
         }
         match other {
@@ -305,8 +309,8 @@ impl Halves for Folding<'_> {
         inputs.extend(if board.rank() == 0 { [own, other] } else { [other, own] });
         results.clear();
         results.push(self.result.wrapping_add(at));
-        // SAFETY: both contributions are there, and do not change before this rank says so but by the fold itself, in place; the result's part
-        // is this rank's alone to store. Parts are whole elements.
+        // SAFETY: both contributions are there, and do not change before this rank says so but by the fold itself, in
+        // place; the result's part is this rank's alone to store. Parts are whole elements.
         unsafe { self.operands.fold(board, &self.reduction.fold, (len, bytes), self.way) }
     }
 }

@@ -1,9 +1,10 @@
 //! Regime 4, direct: payload that stays where it lies.
 //!
-//! A buffer in the job's heap is folded, copied from and stored to where it lies. A long private one may be read, or of two ranks written, by one
-//! kernel-assisted copy (process_vm_readv, process_vm_writev; compare Chakraborty et al., CLUSTER 2017), in pieces that stay in the reader's
-//! cache; how many read one source at once is bounded by the tree: its children. This is no algorithm of its own: it says, for each
-//! slot of the others, where its payload lies ([`Location`]).
+//! A buffer in the job's heap is folded, copied from and stored to where it lies. A long private one may be read, or of
+//! two ranks written, by one kernel-assisted copy (process_vm_readv, process_vm_writev; compare Chakraborty et al.,
+//! CLUSTER 2017), in pieces that stay in the reader's cache; how many read one source at once is bounded by the tree:
+//! its children. This is no algorithm of its own: it says, for each slot of the others, where its payload lies
+//! ([`Location`]).
 
 use super::operands::Input;
 use crate::board::SharedBoard;
@@ -43,7 +44,8 @@ impl Source {
         !matches!(self, Source::Cell)
     }
 
-    /// How `len` bytes of it are copied, whose slot is down slot `slot` of rank `from`, where `usual` would do as a rule: what lies in the cell as its writer has told.
+    /// How `len` bytes of it are copied, whose slot is down slot `slot` of rank `from`, where `usual` would do as a
+    /// rule: what lies in the cell as its writer has told.
     #[inline]
     pub fn manner(self, board: &SharedBoard, (from, slot): (usize, usize), len: usize, usual: Manner) -> Manner {
         if self.is_lent() { usual } else { usual.behind(board.told(RingName::Down, from, slot), len) }
@@ -59,8 +61,8 @@ impl Source {
     }
 }
 
-/// A call in which ranks may reach into each other's buffers. Dropped before it has ended, by an error or by a panic, it keeps
-/// the caller until nobody does any more.
+/// A call in which ranks may reach into each other's buffers. Dropped before it has ended, by an error or by a panic,
+/// it keeps the caller until nobody does any more.
 pub(super) struct Lending<'a> {
     board: &'a SharedBoard,
     last_up: u64,
@@ -117,7 +119,8 @@ impl SharedBoard {
     /// Reads another rank's private memory.
     ///
     /// # Safety
-    /// `len` bytes may be written at `to`; those at `address` of the other rank are initialised, and nobody writes them meanwhile.
+    /// `len` bytes may be written at `to`; those at `address` of the other rank are initialised, and nobody writes them
+    /// meanwhile.
     pub(super) unsafe fn read_private(&self, rank: usize, address: u64, to: *mut u8, len: usize) -> Result<()> {
         add(&self.tally.reached, len);
         let job_rank = self.members()[rank];
@@ -129,7 +132,8 @@ impl SharedBoard {
     /// Writes to another rank's private memory.
     ///
     /// # Safety
-    /// `len` bytes at `from` are initialised, and nobody writes them meanwhile; as many may be written at `address` of the other rank.
+    /// `len` bytes at `from` are initialised, and nobody writes them meanwhile; as many may be written at `address` of
+    /// the other rank.
     pub(super) unsafe fn write_private(&self, rank: usize, from: *const u8, address: u64, len: usize) -> Result<()> {
         add(&self.tally.reached, len);
         let job_rank = self.members()[rank];
@@ -256,7 +260,8 @@ mod tests {
         }
     }
 
-    /// What is loaded and stored when all buffers are shared: nothing but each operand once, and each result where it is wanted.
+    /// What is loaded and stored when all buffers are shared: nothing but each operand once, and each result where it
+    /// is wanted.
     #[test]
     fn nothing_moves_twice() {
         for size in 2..=5 {
@@ -299,7 +304,8 @@ mod tests {
             let rank = comm.rank();
             let waited = std::cell::Cell::new(false);
             let operator = User::commutative(|left: &mut [u64], right: &[u64]| {
-                // Rank 1 holds rank 0 up in this call, until that waits, cannot go on, leaves, and still looks after its hook.
+                // Rank 1 holds rank 0 up in this call, until that waits, cannot go on, leaves, and still looks after
+                // its hook.
                 let end = Instant::now() + Duration::from_secs(60);
                 HELD_UP.fetch_or(rank == 1, Ordering::Relaxed);
                 while rank == 1 && !waited.get() && TURNS.load(Ordering::Relaxed) < MANY {
@@ -327,8 +333,8 @@ mod tests {
         assert!(TURNS.load(Ordering::Relaxed) >= MANY);
     }
 
-    /// A rank that leaves a call in which it has lent its buffer does not wait for one that has ended the call, whatever that goes on with: nor after
-    /// calls that passed positions over, at which nobody has anything to read.
+    /// A rank that leaves a call in which it has lent its buffer does not wait for one that has ended the call,
+    /// whatever that goes on with: nor after calls that passed positions over, at which nobody has anything to read.
     #[test]
     fn who_leaves_does_not_wait_for_the_next_call() {
         use std::panic::{AssertUnwindSafe, catch_unwind};

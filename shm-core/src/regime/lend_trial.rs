@@ -1,17 +1,21 @@
-//! Whether the root of a long broadcast to one other rank lends its private buffer, or fills cells with it: found by timing calls,
-//! anew all the time.
+//! Whether the root of a long broadcast to one other rank lends its private buffer, or fills cells with it: found by
+//! timing calls, anew all the time.
 //!
-//! Long is what no ring holds. The root of a message that its cells hold need not wait for the other rank, and goes on; of a longer one it waits in any case.
+//! Long is what no ring holds. The root of a message that its cells hold need not wait for the other rank, and goes on;
+//! of a longer one it waits in any case.
 //!
-//! What is lent is moved by the kernel, once, and by both ranks, a half each (`joint`). Through cells it is moved twice, at the speed of the ranks' own
-//! copies, and while the one rank takes the other one fills. Which of the two is quicker depends on what the caches hold, on how far
-//! apart the cores are, and on whether each rank has one; in virtual machines it changes while a job runs. On a machine with small caches (AMD EPYC, 8 MiB of
-//! third level by its own word) 4 MiB took 530 us through cells and 375 to 455 lent while its two cores were near each other, 780 and 550 while they were
-//! far apart.
+//! What is lent is moved by the kernel, once, and by both ranks, a half each (`joint`). Through cells it is moved
+//! twice, at the speed of the ranks' own copies, and while the one rank takes the other one fills. Which of the two is
+//! quicker depends on what the caches hold, on how far apart the cores are, and on whether each rank has one; in
+//! virtual machines it changes while a job runs. On a machine with small caches (AMD EPYC, 8 MiB of third level by its
+//! own word) 4 MiB took 530 us through cells and 375 to 455 lent while its two cores were near each other, 780 and 550
+//! while they were far apart.
 //!
-//! The root decides alone, and the other one, the taker, finds what it did. The taker times calls: from where it finds that the root is there to where it has the message, so that
-//! it says nothing how late either came. It leaves a figure, as the readers of cells do (`pace`), which the root looks for at its next call; one that is missed is missed. In
-//! a trial a root that has filled cells waits until they are read: it would otherwise be ahead of the figures.
+//! The root decides alone, and the other one, the taker, finds what it did. The taker times calls: from where it finds
+//! that the root is there to where it has the message, so that it says nothing how late either came. It leaves a
+//! figure, as the readers of cells do (`pace`), which the root looks for at its next call; one that is missed is
+//! missed. In a trial a root that has filled cells waits until they are read: it would otherwise be ahead of the
+//! figures.
 
 use super::Engine;
 use crate::pace::{self, Way};
@@ -73,7 +77,8 @@ impl LendTrial {
         Self { classes: std::array::from_fn(class), waiting: None, is_declined: false }
     }
 
-    /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` is the one that the taker has left last.
+    /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` is the one that
+    /// the taker has left last.
     pub fn next(&mut self, bytes: usize, position: u64, figure: u64) -> Next {
         if self.is_declined {
             return Next { course: Course::Cells, timed: false };
@@ -89,8 +94,8 @@ impl LendTrial {
 }
 
 impl Engine {
-    /// Whether trials say if the root's private buffer is lent in a broadcast of so many bytes that two ranks try to do together, by rings of this choice. Both ask:
-    /// whether they reach each other is found out by asking.
+    /// Whether trials say if the root's private buffer is lent in a broadcast of so many bytes that two ranks try to do
+    /// together, by rings of this choice. Both ask: whether they reach each other is found out by asking.
     pub(super) fn tries_to_lend(&self, choice: &Choice, bytes: usize) -> bool {
         let least = LEAST.max(choice.down_cell * choice.down_slots + 1);
         bytes >= least && self.thresholds.tries(Collective::Broadcast) && self.board.can_reach()

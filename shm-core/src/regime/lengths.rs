@@ -1,5 +1,6 @@
-//! Ranks that go by different lengths under one tag, with buffers that others can reach: the length beside the place of each is all
-//! that keeps them from reading and storing beyond what was lent. Lengths with equal tags are found by trying.
+//! Ranks that go by different lengths under one tag, with buffers that others can reach: the length beside the place of
+//! each is all that keeps them from reading and storing beyond what was lent. Lengths with equal tags are found by
+//! trying.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -84,8 +85,8 @@ struct Memory {
 }
 
 impl Memory {
-    /// Whole extents, so that a buffer's end is an extent's end: of rank 0's second the heap's, with a free extent before; of the
-    /// first one the end before another rank's extent or a free one.
+    /// Whole extents, so that a buffer's end is an extent's end: of rank 0's second the heap's, with a free extent
+    /// before; of the first one the end before another rank's extent or a free one.
     fn new(world: &Communicator) -> Result<Self> {
         let count = EXTENT / 8;
         let mut buffers = Vec::new();
@@ -152,7 +153,8 @@ fn call(comm: &Communicator, kind: Kind, len: usize, memory: [&mut [u64]; 2], at
     ended
 }
 
-/// Every call on communicators of their own, one rank going by another length than all others; returns how many there were.
+/// Every call on communicators of their own, one rank going by another length than all others; returns how many there
+/// were.
 fn disagree(world: &Communicator, memory: &mut Memory, shared: bool) -> Result<usize> {
     let mut calls = 0;
     for kind in KINDS {

@@ -86,8 +86,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A reduction of what fits one slot, flat: the others publish and go on, the root combines them in rank order, in one pass
-    /// out of their slots.
+    /// A reduction of what fits one slot, flat: the others publish and go on, the root combines them in rank order, in
+    /// one pass out of their slots.
     #[inline]
     pub fn slot_reduce(&mut self, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.board.may_begin()?;
@@ -160,8 +160,9 @@ impl Engine {
                 }
                 operands[mine] = send;
                 let result = if own.is_some() { scratch.0.as_mut_ptr() } else { reduction.recv.wrapping_add(at) };
-                // SAFETY: the children's slots are published, and not written before this rank is done; the vector fits lines,
-                // so its elements are aligned there. `result` is the scratch, which is no operand, or the caller's buffer.
+                // SAFETY: the children's slots are published, and not written before this rank is done; the vector fits
+                // lines, so its elements are aligned there. `result` is the scratch, which is no operand, or the
+                // caller's buffer.
                 unsafe { fold.apply(result, operands, len) };
                 if let Some(own) = own {
                     // SAFETY: `len` bytes were just written there.
@@ -174,8 +175,8 @@ impl Engine {
         Ok(())
     }
 
-    /// An allreduce: everybody reads everybody's contribution and combines them in rank order, so that all ranks have the
-    /// same bits; or, for many ranks, a reduction and a broadcast.
+    /// An allreduce: everybody reads everybody's contribution and combines them in rank order, so that all ranks have
+    /// the same bits; or, for many ranks, a reduction and a broadcast.
     #[inline]
     pub fn line_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         if !choice.flat {
@@ -217,8 +218,9 @@ impl Engine {
             || {
                 // SAFETY: pointers in cells are laid out as pointers, and nobody writes to these meanwhile.
                 let places = unsafe { std::slice::from_raw_parts(places.as_ptr().cast::<*const u8>(), places.len()) };
-                // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so
-                // its elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
+                // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits
+                // lines, so its elements are aligned there. The result goes to the caller's buffer, which may be the
+                // contribution.
                 unsafe { fold.apply(recv, places, bytes) };
             },
         )
@@ -240,7 +242,8 @@ impl Engine {
 }
 
 impl SharedBoard {
-    /// Takes the lines of the own slot that comes next, if it is free and this rank takes lines, before it is filled with `bytes` bytes.
+    /// Takes the lines of the own slot that comes next, if it is free and this rank takes lines, before it is filled
+    /// with `bytes` bytes.
     #[inline(always)]
     pub(super) fn take_ahead(&self, next: Option<usize>, takes: bool, bytes: usize) {
         if let (true, Some(slot)) = (takes, next) {
@@ -284,8 +287,8 @@ impl Contributions for Collected<'_> {
     #[inline]
     fn complete(&mut self) -> Result<()> {
         let Reduction { recv, bytes, fold, .. } = self.reduction;
-        // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so its
-        // elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
+        // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so
+        // its elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
         unsafe { fold.apply(recv, self.operands, bytes) };
         Ok(())
     }
@@ -328,8 +331,8 @@ impl Pieces for Group<'_> {
     fn complete(&mut self, piece: usize) {
         let (at, len) = self.range(piece);
         self.operands[self.board.rank()] = self.reduction.send.wrapping_add(at);
-        // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so its
-        // elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
+        // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so
+        // its elements are aligned there. The result goes to the caller's buffer, which may be the contribution.
         unsafe { self.reduction.fold.apply(self.reduction.recv.wrapping_add(at), self.operands, len) };
         add(&self.board.tally.loaded, (self.board.size() + 1) * len);
         add(&self.board.tally.stored, 2 * len);
@@ -346,7 +349,8 @@ mod tests {
     use crate::Communicator;
     use crate::operator::User;
 
-    /// While rank 0 combines what lies in the other's slot, that one makes calls that its hook throws it out of, more than there are slots.
+    /// While rank 0 combines what lies in the other's slot, that one makes calls that its hook throws it out of, more
+    /// than there are slots.
     #[test]
     fn who_is_thrown_out_of_calls_fills_no_slot_that_is_read() {
         const CALLS: u32 = 40;

@@ -11,9 +11,11 @@
 //! | `rows` | 1: blocks that go along with their lengths | alltoalls of other lengths |
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
-//! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the ranks, where
-//! others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds); `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for
-//! messages of one slice, `one_exchange` that of an exchange between two ranks, and `two` what one of two ranks folds then. `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
+//! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the
+//! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds);
+//! `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for messages
+//! of one slice, `one_exchange` that of an exchange between two ranks, and `two` what one of two ranks folds then.
+//! `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
 //! `division` cuts.
 
 pub(crate) mod blocks;
@@ -105,7 +107,8 @@ pub(crate) struct Engine {
     thresholds: Thresholds,
     /// What is known of lending private buffers.
     lend_trial: Option<LendTrial>,
-    /// Whether the lines of the next slot are taken before it is filled: where each rank has a core of its own, to whose cache they come.
+    /// Whether the lines of the next slot are taken before it is filled: where each rank has a core of its own, to
+    /// whose cache they come.
     takes: bool,
     /// Memory of shared results; rank 0 provides it.
     pub shared: ResultMemory,
@@ -175,10 +178,11 @@ impl Engine {
         self.cut_down_cells(choice.down_cell, choice.down_slots, true)
     }
 
-    /// Cuts the own up cells into so many, of so many bytes each; waits for readers of cells that were cut otherwise. No memory is needed for them where this rank only reads others'.
+    /// Cuts the own up cells into so many, of so many bytes each; waits for readers of cells that were cut otherwise.
+    /// No memory is needed for them where this rank only reads others'.
     ///
-    /// All ranks cut a ring alike in a call, by what all of them know of it: positions lie in the same slots on all, and whose turn it is to write in a cell that changes hands
-    /// hangs on what was exchanged since ([`Ring::cross`]).
+    /// All ranks cut a ring alike in a call, by what all of them know of it: positions lie in the same slots on all,
+    /// and whose turn it is to write in a cell that changes hands hangs on what was exchanged since ([`Ring::cross`]).
     #[inline]
     fn cut_up_cells(&mut self, cell: usize, slots: usize, fills: bool) -> Result<()> {
         let Self { board, up, up_cell, .. } = self;
@@ -193,7 +197,8 @@ impl Engine {
     }
 }
 
-/// Cuts the own cells of a ring, which are cut into some of `present` bytes, and has memory for them if this rank `fills` any.
+/// Cuts the own cells of a ring, which are cut into some of `present` bytes, and has memory for them if this rank
+/// `fills` any.
 #[inline]
 fn cut(
     board: &SharedBoard,
@@ -232,7 +237,8 @@ impl Trees {
         self.cache.clear();
     }
 
-    /// Finds the place of this rank in the tree that `choice` means for a message of `bytes` bytes; [`at`](Trees::at) shows it.
+    /// Finds the place of this rank in the tree that `choice` means for a message of `bytes` bytes; [`at`](Trees::at)
+    /// shows it.
     #[inline]
     fn find(&mut self, board: &SharedBoard, choice: &Choice, step: Step, bytes: usize, root: usize) -> usize {
         let class = if choice.flat { FLAT } else { self.plan.class(step, bytes).min(MOST_CLASSES - 1) };

@@ -1,7 +1,7 @@
 //! Regime 2 at its shortest: a message of one slice over a flat tree, by the protocols that look at no tree.
 //!
-//! They keep the slots of the release step and the gather step, so that each rank decides for itself: who lends its buffer takes the
-//! longer way.
+//! They keep the slots of the release step and the gather step, so that each rank decides for itself: who lends its
+//! buffer takes the longer way.
 
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
@@ -88,8 +88,8 @@ impl Engine {
             let input = source.input(root, board.down_cell(root, slot, cell), 0);
             let manner = source.manner(board, (root, slot), bytes, Manner::Asking);
             let mut copied = Ok(());
-            // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer` has room
-            // for `bytes` bytes, and is no cell and no other rank's buffer.
+            // SAFETY: the root's slot is published, and its payload does not change before this rank says so; `buffer`
+            // has room for `bytes` bytes, and is no cell and no other rank's buffer.
             let mut copy = || copied = unsafe { input.copy(manner, board, buffer, bytes) };
             match source.is_lent() {
                 true => copy(),
@@ -123,7 +123,8 @@ impl Engine {
         lending.end(collect(board, up, root, tag, &mut work))?;
         if let (true, Some(slot)) = (work.takes, up.prepared()) {
             work.pace.taking(position, reduction.bytes, || {
-                // SAFETY: nobody reads the slot, or writes there; its cell holds as many bytes as were just stored, and begins on a line.
+                // SAFETY: nobody reads the slot, or writes there; its cell holds as many bytes as were just stored, and
+                // begins on a line.
                 unsafe { take_lines(cell.of(board, board.rank(), slot), reduction.bytes) };
             });
         }
@@ -224,8 +225,8 @@ impl Contributions for Collected<'_> {
         if board.size() == 2 {
             let (slot, location) = self.other;
             let cell = self.cell.of(board, 1 - self.root, slot).cast_const();
-            // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the
-            // caller's buffers are there.
+            // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not
+            // change; as many of the caller's buffers are there.
             return unsafe { fold_two_ranks(board, operands, self.reduction, (location, cell), (self.position, 0)) };
         }
         if operands.inputs.len() == self.root {
@@ -234,8 +235,8 @@ impl Contributions for Collected<'_> {
         operands.results.clear();
         operands.results.push(*recv);
         let mut folded = Ok(());
-        // SAFETY: the others' slots are published (so `bytes` bytes of their payload are written and will not change); as many of the
-        // caller's buffers are there. The result is no operand, unless the caller works in place.
+        // SAFETY: the others' slots are published (so `bytes` bytes of their payload are written and will not change);
+        // as many of the caller's buffers are there. The result is no operand, unless the caller works in place.
         let mut combine = || folded = unsafe { operands.fold(board, fold, (*bytes, *bytes), Way::Cached) };
         match self.lent || board.size() == 1 {
             true => combine(),
@@ -296,7 +297,8 @@ mod tests {
         assert!(all[..count] == a[block.clone()] && all[count..] == b[block], "call {call}, an alltoall");
     }
 
-    /// Of two ranks one takes the short way and the other the long one, between calls whose cells change hands: these need the same history on both.
+    /// Of two ranks one takes the short way and the other the long one, between calls whose cells change hands: these
+    /// need the same history on both.
     #[test]
     fn the_short_way_and_the_long_one_leave_the_same_behind() {
         for rules in

@@ -1,7 +1,9 @@
-//! The exchange of cells at its shortest: an allreduce of one slice between two ranks, where [`exchange_slices`] has no loops.
+//! The exchange of cells at its shortest: an allreduce of one slice between two ranks, where [`exchange_slices`] has no
+//! loops.
 //!
-//! Of vectors of a few KiB the copies take no longer than what decides about them. So nothing is kept here for ranks that are not there, and nothing is listed. A rank that lends its
-//! contribution takes the longer way; the two go together.
+//! Of vectors of a few KiB the copies take no longer than what decides about them. So nothing is kept here for ranks
+//! that are not there, and nothing is listed. A rank that lends its contribution takes the longer way; the two go
+//! together.
 
 use super::exchange::crossing_positions;
 use super::lend::Lending;
@@ -72,7 +74,8 @@ impl Slices for OneSlice<'_> {
         let cell = self.cell_of(self.board.rank(), slot, crossed);
         let filled = Slice { position: self.position, slot, bytes, reader: 1 - self.board.rank() };
         self.pace.writing_to(self.board, filled, Lines::Here, |way| {
-            // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, or the other's and read, and they fit its cell.
+            // SAFETY: `bytes` bytes of the caller's buffer; the slot is claimed, or the other's and read, and they fit
+            // its cell.
             unsafe { copy_in_again(send, cell, bytes, way) };
         });
         add(&self.board.tally.loaded, bytes);
@@ -83,8 +86,8 @@ impl Slices for OneSlice<'_> {
     fn combine(&mut self, _: u64, slot: usize, crossed: bool) -> Result<()> {
         let cell = self.cell_of(1 - self.board.rank(), slot, crossed).cast_const();
         let (there, measured) = ((self.other, cell), (self.position, LEAST_HERE));
-        // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change; as many of the caller's
-        // buffers are there.
+        // SAFETY: the other's slot is published, so that `bytes` bytes of its payload are written and will not change;
+        // as many of the caller's buffers are there.
         unsafe { fold_two_ranks(self.board, self.operands, self.reduction, there, measured) }
     }
 }

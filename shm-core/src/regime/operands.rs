@@ -25,7 +25,8 @@ impl Input {
     /// Copies `len` bytes of it to `to`.
     ///
     /// # Safety
-    /// They are there, initialised, and nobody writes them meanwhile; as many may be written at `to`, which does not overlap.
+    /// They are there, initialised, and nobody writes them meanwhile; as many may be written at `to`, which does not
+    /// overlap.
     pub unsafe fn copy(self, manner: Manner, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
         match self {
             // SAFETY: by contract.
@@ -39,7 +40,8 @@ impl Input {
     }
 }
 
-/// Bytes of private memory into which the pieces of all far operands of a fold are read: they should stay in a core's cache.
+/// Bytes of private memory into which the pieces of all far operands of a fold are read: they should stay in a core's
+/// cache.
 const LANDING: usize = 256 * 1024;
 
 /// What a fold works with, kept between calls to spare allocations.
@@ -57,10 +59,12 @@ pub(super) struct Operands {
 struct Aligned([u8; LINE]);
 
 impl Operands {
-    /// Folds `len` bytes of all inputs (of a message of `bytes` bytes), in their order, to all results, of which the last one goes that way; the others go through the caches.
+    /// Folds `len` bytes of all inputs (of a message of `bytes` bytes), in their order, to all results, of which the
+    /// last one goes that way; the others go through the caches.
     ///
     /// # Safety
-    /// As [`Fold::apply_to`] for the inputs that are here; those that are not are initialised, and nobody writes them meanwhile.
+    /// As [`Fold::apply_to`] for the inputs that are here; those that are not are initialised, and nobody writes them
+    /// meanwhile.
     pub unsafe fn fold(
         &mut self,
         board: &SharedBoard,
@@ -125,7 +129,8 @@ impl Operands {
     }
 }
 
-/// [`Operands::fold`] of two operands that are here, to so many results, of which `near` lies in memory that the other rank has stored to, and goes on to something else as a rule, through the caches: nothing is looked up, and nothing
+/// [`Operands::fold`] of two operands that are here, to so many results, of which `near` lies in memory that the other
+/// rank has stored to, and goes on to something else as a rule, through the caches: nothing is looked up, and nothing
 /// kept.
 ///
 /// # Safety

@@ -11,8 +11,8 @@ use crate::payload::{Manner, copy_in};
 use crate::protocol::step::{Passage, Releases};
 use crate::protocol::{Board, Location, RingName};
 
-/// The payload of a broadcast, or of the way back of an allreduce: each slice is taken from the parent, and put in the own cell
-/// for the children, unless they find it in the buffer.
+/// The payload of a broadcast, or of the way back of an allreduce: each slice is taken from the parent, and put in the
+/// own cell for the children, unless they find it in the buffer.
 pub(super) struct Passing<'a> {
     board: &'a SharedBoard,
     cell: usize,
@@ -101,8 +101,8 @@ impl Releases for Passing<'_> {
             let input = self.source.input(from, board.down_cell(from, passage.slot, self.cell), at);
             let (buffer, mut copied) = (self.buffer.wrapping_add(at), Ok(()));
             let manner = self.source.manner(board, (from, passage.slot), len, Manner::of_fresh(self.way));
-            // SAFETY: the parent's slot is published, and its payload does not change before this rank says so; `buffer` has room
-            // for `len` bytes, and is no cell and no other rank's buffer.
+            // SAFETY: the parent's slot is published, and its payload does not change before this rank says so;
+            // `buffer` has room for `len` bytes, and is no cell and no other rank's buffer.
             let mut copy = || copied = unsafe { input.copy(manner, board, buffer, len) };
             match self.source.is_lent() {
                 true => copy(),

@@ -1,7 +1,8 @@
 //! Rows that nobody knows beforehand: an alltoall of blocks of other lengths.
 //!
-//! Each rank tells all others how much it sends to whom, in a slot of lines, and puts its row behind the counts where there is room. Everybody
-//! hears everybody's counts, and so knows alike whether all rows have come with them; if not, none is taken from there.
+//! Each rank tells all others how much it sends to whom, in a slot of lines, and puts its row behind the counts where
+//! there is room. Everybody hears everybody's counts, and so knows alike whether all rows have come with them; if not,
+//! none is taken from there.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -29,8 +30,9 @@ pub(crate) struct Heard {
 }
 
 impl Engine {
-    /// Begins a call: tells the lengths of the blocks `sends` at `send`, and brings those of short rows to their places `receives` at `recv`, which may
-    /// be the same memory; copies the own block. The counts and the row of a rank may have `most` bytes together, the same number on all ranks.
+    /// Begins a call: tells the lengths of the blocks `sends` at `send`, and brings those of short rows to their places
+    /// `receives` at `recv`, which may be the same memory; copies the own block. The counts and the row of a rank may
+    /// have `most` bytes together, the same number on all ranks.
     pub fn exchange_rows(
         &mut self,
         tag: u32,
@@ -103,7 +105,8 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// How much a rank sends to another, in bytes, as it has told in a slot that begins with its count for rank `first`.
+    /// How much a rank sends to another, in bytes, as it has told in a slot that begins with its count for rank
+    /// `first`.
     fn told(&self, from: usize, to: usize, slot: usize, first: usize) -> usize {
         self.board.line(from, slot)[to - first].load(Ordering::Relaxed) as usize
     }
@@ -122,7 +125,8 @@ impl Pieces for Rows<'_> {
         let (me, size, words) = (board.rank(), board.size(), board.own_line(slot));
         let mut at = size;
         for to in (0..size).filter(|&to| to != me && self.has_come) {
-            // SAFETY: so many bytes of a block in the caller's buffer; the slot is claimed, and has room for the whole row.
+            // SAFETY: so many bytes of a block in the caller's buffer; the slot is claimed, and has room for the whole
+            // row.
             unsafe { store_line(&words[at..], send.wrapping_add(sends.of(to).start), sends.len(to)) };
             at += words_of(sends.len(to));
             add(&board.tally.loaded, sends.len(to));
@@ -164,8 +168,8 @@ impl Pieces for Rows<'_> {
             let before = (0..me).filter(|&to| to != rank).map(|to| words_of(self.told(rank, to, self.slot, 0)));
             let words = &self.board.line(rank, self.slot)[size + before.sum::<usize>()..];
             let (to, bytes) = (self.recv.wrapping_add(self.receives.of(rank).start), self.receives.len(rank));
-            // SAFETY: the slot is published, and not written before this rank is done; the row of that rank lies there, with so many bytes for this
-            // one, for which the caller's buffer has room.
+            // SAFETY: the slot is published, and not written before this rank is done; the row of that rank lies there,
+            // with so many bytes for this one, for which the caller's buffer has room.
             unsafe { load_line(words, to, bytes) };
             add(&self.board.tally.loaded, bytes);
             add(&self.board.tally.stored, bytes);
@@ -184,7 +188,8 @@ mod tests {
         1_000_000 * from + 1_000 * to + at
     }
 
-    /// An alltoall on `size` ranks, of which rank `a` sends `length(a, b)` elements to rank `b`; in place if both send each other equally many.
+    /// An alltoall on `size` ranks, of which rank `a` sends `length(a, b)` elements to rank `b`; in place if both send
+    /// each other equally many.
     fn exchange(size: usize, length: fn(usize, usize) -> usize, in_place: bool) {
         let places = |counts: &[usize]| -> Vec<usize> {
             counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count))).collect()

@@ -1,11 +1,11 @@
 //! Regime 3: every leader owns a share of the vector and folds everybody's contribution to it.
 //!
 //! A contribution is copied once, to a cell; the leader folds all p of them in one pass, its own from the private
-//! buffer, straight into its result, which the others copy out: (5p-2)n bytes loaded and stored for an allreduce of n bytes
-//! on p ranks with p leaders. Contributions are combined in rank order, for every operator.
+//! buffer, straight into its result, which the others copy out: (5p-2)n bytes loaded and stored for an allreduce of n
+//! bytes on p ranks with p leaders. Contributions are combined in rank order, for every operator.
 //!
-//! Of two ranks each leader stores its result over the contribution that it folds, where the other takes it: cells go to and fro, and
-//! nobody stores to lines that another core holds.
+//! Of two ranks each leader stores its result over the contribution that it folds, where the other takes it: cells go
+//! to and fro, and nobody stores to lines that another core holds.
 
 use super::division::{Division, leader_of};
 use super::handing::Handing;
@@ -29,7 +29,8 @@ impl Engine {
         self.reduce_shares(choice, Takers::All, reduction, tag, false)
     }
 
-    /// An allreduce whose result all ranks look at where rank 0 has it, at `reduction.recv` (null elsewhere); returns where that is.
+    /// An allreduce whose result all ranks look at where rank 0 has it, at `reduction.recv` (null elsewhere); returns
+    /// where that is.
     pub fn shares_allreduce_shared(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<*mut u8> {
         debug_assert_eq!(choice.leaders, self.board.size(), "every rank hears of rank 0 where the result lies");
         if let Err(error) = self.cut_cells(choice) {
@@ -242,8 +243,8 @@ impl Slicing<'_> {
         Ok(())
     }
 
-    /// Folds everybody's part of a slice of the own share to where it is wanted, and to the cell `to`: that of the own slot `down`, which is filled in the
-    /// best way, or one that goes back.
+    /// Folds everybody's part of a slice of the own share to where it is wanted, and to the cell `to`: that of the own
+    /// slot `down`, which is filled in the best way, or one that goes back.
     fn fold_into(
         &mut self,
         round: u64,
@@ -277,9 +278,10 @@ impl Slicing<'_> {
         let in_cells = board.size() > 1 && !self.sources.iter().any(|source| source.is_lent());
         let Self { down_pace, operands, taker, reduction, .. } = self;
         let mut folded = Ok(());
-        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change; the result
-        // goes to the caller's buffer, to those that others want it in, who wait for it, and to a cell that this rank holds. Of these
-        // a rank's receive buffer can be an operand, namely its own in place, and the cell that it goes back to.
+        // SAFETY: everybody's slot is published, so that `len` bytes of its payload are written and will not change;
+        // the result goes to the caller's buffer, to those that others want it in, who wait for it, and to a cell that
+        // this rank holds. Of these a rank's receive buffer can be an operand, namely its own in place, and the cell
+        // that it goes back to.
         let mut fold = |way| folded = unsafe { operands.fold(board, &reduction.fold, (len, reduction.bytes), way) };
         let combine = || match down {
             Some(slot) => {
@@ -367,9 +369,10 @@ impl Work for Slicing<'_> {
         let operands = if rank == 0 { [own, theirs] } else { [theirs, own] };
         let results = [recv.wrapping_add(at), cell];
         reading(board, RingName::Up, self.up_position(round, leader), len, || {
-            // SAFETY: the other's slot is published, so that `len` bytes of its payload are written and will not change but by this
-            // rank, to which the cell belongs until the result in it is published; as many of the caller's buffers are there. Each of the results
-            // may be one of the operands, at the same place; the two do not overlap.
+            // SAFETY: the other's slot is published, so that `len` bytes of its payload are written and will not change
+            // but by this rank, to which the cell belongs until the result in it is published; as many of the caller's
+            // buffers are there. Each of the results may be one of the operands, at the same place; the two do not
+            // overlap.
             unsafe { fold_two(board, &fold, results, operands, 1 - rank, (len, bytes)) };
         });
         Ok(())
@@ -391,8 +394,8 @@ impl Work for Slicing<'_> {
             manner if location.place == Place::Cell => manner.behind(self.board.told(RingName::Down, from, slot), len),
             manner => manner,
         };
-        // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies within the
-        // caller's buffer.
+        // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies
+        // within the caller's buffer.
         let mut copy = || copied = unsafe { input.copy(manner, self.board, to, len) };
         match source.is_lent() {
             true => copy(),

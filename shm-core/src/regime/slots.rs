@@ -1,6 +1,7 @@
 //! Blocks that fit a slot of lines, the short way: by the protocols that do only what such a call needs.
 //!
-//! They publish and await the same words as a delivery of one slice, so that each rank decides for itself by which of the two it goes.
+//! They publish and await the same words as a delivery of one slice, so that each rank decides for itself by which of
+//! the two it goes.
 
 use std::cell::Cell;
 
@@ -18,7 +19,8 @@ use crate::regime::blocks::{Blocks, Medium};
 use crate::segment::layout::round_up;
 
 impl Engine {
-    /// Gathers equal blocks of `bytes` bytes. `recv` is where the root has room for all; the root's own block is in `send`, unless that is null.
+    /// Gathers equal blocks of `bytes` bytes. `recv` is where the root has room for all; the root's own block is in
+    /// `send`, unless that is null.
     #[inline]
     pub fn slot_gather(&mut self, root: usize, send: *const u8, bytes: usize, recv: *mut u8, tag: u32) -> Result<()> {
         self.board.may_begin()?;
@@ -28,7 +30,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Scatters equal blocks of `bytes` bytes, which the root has one behind the other at `send`. The own one goes to `recv`, unless that is null.
+    /// Scatters equal blocks of `bytes` bytes, which the root has one behind the other at `send`. The own one goes to
+    /// `recv`, unless that is null.
     #[inline]
     pub fn slot_scatter(&mut self, root: usize, send: *const u8, recv: *mut u8, bytes: usize, tag: u32) -> Result<()> {
         self.board.may_begin()?;
@@ -52,7 +55,8 @@ impl Engine {
             },
             |slot, _| {
                 let words = &board.line(root, slot)[Medium::part(root, me) * part..];
-                // SAFETY: the root's slot is published, and holds so many bytes there; as many may be written to the caller's buffer.
+                // SAFETY: the root's slot is published, and holds so many bytes there; as many may be written to the
+                // caller's buffer.
                 unsafe { load_line(words, recv, bytes) };
                 add(&board.tally.loaded, bytes);
                 add(&board.tally.stored, bytes);
@@ -90,15 +94,16 @@ impl Engine {
             },
             |rank, slot| {
                 let to = recv.wrapping_add(blocks.of(rank).start);
-                // SAFETY: the slot is published and holds so many bytes; the block's place in the caller's buffer has room for them.
+                // SAFETY: the slot is published and holds so many bytes; the block's place in the caller's buffer has
+                // room for them.
                 unsafe { load_line(board.line(rank, slot), to, blocks.len(rank)) };
             },
             || (),
         )
     }
 
-    /// Exchanges equal blocks of `bytes` bytes: the one for each rank from its place at `send`, that of each rank to its place at `recv`, which may be
-    /// the same.
+    /// Exchanges equal blocks of `bytes` bytes: the one for each rank from its place at `send`, that of each rank to
+    /// its place at `recv`, which may be the same.
     #[inline]
     pub fn slot_all_to_all(&mut self, send: *const u8, recv: *mut u8, bytes: usize, tag: u32) -> Result<()> {
         self.board.may_begin()?;
@@ -126,15 +131,16 @@ impl Engine {
             },
             |rank, slot| {
                 let words = &board.line(rank, slot)[Medium::part(rank, me) * words_of(bytes)..];
-                // SAFETY: the slot is published and holds so many bytes there; the block's place in the caller's buffer has room for them.
+                // SAFETY: the slot is published and holds so many bytes there; the block's place in the caller's buffer
+                // has room for them.
                 unsafe { load_line(words, recv.wrapping_add(rank * bytes), bytes) };
             },
             || (),
         )
     }
 
-    /// Folds everybody's block for this rank, in rank order, to `reduction.recv`: everybody's blocks lie at `reduction.send` as `blocks` says, the
-    /// longest has `longest` bytes.
+    /// Folds everybody's block for this rank, in rank order, to `reduction.recv`: everybody's blocks lie at
+    /// `reduction.send` as `blocks` says, the longest has `longest` bytes.
     #[inline]
     pub fn slot_reduce_scatter(
         &mut self,
@@ -154,7 +160,8 @@ impl Engine {
             board,
             lines,
             tag,
-            // SAFETY: the caller has a block for each rank, and a slot room for as many of the longest as there are other ranks.
+            // SAFETY: the caller has a block for each rank, and a slot room for as many of the longest as there are
+            // other ranks.
             |slot| unsafe { store_row(board, slot, send, blocks, longest) },
             |next| {
                 board.note(tag);
@@ -172,14 +179,16 @@ impl Engine {
             || {
                 // SAFETY: pointers in cells are laid out as pointers, and nobody writes to these meanwhile.
                 let places = unsafe { std::slice::from_raw_parts(places.as_ptr().cast::<*const u8>(), places.len()) };
-                // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits lines, so its elements are
-                // aligned there, and parts are whole words. The result goes to the caller's buffer, which is no operand.
+                // SAFETY: everybody's slot is published, and not written before this rank is done; the vector fits
+                // lines, so its elements are aligned there, and parts are whole words. The result goes to the caller's
+                // buffer, which is no operand.
                 unsafe { fold.apply(recv, places, bytes) };
             },
         )
     }
 
-    /// A scan of what fits a slot: everybody publishes its vector, and folds those of the ranks below, and its own unless `exclusive`.
+    /// A scan of what fits a slot: everybody publishes its vector, and folds those of the ranks below, and its own
+    /// unless `exclusive`.
     #[inline]
     pub fn slot_scan(&mut self, reduction: Reduction<'_>, exclusive: bool, tag: u32) -> Result<()> {
         self.board.may_begin()?;
@@ -243,7 +252,8 @@ impl Contributions for Gathered<'_> {
 
     #[inline]
     fn read(&mut self, rank: usize, slot: usize, _: Location) -> Result<()> {
-        // SAFETY: the slot is published and holds so many bytes; the block's place in the root's buffer has room for them.
+        // SAFETY: the slot is published and holds so many bytes; the block's place in the root's buffer has room for
+        // them.
         unsafe { load_line(self.board.line(rank, slot), self.recv.wrapping_add(rank * self.bytes), self.bytes) };
         Ok(())
     }
@@ -296,8 +306,9 @@ impl Delivery for Prefix<'_> {
         let operands = &self.operands[..me + usize::from(!self.exclusive)];
         add(&self.board.tally.loaded, operands.len() * bytes);
         add(&self.board.tally.stored, bytes);
-        // SAFETY: the slots of the ranks below are published, and not written before this rank is done; the vector fits lines, so its
-        // elements are aligned there. The result goes to the caller's buffer, which may be the own contribution.
+        // SAFETY: the slots of the ranks below are published, and not written before this rank is done; the vector fits
+        // lines, so its elements are aligned there. The result goes to the caller's buffer, which may be the own
+        // contribution.
         unsafe { fold.apply(recv, operands, bytes) };
         Ok(())
     }

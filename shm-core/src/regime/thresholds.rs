@@ -48,7 +48,8 @@ impl Thresholds {
         self.place_from(self.direct_least[what as usize], board, what, buffer, bytes)
     }
 
-    /// The same in a call on blocks, in which all ranks wait for all (`together`) or not; private ones are reached as in calls of this collective.
+    /// The same in a call on blocks, in which all ranks wait for all (`together`) or not; private ones are reached as
+    /// in calls of this collective.
     pub fn block_place(
         &self,
         board: &SharedBoard,
@@ -71,7 +72,8 @@ impl Thresholds {
         Place::Cell
     }
 
-    /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough to be used there in a call of this collective.
+    /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough to be used there in a call of
+    /// this collective.
     pub fn heap_offset(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Option<u64> {
         in_heap(board, buffer, bytes).filter(|_| bytes as u64 >= self.direct_least[what as usize])
     }
@@ -162,7 +164,8 @@ mod tests {
         }
     }
 
-    /// Bytes from which the calls of [`Call::ALL`] lend, by what a table says; they are more than lines take, and multiples of what 2 and 3 ranks share out.
+    /// Bytes from which the calls of [`Call::ALL`] lend, by what a table says; they are more than lines take, and
+    /// multiples of what 2 and 3 ranks share out.
     const TABLES: [(&str, [usize; 8]); 4] = [
         (
             "barrier:direct_least=1;broadcast:direct_least=4800;reduce:direct_least=6000;allreduce:direct_least=24000",
@@ -176,7 +179,8 @@ mod tests {
         ),
     ];
 
-    /// What is copied and what is lent, counted on both sides of every threshold, under tables that follow one another on one communicator.
+    /// What is copied and what is lent, counted on both sides of every threshold, under tables that follow one another
+    /// on one communicator.
     #[test]
     fn buffers_are_lent_from_the_size_on_that_the_table_says() {
         for ranks in 2..=3 {

@@ -1,4 +1,5 @@
-//! What one of two ranks folds of a message of one slice: its own contribution and the other's, with nothing listed, as a rule.
+//! What one of two ranks folds of a message of one slice: its own contribution and the other's, with nothing listed, as
+//! a rule.
 
 use super::Reduction;
 use super::lend::Source;
@@ -8,11 +9,13 @@ use crate::error::Result;
 use crate::pace::{Way, reading};
 use crate::protocol::{Board, Location, RingName};
 
-/// Folds `reduction` of this rank and of the other one, whose contribution lies at `location`, or in `cell`, to where this rank wants it. If it went through a cell, and was long enough for `least`, the
-/// other one hears what that has cost at `position`.
+/// Folds `reduction` of this rank and of the other one, whose contribution lies at `location`, or in `cell`, to where
+/// this rank wants it. If it went through a cell, and was long enough for `least`, the other one hears what that has
+/// cost at `position`.
 ///
 /// # Safety
-/// The other's slot is published, so that its payload is written and will not change; `cell` is the slot's. The result is no operand, unless the caller works in place.
+/// The other's slot is published, so that its payload is written and will not change; `cell` is the slot's. The result
+/// is no operand, unless the caller works in place.
 #[inline]
 pub(super) unsafe fn fold_two_ranks(
     board: &SharedBoard,

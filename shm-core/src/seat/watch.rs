@@ -7,8 +7,8 @@ use crate::segment::header::RankWords;
 use crate::segment::mapping::Mapping;
 use crate::wait::bell::{self, Sleepers};
 
-/// The words of a job that a rank looks at all the time, found once. Each board has its own: others wait meanwhile, and a call follows no pointer
-/// more than it must.
+/// The words of a job that a rank looks at all the time, found once. Each board has its own: others wait meanwhile, and
+/// a call follows no pointer more than it must.
 pub(crate) struct Watch {
     /// The own words.
     own: *const RankWords,

@@ -1,5 +1,6 @@
-//! Blocks of the arena: taken for a communicator, given back with its last handle. A part of what is given back
-//! keeps the memory that it has, so that programs which make communicators by the thousand do not ask the system for it each time.
+//! Blocks of the arena: taken for a communicator, given back with its last handle. A part of what is given back keeps
+//! the memory that it has, so that programs which make communicators by the thousand do not ask the system for it each
+//! time.
 
 use std::sync::atomic::Ordering;
 
@@ -32,9 +33,10 @@ pub(super) fn first_fit(taken: impl Iterator<Item = bool>, count: usize) -> Opti
 }
 
 impl Mapping {
-    /// Takes a block of this layout for `rank` of the job, and returns its offset. All but its cells is reserved and, but for the
-    /// payload of lines whose memory was kept, zero. The cells are reserved by [`reserve_block`](Mapping::reserve_block), before a rank
-    /// writes its own, where the system counts memory: most communicators never use them.
+    /// Takes a block of this layout for `rank` of the job, and returns its offset. All but its cells is reserved and,
+    /// but for the payload of lines whose memory was kept, zero. The cells are reserved by
+    /// [`reserve_block`](Mapping::reserve_block), before a rank writes its own, where the system counts memory: most
+    /// communicators never use them.
     ///
     /// # Errors
     /// `ArenaExhausted` when no gap is long enough, `Memory` when the system cannot back it, `RankFailed`.
@@ -59,7 +61,8 @@ impl Mapping {
         Ok(offset)
     }
 
-    /// Reserves memory of a block that is taken, if need be that which was kept. What is reserved already stays as it is.
+    /// Reserves memory of a block that is taken, if need be that which was kept. What is reserved already stays as it
+    /// is.
     ///
     /// # Errors
     /// `Memory` when the system cannot back it, `RankFailed`.
@@ -68,7 +71,8 @@ impl Mapping {
         reserve().or_else(|_| self.drop_kept(rank).and_then(|()| reserve())).map_err(|error| error.of(rank))
     }
 
-    /// Finds chunks in a row, kept ones if there are as many, and takes them. Returns the first, and how many of them were kept.
+    /// Finds chunks in a row, kept ones if there are as many, and takes them. Returns the first, and how many of them
+    /// were kept.
     fn take_chunks(&self, rank: usize, count: usize) -> Result<(usize, usize)> {
         let _lock = self.lock_maps(rank)?;
         let map = self.chunk_map();
@@ -91,7 +95,8 @@ impl Mapping {
         Ok((start, kept))
     }
 
-    /// Gives a block back. Its memory is kept for the next, as far as [`KEPT_PART`] allows. Nobody must touch it any more.
+    /// Gives a block back. Its memory is kept for the next, as far as [`KEPT_PART`] allows. Nobody must touch it any
+    /// more.
     pub fn give_block_back(&self, rank: usize, offset: u64, bytes: usize) {
         let count = bytes.div_ceil(CHUNK);
         let start = (offset as usize - self.layout.arena) / CHUNK;

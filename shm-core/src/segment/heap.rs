@@ -1,6 +1,7 @@
 //! The heap: extents of it, taken by a rank for its buffers and given back; and what peers say of places in it.
 //!
-//! An extent is 2 MiB, so that it can be one huge page. What is taken is there: zeroed, and on the NUMA node of the rank that took it.
+//! An extent is 2 MiB, so that it can be one huge page. What is taken is there: zeroed, and on the NUMA node of the
+//! rank that took it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,7 +58,8 @@ impl Mapping {
     /// Has the system back extents, with huge pages if it has them, near the core of `rank`, which calls.
     fn back(&self, rank: usize, start: usize, count: usize) -> Result<()> {
         let (at, bytes) = (start * EXTENT, count * EXTENT);
-        // Faults them all in by the mapping, which has been advised to take huge pages; fallocate does not look at that.
+        // Faults them all in by the mapping, which has been advised to take huge pages; fallocate does not look at
+        // that.
         match self.populate_heap(at, bytes) {
             Ok(()) => Ok(()),
             // Kernels before 5.14 know no such advice.
@@ -85,8 +87,8 @@ impl Mapping {
         }
     }
 
-    /// Where `bytes` bytes at `ptr` lie in the heap, if they lie in it as this process has it mapped. A slice that somebody holds
-    /// there lies in extents that are taken: no other way leads to one.
+    /// Where `bytes` bytes at `ptr` lie in the heap, if they lie in it as this process has it mapped. A slice that
+    /// somebody holds there lies in extents that are taken: no other way leads to one.
     #[inline]
     #[allow(dead_code, reason = "for collectives that work where buffers lie")]
     pub fn heap_offset(&self, ptr: *const u8, bytes: usize) -> Option<u64> {
@@ -95,8 +97,8 @@ impl Mapping {
         (at < heap && bytes <= heap - at).then_some(at as u64)
     }
 
-    /// Where `bytes` bytes at `offset` of the heap lie in this process, as a peer says: checked to be within extents that
-    /// are taken, and aligned to `align`. The pointer is good until the peer gives them back.
+    /// Where `bytes` bytes at `offset` of the heap lie in this process, as a peer says: checked to be within extents
+    /// that are taken, and aligned to `align`. The pointer is good until the peer gives them back.
     ///
     /// # Errors
     /// `Segment`.
@@ -130,8 +132,8 @@ fn shortage(rank: usize, bytes: u64, cause: String) -> Error {
     Error::Memory { rank: Some(rank), what: WHAT, bytes, cause, advice: ADVICE }
 }
 
-/// Looks whether the system has so many bytes left, if this process has taken much since it looked last: most systems hand
-/// out memory that they do not have, and then end processes.
+/// Looks whether the system has so many bytes left, if this process has taken much since it looked last: most systems
+/// hand out memory that they do not have, and then end processes.
 fn look_for_memory(rank: usize, bytes: u64) -> Result<()> {
     static TAKEN: AtomicU64 = AtomicU64::new(UNSEEN);
     if TAKEN.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) < UNSEEN {

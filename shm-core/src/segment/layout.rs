@@ -15,11 +15,12 @@ pub const HEADER: usize = round_up(size_of::<super::header::Header>(), 4096);
 /// Line slots a rank owns in a communicator, where each rank has a core of its own.
 pub const LINE_SLOTS: usize = 16;
 
-/// The same where ranks take turns on a core: a root or a leaf that runs ahead fills as many while it has its turn, so that each
-/// turn of the others serves as many calls.
+/// The same where ranks take turns on a core: a root or a leaf that runs ahead fills as many while it has its turn, so
+/// that each turn of the others serves as many calls.
 pub const CROWDED_LINE_SLOTS: usize = 64;
 
-/// Ranks of a communicator from which on it has [`LINE_SLOTS`] in a crowd, too: the lines of all ranks lie side by side.
+/// Ranks of a communicator from which on it has [`LINE_SLOTS`] in a crowd, too: the lines of all ranks lie side by
+/// side.
 pub const MOST_CROWDED: usize = 64;
 
 /// Cache lines of a line slot: room for 1 KiB of payload behind the stamp, in whole pairs of lines.
@@ -34,8 +35,8 @@ pub const SLOT_PAYLOAD: usize = LINES_A_SLOT * LINE - 8;
 /// Bytes of a line slot.
 pub const SLOT: usize = LINES_A_SLOT * LINE;
 
-/// Calls that each rank remembers for the others to compare: more than it can run ahead by in all three rings together, so that two ranks that
-/// wait for each other in different calls find one that both remember.
+/// Calls that each rank remembers for the others to compare: more than it can run ahead by in all three rings together,
+/// so that two ranks that wait for each other in different calls find one that both remember.
 pub const CALLS: usize = 256;
 
 /// Down slots a rank owns at most.
@@ -62,11 +63,13 @@ pub const fn line_slots(size: usize, crowd: u32) -> usize {
     if crowd > 1 && size < MOST_CROWDED { CROWDED_LINE_SLOTS } else { LINE_SLOTS }
 }
 
-/// The place in memory of a line slot: the Gray code of its number, in which no two steps in a row are as long as each other.
+/// The place in memory of a line slot: the Gray code of its number, in which no two steps in a row are as long as each
+/// other.
 ///
-/// A core that executes one load at addresses equally far apart fetches the next one ahead. Here that would be what the slot's owner has made its own to fill it
-/// with the next message, and would have to get back. On an Intel Xeon with an L2 of 2 MiB, broadcasts of 128, 256 and 512 bytes, each begun together, took
-/// 197, 255 and 289 ns with slots one after another, and 121, 138 and 158 so; those of 8 bytes 105 and 102.
+/// A core that executes one load at addresses equally far apart fetches the next one ahead. Here that would be what the
+/// slot's owner has made its own to fill it with the next message, and would have to get back. On an Intel Xeon with an
+/// L2 of 2 MiB, broadcasts of 128, 256 and 512 bytes, each begun together, took 197, 255 and 289 ns with slots one
+/// after another, and 121, 138 and 158 so; those of 8 bytes 105 and 102.
 #[inline(always)]
 #[must_use]
 pub const fn line_place(slot: usize) -> usize {
@@ -148,8 +151,8 @@ pub struct BlockLayout {
     pub up_bytes: usize,
     /// Bytes of down cells a rank.
     pub down_bytes: usize,
-    /// Where the line slots begin: all ranks' slots of one position side by side, so that an exchange touches few pages.
-    /// Ranks that take turns on a core find their translations gone at each turn.
+    /// Where the line slots begin: all ranks' slots of one position side by side, so that an exchange touches few
+    /// pages. Ranks that take turns on a core find their translations gone at each turn.
     pub lines: usize,
     /// Where the ranks' areas begin.
     pub ranks: usize,
@@ -160,8 +163,8 @@ pub struct BlockLayout {
 /// Offsets within a rank's area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaLayout {
-    /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one a ring (in that of the lines, of whole
-    /// calls).
+    /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one
+    /// a ring (in that of the lines, of whole calls).
     pub done: usize,
     /// The core that this rank was on when it looked last, in a line of its own, since it seldom changes.
     pub core: usize,
@@ -183,10 +186,12 @@ pub struct AreaLayout {
 
 /// Bytes of a short up cell.
 ///
-/// Two ranks have one for each of [`SHORT_CELLS`] slots, if they have so much memory for other up cells too, beside the cell that the slot has by the cut in force, for reductions of as many bytes: messages that come
-/// one behind the other in memory, and nearly fill their cells, are read in less time (why was not measured; prefetchers that go on from one to the next would explain it). With 64 cells of 4.5 KiB, of 6, and of 32 reductions of
-/// 3 KiB took 0.19, 0.27 and 0.25 us, of 4 KiB 0.24, 0.37 and 0.32 (AMD EPYC, Zen 5, near). A cut of such cells would do as well, but calls that are cut in two ways wait for each other's readers when
-/// they take turns.
+/// Two ranks have one for each of [`SHORT_CELLS`] slots, if they have so much memory for other up cells too, beside the
+/// cell that the slot has by the cut in force, for reductions of as many bytes: messages that come one behind the other
+/// in memory, and nearly fill their cells, are read in less time (why was not measured; prefetchers that go on from one
+/// to the next would explain it). With 64 cells of 4.5 KiB, of 6, and of 32 reductions of 3 KiB took 0.19, 0.27 and
+/// 0.25 us, of 4 KiB 0.24, 0.37 and 0.32 (AMD EPYC, Zen 5, near). A cut of such cells would do as well, but calls that
+/// are cut in two ways wait for each other's readers when they take turns.
 pub const SHORT_CELL: usize = 4608;
 
 /// The up slots that have a short cell: as many as calls through cells have slots at most.

@@ -20,11 +20,11 @@ pub(crate) fn views() -> MutexGuard<'static, Vec<Range<usize>>> {
     VIEWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file in this process's memory, from a multiple of an extent on. Only raw pointers lead into it: a reference to memory that a
-/// peer writes would be unsound.
+/// A file in this process's memory, from a multiple of an extent on. Only raw pointers lead into it: a reference to
+/// memory that a peer writes would be unsound.
 ///
-/// Invariant: `bytes` bytes at `base` are a shared mapping of the file, within `span` bytes at `reserved` that are nobody
-/// else's; until this is dropped.
+/// Invariant: `bytes` bytes at `base` are a shared mapping of the file, within `span` bytes at `reserved` that are
+/// nobody else's; until this is dropped.
 pub(super) struct Map {
     reserved: NonNull<c_void>,
     span: usize,
@@ -69,8 +69,9 @@ impl Map {
         self.base
     }
 
-    /// Asks for huge pages in place of the pages that are there, for `bytes` bytes from `at` on: at once, and even where the system
-    /// gives shared memory none on its own (Linux 6.1; `deny` in shmem_enabled stands). It is only a wish.
+    /// Asks for huge pages in place of the pages that are there, for `bytes` bytes from `at` on: at once, and even
+    /// where the system gives shared memory none on its own (Linux 6.1; `deny` in shmem_enabled stands). It is only a
+    /// wish.
     pub fn collapse(&self, at: usize, bytes: usize) {
         /// As in asm-generic/mman-common.h; the crate `libc` has it for one C library only.
         const MADV_COLLAPSE: libc::c_int = 25;

@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 ///
 /// Invariants:
 /// * M1: `map` covers `layout.total()` bytes of a sealed memory file, so that every offset below it stays backed.
-/// * M2: the header, bells, note and maps are reserved; so is every block, and every extent of the heap, while it is taken.
+/// * M2: the header, bells, note and maps are reserved; so is every block, and every extent of the heap, while it is
+///   taken.
 pub(crate) struct Mapping {
     map: Map,
     file: OwnedFd,

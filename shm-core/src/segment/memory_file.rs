@@ -42,8 +42,9 @@ pub(crate) fn reserve(file: &OwnedFd, what: &'static str, offset: u64, bytes: u6
     }
 }
 
-/// Whether the system promises no more memory than it has (`vm.overcommit_memory = 2`): there memory that was not reserved may be refused
-/// when it is touched, by a signal. Elsewhere who touches it and who reserves it fare alike should there be none.
+/// Whether the system promises no more memory than it has (`vm.overcommit_memory = 2`): there memory that was not
+/// reserved may be refused when it is touched, by a signal. Elsewhere who touches it and who reserves it fare alike
+/// should there be none.
 pub(crate) fn is_counted() -> bool {
     static COUNTED: OnceLock<bool> = OnceLock::new();
     let read = || std::fs::read_to_string("/proc/sys/vm/overcommit_memory");

@@ -22,8 +22,8 @@ pub(super) fn now() -> Option<u64> {
     Some(container.fold(machine, u64::min))
 }
 
-/// Bytes for a heap when nobody says how many: the machine's memory, or what the container or the limits on this process's
-/// address space and files allow. Only address space is used by it.
+/// Bytes for a heap when nobody says how many: the machine's memory, or what the container or the limits on this
+/// process's address space and files allow. Only address space is used by it.
 pub(crate) fn default_heap() -> u64 {
     let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
     let container = groups().into_iter().filter_map(|group| number(&group.join("memory.max"))).fold(u64::MAX, u64::min);

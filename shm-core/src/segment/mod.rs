@@ -4,11 +4,11 @@
 //! header | bells, one a rank | note | maps of arena and heap | arena: blocks of communicators | heap: buffers
 //! ```
 //!
-//! A `memfd`, so that there is no name to guess and nothing stays behind however a job ends; sealed against growing
-//! and shrinking; every part that is used is reserved (`fallocate`) before it is touched, so that too little memory is an
-//! error and never a signal; cells only where the system counts what it promises, since most communicators use few of them.
-//! Its layout is a pure function of the job's size ([`layout`]), and what makes two builds agree on it goes into the header's
-//! hash.
+//! A `memfd`, so that there is no name to guess and nothing stays behind however a job ends; sealed against growing and
+//! shrinking; every part that is used is reserved (`fallocate`) before it is touched, so that too little memory is an
+//! error and never a signal; cells only where the system counts what it promises, since most communicators use few of
+//! them. Its layout is a pure function of the job's size ([`layout`]), and what makes two builds agree on it goes into
+//! the header's hash.
 
 pub(crate) mod arena;
 pub(crate) mod header;

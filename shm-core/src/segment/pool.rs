@@ -1,7 +1,8 @@
-//! A rank's own part of the heap: the extents that it has taken, cut into pages for short buffers; and those that it keeps for
-//! the next buffer.
+//! A rank's own part of the heap: the extents that it has taken, cut into pages for short buffers; and those that it
+//! keeps for the next buffer.
 //!
-//! Nothing of this is shared between ranks, so that a buffer costs a search in private memory as long as the rank has room.
+//! Nothing of this is shared between ranks, so that a buffer costs a search in private memory as long as the rank has
+//! room.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,8 +153,8 @@ struct Taken {
 /// The extents of one rank.
 ///
 /// Invariants:
-/// * P1: an extent that the rank has is in `books` (cut into pages, at least one of them taken), or within a piece of `kept`, or
-///   part of one long buffer; never in two of them.
+/// * P1: an extent that the rank has is in `books` (cut into pages, at least one of them taken), or within a piece of
+///   `kept`, or part of one long buffer; never in two of them.
 /// * P2: pieces of `kept` do not touch each other, and have `kept_extents` extents together, at most `keeps`.
 struct Pool {
     books: BTreeMap<usize, Book>,

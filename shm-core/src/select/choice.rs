@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::segment::layout::SLOT_PAYLOAD;
 
-/// The collectives for which the table chooses. All others (gather, scatter, allgather, alltoall, reduce-scatter, scan) have no rules.
+/// The collectives for which the table chooses. All others (gather, scatter, allgather, alltoall, reduce-scatter, scan)
+/// have no rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Collective {

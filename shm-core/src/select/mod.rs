@@ -1,9 +1,9 @@
 //! Which algorithm a call takes: a pure function of the call and of one table, which is the same on all ranks
 //! because it rides in the segment's header.
 //!
-//! The table ([`Tuning`]) is a list of [`Rule`]s, each of which says, for communicators of some sizes, what a collective
-//! takes by the bytes of a message. A communicator picks out the rules that are for it ([`Selection`]), so that a call
-//! looks at a few bands, and a short one at a few numbers (`Singles`).
+//! The table ([`Tuning`]) is a list of [`Rule`]s, each of which says, for communicators of some sizes, what a
+//! collective takes by the bytes of a message. A communicator picks out the rules that are for it ([`Selection`]), so
+//! that a call looks at a few bands, and a short one at a few numbers (`Singles`).
 
 mod choice;
 mod default;

@@ -133,7 +133,8 @@ pub struct Rule {
     crowd: [u32; 2],
     length: u32,
     reserved: u32,
-    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never.
+    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX`
+    /// for never.
     direct_least: u64,
     /// `length` bands, from 0 bytes on, rising; what follows is no band.
     ladder: [Band; MOST_BANDS],
@@ -165,8 +166,8 @@ impl Rule {
         Ok(rule)
     }
 
-    /// A rule for communicators of so many ranks, in jobs with so many ranks for each core (for the strict mode only, perhaps), of at
-    /// most [`MOST_BANDS`] bands: for the built-in table, which a test checks.
+    /// A rule for communicators of so many ranks, in jobs with so many ranks for each core (for the strict mode only,
+    /// perhaps), of at most [`MOST_BANDS`] bands: for the built-in table, which a test checks.
     pub(super) const fn built_in(
         what: Collective,
         ranks: (u32, u32),
@@ -242,8 +243,9 @@ impl Rule {
         self.strict != 0
     }
 
-    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX` for never. Who lends a buffer copies
-    /// nothing, but waits until the others are through with it: where ranks share cores, that is a turn of everybody.
+    /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be; `u64::MAX`
+    /// for never. Who lends a buffer copies nothing, but waits until the others are through with it: where ranks share
+    /// cores, that is a turn of everybody.
     #[must_use]
     pub fn direct_least(&self) -> u64 {
         self.direct_least

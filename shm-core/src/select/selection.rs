@@ -112,8 +112,9 @@ impl Selection {
         self.direct_least[what as usize]
     }
 
-    /// Bytes from which calls on blocks do so; no rule speaks of them. Where every rank waits for every other anyway (`together`) this gains from [`DIRECT_LEAST`] bytes
-    /// on, else always; or from less on, or never, if allreduces do.
+    /// Bytes from which calls on blocks do so; no rule speaks of them. Where every rank waits for every other anyway
+    /// (`together`) this gains from [`DIRECT_LEAST`] bytes on, else always; or from less on, or never, if allreduces
+    /// do.
     #[must_use]
     pub(crate) fn block_least(&self, together: bool) -> u64 {
         match self.direct_least(Collective::Allreduce) {
@@ -138,8 +139,8 @@ impl Selection {
         BlockLayout::new(self.size, self.line_slots, self.up_area, self.down_area)
     }
 
-    /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no further
-    /// choice.
+    /// Bytes below which `what` takes one slot of lines, flat, if its elements fit lines: the calls that need no
+    /// further choice.
     pub(crate) fn slot_below(&self, what: Collective) -> usize {
         let ladder = &self.ladders[what as usize];
         let lines = match self.forced[what as usize] {
@@ -214,8 +215,8 @@ impl Selection {
         self.block_lines
     }
 
-    /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. Lines are for what they
-    /// are for in broadcasts. `together` says that every rank reads every other's slots in turn.
+    /// How blocks are moved of which the longest has `vector.bytes` bytes, `parts` of them in a slot. Lines are for
+    /// what they are for in broadcasts. `together` says that every rank reads every other's slots in turn.
     ///
     /// # Errors
     /// `Tuning` when an element is larger than a part of a cell can be: the same on all ranks.
@@ -226,8 +227,8 @@ impl Selection {
         let least = round_up(vector.element.max(1), LINE);
         let band = &self.block_cut;
         let mut cell = (band.up_cell as usize).max(parts * least);
-        // Where ranks share a core each slice of a row costs a turn of everybody; two of them cost less than cells that have left the caches.
-        // Cells that somebody has asked to be small stay so.
+        // Where ranks share a core each slice of a row costs a turn of everybody; two of them cost less than cells that
+        // have left the caches. Cells that somebody has asked to be small stay so.
         let is_long = parts > 1 && parts * vector.bytes > 2 * cell && band.up_cell >= SMALL_CELL;
         if self.shares_cores && together && is_long {
             cell = cell.max(self.up_area / LONG_ROWS / LINE * LINE);
@@ -270,9 +271,9 @@ impl Selection {
 
 /// Bytes of cells that a rank gets of each ring, as far as 4 MiB for all of them go.
 ///
-/// Few ranks get [`MOST_AREA`]: cells that are used in turn have then left the second-level caches of writer and readers before they are filled
-/// again, and a line that no other core holds is stored to, and taken from a cache that writer and reader share, in less time. A rank alone shares its lines with
-/// nobody, and gets less.
+/// Few ranks get [`MOST_AREA`]: cells that are used in turn have then left the second-level caches of writer and
+/// readers before they are filled again, and a line that no other core holds is stored to, and taken from a cache that
+/// writer and reader share, in less time. A rank alone shares its lines with nobody, and gets less.
 fn area_of(size: usize) -> usize {
     let most = if size == 1 { LONE_AREA } else { MOST_AREA };
     (4 << 20 >> size.next_power_of_two().ilog2()).min(most)
@@ -281,13 +282,15 @@ fn area_of(size: usize) -> usize {
 /// The most bytes of up and of down cells of a rank alone.
 const LONE_AREA: usize = 1 << 20;
 
-/// The most bytes of up and of down cells, where nobody says otherwise. Two ranks on one core complex (AMD EPYC, Zen 4, 1 MiB of second-level
-/// cache a core), an exchange through 0.5, 1 and 2 MiB of cells: 16 KiB in 2.3, 1.2 and 1.1 us, 64 KiB in 9.1, 5.8 and 4.7.
+/// The most bytes of up and of down cells, where nobody says otherwise. Two ranks on one core complex (AMD EPYC, Zen 4,
+/// 1 MiB of second-level cache a core), an exchange through 0.5, 1 and 2 MiB of cells: 16 KiB in 2.3, 1.2 and 1.1 us,
+/// 64 KiB in 9.1, 5.8 and 4.7.
 const MOST_AREA: usize = 2 << 20;
 
-/// Bytes of up and of down cells that shares use: their slices are long, and more of them would not stay in a shared cache (256 KiB on the same ranks,
-/// through 1 and 2 MiB: 15 and 24 us). Where results come back in the cells of contributions each allreduce begins with the same cells, and they may be as large as they
-/// are wanted; [halves](Selection::choose_shares) do not come back.
+/// Bytes of up and of down cells that shares use: their slices are long, and more of them would not stay in a shared
+/// cache (256 KiB on the same ranks, through 1 and 2 MiB: 15 and 24 us). Where results come back in the cells of
+/// contributions each allreduce begins with the same cells, and they may be as large as they are wanted;
+/// [halves](Selection::choose_shares) do not come back.
 const SHARES_AREA: usize = 1 << 20;
 
 /// The longest slices of halves of an allreduce, which go through all cells in turn.
@@ -306,8 +309,8 @@ fn block_lines(ladders: &[Ladder; 4], forced: &[Option<Regime>; 4]) -> usize {
     }
 }
 
-/// The cut of blocks of all sizes: that of medium allreduces, so that calls of either kind may follow one another as they are. Cells for short or
-/// for long vectors are taken where there are no others.
+/// The cut of blocks of all sizes: that of medium allreduces, so that calls of either kind may follow one another as
+/// they are. Cells for short or for long vectors are taken where there are no others.
 fn block_cut(ladders: &[Ladder; 4]) -> Band {
     let bands = ladders[Collective::Allreduce as usize].bands();
     let is_cut = |band: &&Band| matches!(band.regime(), Some(Regime::Cells | Regime::Exchange));
@@ -321,7 +324,8 @@ const SMALL_CELL: u32 = 32 << 10;
 /// Longer cells are for long vectors.
 const LARGE_CELL: u32 = 64 << 10;
 
-/// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled again.
+/// Rows of long blocks that a rank owns, where ranks share cores: with four, none is waited for before it is filled
+/// again.
 const LONG_ROWS: usize = 4;
 
 /// Cells large enough for an element, and as many of them as were asked for if the area holds them; two at least.
@@ -366,7 +370,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every call has an answer, the one that reading the rules from the top gives, and the short way agrees with it.
+        /// Every call has an answer, the one that reading the rules from the top gives, and the short way agrees with
+        /// it.
         #[test]
         fn every_call_has_the_answer_of_the_first_rule_that_fits(
             rows in prop::collection::vec(
@@ -441,7 +446,8 @@ mod tests {
         assert!(Tuning::default().select(4, 1).within(&layout).is_ok());
     }
 
-    /// Long rows take four large cells where each slice costs a turn of everybody, and the usual ones elsewhere; short ones always these.
+    /// Long rows take four large cells where each slice costs a turn of everybody, and the usual ones elsewhere; short
+    /// ones always these.
     #[test]
     fn blocks_are_cut_as_medium_allreduces_are() {
         let cut = |bands: &[Band]| {

@@ -1,4 +1,5 @@
-//! The calls between two ranks that surely go through one cell, if no buffer is used where it lies: their sizes are known beforehand, and nothing more is chosen when they come.
+//! The calls between two ranks that surely go through one cell, if no buffer is used where it lies: their sizes are
+//! known beforehand, and nothing more is chosen when they come.
 
 use super::choice::{Choice, Collective, Regime, Vector};
 use super::selection::Selection;
@@ -12,7 +13,8 @@ pub(crate) struct Single {
     /// Bytes and number of the cells that are used.
     pub cell: usize,
     pub slots: usize,
-    /// Bytes from which buffers in the job's heap are used where they lie: from there on these are the calls of who gives what is private, if the other one does too.
+    /// Bytes from which buffers in the job's heap are used where they lie: from there on these are the calls of who
+    /// gives what is private, if the other one does too.
     pub lent_from: usize,
 }
 
@@ -34,8 +36,9 @@ impl Singles {
             .filter(|single| bytes >= single.from)
     }
 
-    /// Those of a collective by what the table chooses, of messages that are too short to stay where they lie in private memory: to be moved into the heap (as they are from `convert_least` bytes on, if
-    /// they are used there), or to be reached.
+    /// Those of a collective by what the table chooses, of messages that are too short to stay where they lie in
+    /// private memory: to be moved into the heap (as they are from `convert_least` bytes on, if they are used there),
+    /// or to be reached.
     pub fn of(selection: &Selection, what: Collective, (convert_least, reach_least): (u64, u64)) -> Self {
         let most = convert_least.max(selection.direct_least(what)).min(reach_least);
         let regime = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };

@@ -10,17 +10,18 @@ use crate::segment::layout::MOST_RANKS;
 /// The most rules of a table.
 pub const MOST_RULES: usize = 64;
 
-/// The table by which calls choose: rules, of which the first one that fits counts. Every rank of a job sees the one that its
-/// creator wrote into the segment.
+/// The table by which calls choose: rules, of which the first one that fits counts. Every rank of a job sees the one
+/// that its creator wrote into the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tuning {
     /// `length` rules; what follows is none.
     rules: [Rule; MOST_RULES],
-    /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system allows it; `u64::MAX`
-    /// for never, and for broadcasts [`REACH_TRIED`] where trials are to say it.
+    /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system
+    /// allows it; `u64::MAX` for never, and for broadcasts [`REACH_TRIED`] where trials are to say it.
     pub reach_least: [u64; 4],
-    /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page; `u64::MAX` for never.
+    /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page;
+    /// `u64::MAX` for never.
     pub convert_least: u64,
     length: u32,
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
@@ -31,9 +32,11 @@ pub struct Tuning {
     pub up_bytes: u32,
     /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
     pub down_bytes: u32,
-    /// How cells are filled: 0 in the way that measuring finds best, 1 by ordinary stores, 2 past the caches, 3 by the processor's string instruction, where it has one, 4 so, and down cells copied out
-    /// by it too. Slices shorter than 5 KiB are filled by ordinary stores, and so are cells that two ranks with equal blocks fill in turn. Results go the same way with 1
-    /// and with 2; else they are stored past the caches where those cannot hold the buffers of all ranks.
+    /// How cells are filled: 0 in the way that measuring finds best, 1 by ordinary stores, 2 past the caches, 3 by the
+    /// processor's string instruction, where it has one, 4 so, and down cells copied out by it too. Slices shorter than
+    /// 5 KiB are filled by ordinary stores, and so are cells that two ranks with equal blocks fill in turn. Results go
+    /// the same way with 1 and with 2; else they are stored past the caches where those cannot hold the buffers of all
+    /// ranks.
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
@@ -58,7 +61,8 @@ pub(crate) const STREAM_BOTH_BY_STRING: u32 = 4;
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
 
-/// [`Tuning::reach_least`] of broadcasts: of two ranks, where the message is longer than a ring of cells, trials say it; else never.
+/// [`Tuning::reach_least`] of broadcasts: of two ranks, where the message is longer than a ring of cells, trials say
+/// it; else never.
 pub const REACH_TRIED: u64 = u64::MAX - 1;
 
 /// [`Tuning::reach_least`], where nobody says otherwise.

@@ -14,11 +14,11 @@ pub(crate) struct Patience {
 impl Patience {
     /// For `ranks` ranks on `cores` cores that they may use.
     ///
-    /// With a core for each rank, spinning costs nobody anything and catches what is a few line transfers away;
-    /// with more ranks than cores it only keeps from the core the very rank that is waited for, so the core
-    /// is given away at once, for about as many times as it takes all others to have had it several times. Unless all others on the
-    /// core have come as far as this rank: then what is missing comes from another core, sooner than this one would have changed
-    /// hands.
+    /// With a core for each rank, spinning costs nobody anything and catches what is a few line transfers away; with
+    /// more ranks than cores it only keeps from the core the very rank that is waited for, so the core is given away at
+    /// once, for about as many times as it takes all others to have had it several times. Unless all others on the core
+    /// have come as far as this rank: then what is missing comes from another core, sooner than this one would have
+    /// changed hands.
     pub fn new(ranks: usize, cores: usize) -> Self {
         if ranks <= cores {
             Self { spins: 2_000, yields: 200, alone: 0 }

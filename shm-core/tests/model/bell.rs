@@ -70,9 +70,9 @@ impl ModelBell {
 impl Sleepers for ModelBell {
     type Word = ModelBellWord;
 
-    /// The real one is a compiler fence where membarrier is to be had. membarrier then puts a full fence into every running
-    /// rank at some point of its program order, and that point may lie where this fence stands, or before, or after: wherever
-    /// it makes a difference, it is as if this fence were a full one against a heavy fence.
+    /// The real one is a compiler fence where membarrier is to be had. membarrier then puts a full fence into every
+    /// running rank at some point of its program order, and that point may lie where this fence stands, or before, or
+    /// after: wherever it makes a difference, it is as if this fence were a full one against a heavy fence.
     fn light_fence(&self) {
         if self.mutant != Mutant::LightFenceMissing {
             fence(SeqCst);

@@ -1,5 +1,5 @@
-//! Exchanges, steps over trees, pipelines, with payload whose every value is known, so that a wrong one is seen where it is
-//! read.
+//! Exchanges, steps over trees, pipelines, with payload whose every value is known, so that a wrong one is seen where
+//! it is read.
 
 use std::cell::RefCell;
 
@@ -58,7 +58,8 @@ impl Rank {
         assert_eq!(self.exchange_words(slices, 0, false), 0);
     }
 
-    /// The same of two ranks whose cells change hands, taking so many positions; returns how many slices lay in the other's cell.
+    /// The same of two ranks whose cells change hands, taking so many positions; returns how many slices lay in the
+    /// other's cell.
     pub fn exchange_crossing(&mut self, slices: u64, positions: u64) -> u64 {
         self.exchange_words(slices, positions, true)
     }

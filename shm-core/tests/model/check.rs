@@ -120,8 +120,8 @@ fn way_of(message: &str) -> Option<Rejected> {
     ways.into_iter().find(|(mark, _)| message.contains(mark)).map(|(_, way)| way)
 }
 
-/// How a world is rejected in which waits on an edge end at once. Who fills a slot too early may also take away what another
-/// has yet to find, who then waits for ever.
+/// How a world is rejected in which waits on an edge end at once. Who fills a slot too early may also take away what
+/// another has yet to find, who then waits for ever.
 pub fn ways_of_not_waiting(edge: Edge) -> &'static [Rejected] {
     match edge {
         L1 | U1 | D1 => &[Rejected::Race, Rejected::WrongValue],
@@ -131,8 +131,8 @@ pub fn ways_of_not_waiting(edge: Edge) -> &'static [Rejected] {
 
 /// A model and its mutants, a test each.
 ///
-/// `model! { name, bound, function, [edges]; mutant_name: mutant => ways; .. }` makes a module `name` with a test `holds`, for
-/// each edge three tests (either end relaxed, not waited for), and a test for each mutant besides.
+/// `model! { name, bound, function, [edges]; mutant_name: mutant => ways; .. }` makes a module `name` with a test
+/// `holds`, for each edge three tests (either end relaxed, not waited for), and a test for each mutant besides.
 macro_rules! model {
     (
         $(#[$doc:meta])*

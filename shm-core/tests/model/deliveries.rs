@@ -43,8 +43,8 @@ impl Rank {
         self.deliver_some(name, parts, slices, &[], &[]);
     }
 
-    /// All for all, of two ranks whose up cells change hands, taking so many positions, of which these lend; returns how many cells this
-    /// one filled that are the other's.
+    /// All for all, of two ranks whose up cells change hands, taking so many positions, of which these lend; returns
+    /// how many cells this one filled that are the other's.
     pub fn deliver_crossing(&mut self, slices: u64, positions: u64, lends: &[usize]) -> u64 {
         self.deliver_words(RingName::Up, Parts::All, (slices, Some(positions)), &[], lends)
     }

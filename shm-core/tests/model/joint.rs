@@ -35,7 +35,8 @@ pub enum Answer {
 }
 
 impl Rank {
-    /// A call of one slice, which may be [`joint`](Rank::joint): the taker finds out, and takes the slice of a giver that does not lend as that of any root.
+    /// A call of one slice, which may be [`joint`](Rank::joint): the taker finds out, and takes the slice of a giver
+    /// that does not lend as that of any root.
     pub fn one(&mut self, call: Joint) {
         let Joint { giver, ring, slices: 1, lends, .. } = call else { panic!("one slice") };
         let (board, giving) = self.ring(ring);

@@ -1,4 +1,5 @@
-//! Calls in which ranks lend their buffers: read, and written, where they lie, and written again as soon as the call has ended.
+//! Calls in which ranks lend their buffers: read, and written, where they lie, and written again as soon as the call
+//! has ended.
 
 use shm_core::protocol::exchange::{self, exchange_slices};
 use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
@@ -111,7 +112,8 @@ impl Rank {
 
     /// The same, with a tag that cannot tell that the ranks go by different lengths.
     ///
-    /// Who finds out lets the others go, in the model's way: that they come out of such a call by an error is not modelled here.
+    /// Who finds out lets the others go, in the model's way: that they come out of such a call by an error is not
+    /// modelled here.
     pub fn lend_unequal_gather(&mut self, tree: Tree, slices: [u64; 2], lends: &[usize]) {
         let own = slices[self.board.rank()];
         if self.try_lend_gather(tree, own, lends).is_err() {
@@ -131,8 +133,8 @@ impl Rank {
         ended
     }
 
-    /// The root tells everybody a word a slice; these ranks lend what they have of them: the root all at once, others as they
-    /// get them.
+    /// The root tells everybody a word a slice; these ranks lend what they have of them: the root all at once, others
+    /// as they get them.
     pub fn lend_release(&mut self, tree: Tree, slices: u64, lends: &[usize]) {
         agreed(self.try_lend_release(tree, slices, lends));
     }

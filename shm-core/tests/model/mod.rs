@@ -1,4 +1,5 @@
-//! A world for the model checker: words, payload, waiting and bells made of loom's parts, beneath the production protocols.
+//! A world for the model checker: words, payload, waiting and bells made of loom's parts, beneath the production
+//! protocols.
 //!
 //! | file | holds |
 //! |---|---|

@@ -31,7 +31,8 @@ impl Rank {
         shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut slices).unwrap();
         let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(leaders.len());
         assert_eq!(slices.came_back, if gives_back { slices.taken } else { 0 });
-        // All contributions, all folds, all takes; or in turns, which come to the same for the first rounds of those that do not fold.
+        // All contributions, all folds, all takes; or in turns, which come to the same for the first rounds of those
+        // that do not fold.
         let phases = gives_back && rounds <= (up.slots() / leaders.len()).min(down.slots()) as u64;
         let few = rounds < if slices.folded > 0 { 3 } else { 4 };
         let of_one_kind = slices.done.iter().all(|&done| done == slices.done[0]);

@@ -5,8 +5,8 @@ use loom::cell::UnsafeCell;
 /// One unit of payload.
 pub struct Watched(UnsafeCell<u64>);
 
-// SAFETY: the cell is touched by `read` and `write` only, in the single thread in which loom runs all threads of a model, each
-// access checked by loom first; a race ends the model.
+// SAFETY: the cell is touched by `read` and `write` only, in the single thread in which loom runs all threads of a
+// model, each access checked by loom first; a race ends the model.
 unsafe impl Sync for Watched {}
 // SAFETY: the same.
 unsafe impl Send for Watched {}

@@ -15,14 +15,14 @@ use super::watched::Watched;
 
 /// A flag word, and who waits for it.
 ///
-/// Waiting must end under loom, which explores every number of turns of a spinning loop. So a rank whose first, bare look
-/// fails puts itself on the word's list, looks for the last time, and parks until the word's writer finds it on the list.
-/// Parking orders more than the real wait does: whatever the writer did comes before what the woken rank does. That must not
-/// hide a weak ordering, and does not, because a wait that succeeds at its bare look has the word's own ordering and nothing
-/// else, and loom tries that for every wait: it lets the reader come as late as it likes.
+/// Waiting must end under loom, which explores every number of turns of a spinning loop. So a rank whose first, bare
+/// look fails puts itself on the word's list, looks for the last time, and parks until the word's writer finds it on
+/// the list. Parking orders more than the real wait does: whatever the writer did comes before what the woken rank
+/// does. That must not hide a weak ordering, and does not, because a wait that succeeds at its bare look has the word's
+/// own ordering and nothing else, and loom tries that for every wait: it lets the reader come as late as it likes.
 ///
-/// The list is no part of the model. Threads of a model switch only at loom's operations, so that a store and the look at
-/// the list are one step, and the list is never contended.
+/// The list is no part of the model. Threads of a model switch only at loom's operations, so that a store and the look
+/// at the list are one step, and the list is never contended.
 pub struct ModelWord {
     value: AtomicU64,
     waiting: Untracked<Vec<Thread>>,
@@ -67,7 +67,8 @@ impl ModelWord {
         }
     }
 
-    /// Takes the own name off the list; if it is gone, there is a wake-up to come, which must not be left to another wait.
+    /// Takes the own name off the list; if it is gone, there is a wake-up to come, which must not be left to another
+    /// wait.
     fn leave(&self) {
         let me = loom::thread::current().id();
         let place = self.waiting.lock().unwrap().iter().position(|thread| thread.id() == me);
@@ -348,8 +349,8 @@ impl Board for ModelBoard {
             return Ok(value);
         }
         // A look that fails has no effect but that the rank goes on waiting: to find an old stamp after the new one was
-        // stored is no different from having looked earlier. Three ranks leave no time to explore both. An old `done` word
-        // may be new enough, and what it orders is less: that is always explored.
+        // stored is no different from having looked earlier. Three ranks leave no time to explore both. An old `done`
+        // word may be new enough, and what it orders is less: that is always explored.
         let value = match until {
             Until::Stamped(_) if self.world.size > 2 => word.observe_last(edge),
             _ => word.observe(edge),

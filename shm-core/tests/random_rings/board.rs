@@ -102,7 +102,8 @@ impl HeapBoard {
         self.buffer(rank, place)[index].store(value, Ordering::Relaxed);
     }
 
-    /// Writes both own buffers, as their owner does outside of a call: the first words of `send` as given, all else with nothing.
+    /// Writes both own buffers, as their owner does outside of a call: the first words of `send` as given, all else
+    /// with nothing.
     pub fn rewrite(&self, send: impl Iterator<Item = u64>) {
         let buffers = &self.buffers[self.rank];
         for word in buffers.send.iter().chain(&buffers.receive) {

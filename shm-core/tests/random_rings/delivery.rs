@@ -16,7 +16,8 @@ pub enum DeliveryParts {
 }
 
 impl Engine {
-    /// Slices from those who publish to those who read; this rank lends what it publishes, or takes no more than the first slice.
+    /// Slices from those who publish to those who read; this rank lends what it publishes, or takes no more than the
+    /// first slice.
     pub fn deliver(
         &mut self,
         name: RingName,

@@ -10,7 +10,8 @@ use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, sum_of, word_of};
 const PART: u64 = 7;
 
 impl Engine {
-    /// A broadcast from `giver` (down), or a reduction of what it gives (up). The giver may lend, the taker let it store.
+    /// A broadcast from `giver` (down), or a reduction of what it gives (up). The giver may lend, the taker let it
+    /// store.
     pub fn joint(&mut self, tag: u32, giver: usize, name: RingName, slices: u64, reaches: bool, declines: bool) {
         if slices == 1 {
             let (board, ring) = self.ring(name);

@@ -38,7 +38,8 @@ fn main() {
             sweep.roots(&[1, 8, 9, 80, 130, 700]);
             sweep.calls
         }
-        // SETTING: blocks that are combined, of all types; and blocks of all lengths, under a setting that the environment forces.
+        // SETTING: blocks that are combined, of all types; and blocks of all lengths, under a setting that the
+        // environment forces.
         "block-types" => {
             let edges = SETTINGS[number(2) as usize].edges(size);
             sweep.block_types(edges[size % edges.len()].min(1200));

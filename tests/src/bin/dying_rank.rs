@@ -1,11 +1,12 @@
 //! A job one of whose ranks ends early: `dying_rank HOW WHERE VICTIM`.
 //!
-//! The victim writes `died at=NS` just before it ends, every other rank `survivor rank=R blames=K at=NS` when its pending call
-//! has returned, and `later rank=R blames=K,K,K` for calls after that. Every rank writes its process first. Survivors
-//! exit with [`SURVIVED`].
+//! The victim writes `died at=NS` just before it ends, every other rank `survivor rank=R blames=K at=NS` when its
+//! pending call has returned, and `later rank=R blames=K,K,K` for calls after that. Every rank writes its process
+//! first. Survivors exit with [`SURVIVED`].
 //!
-//! WHERE is `unattached`, `operator`, or `COLLECTIVE[:REGIME[:MEMORY]]`; MEMORY is `private`, or `shared` for buffers of `alloc`. Behind
-//! `amid:` the victim makes the calls too, and ends by a thread of its own at some moment: while the others read its buffers, or it theirs.
+//! WHERE is `unattached`, `operator`, or `COLLECTIVE[:REGIME[:MEMORY]]`; MEMORY is `private`, or `shared` for buffers
+//! of `alloc`. Behind `amid:` the victim makes the calls too, and ends by a thread of its own at some moment: while the
+//! others read its buffers, or it theirs.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! A program that takes its world, whatever its environment is like: says `world of N` after a sum over it, or `refused: ..`
-//! and exits with 2. Then it says `still open` if the descriptor that the environment names is that.
+//! A program that takes its world, whatever its environment is like: says `world of N` after a sum over it, or
+//! `refused: ..` and exits with 2. Then it says `still open` if the descriptor that the environment names is that.
 
 #![forbid(unsafe_code)]
 

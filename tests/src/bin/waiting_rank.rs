@@ -1,5 +1,5 @@
-//! A job one of whose ranks comes late: `waiting_rank LATE MILLISECONDS COLLECTIVE`. The others say how much processor time
-//! their wait took, as `waited rank=R cpu_us=C wall_ms=W sleeps=S`.
+//! A job one of whose ranks comes late: `waiting_rank LATE MILLISECONDS COLLECTIVE`. The others say how much processor
+//! time their wait took, as `waited rank=R cpu_us=C wall_ms=W sleeps=S`.
 
 #![forbid(unsafe_code)]
 

@@ -28,7 +28,8 @@ fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str])
         "--mpi",
         &library.on_cluster(),
     ]);
-    // The drop-in stands before the shims of the cluster. Open MPI's mapping of graphs to nodes ends such jobs, with the library and without.
+    // The drop-in stands before the shims of the cluster. Open MPI's mapping of graphs to nodes ends such jobs, with
+    // the library and without.
     let options = match library.family {
         Family::OpenMpi => {
             "--mca topo ^treematch -x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS"

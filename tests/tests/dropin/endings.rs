@@ -36,9 +36,10 @@ fn a_rank_that_exits_or_dies_ends_the_job() {
     });
 }
 
-/// Runs a job whose ranks end at once after their last words, until these are heard. MPICH's launcher may end before it has passed them on,
-/// without the library too (a program that does nothing but make an error: 5 of 60 jobs); Open MPI 4's may not understand two ranks' words that
-/// come at once ("Data unpack would read past end of buffer in file show_help.c": 12 of 40 jobs without the library).
+/// Runs a job whose ranks end at once after their last words, until these are heard. MPICH's launcher may end before it
+/// has passed them on, without the library too (a program that does nothing but make an error: 5 of 60 jobs); Open MPI
+/// 4's may not understand two ranks' words that come at once ("Data unpack would read past end of buffer in file
+/// show_help.c": 12 of 40 jobs without the library).
 fn last_words(library: Library, how: &str, ended: impl Fn(&Done) -> bool, heard: impl Fn(&Done) -> bool) {
     const JOBS: usize = 16;
     let mut all = String::new();

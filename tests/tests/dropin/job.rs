@@ -38,7 +38,8 @@ pub struct Done {
 }
 
 impl Job {
-    /// A program of the suite on two ranks, every communicator taken over with its first call, and all calls that can be.
+    /// A program of the suite on two ranks, every communicator taken over with its first call, and all calls that can
+    /// be.
     pub fn new(library: Library, program: &str) -> Self {
         Self {
             library,

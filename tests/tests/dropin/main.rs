@@ -1,12 +1,13 @@
-//! Unmodified MPI programs with the drop-in library preloaded: the suite in `tests/dropin`, in C and Fortran, whose programs know
-//! what every answer must be; how jobs end; tools and modules; settings.
+//! Unmodified MPI programs with the drop-in library preloaded: the suite in `tests/dropin`, in C and Fortran, whose
+//! programs know what every answer must be; how jobs end; tools and modules; settings.
 //!
-//! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names. Programs are compiled by that MPI's own compiler, and the
-//! library is built by `scripts/dropin`, or is that of the folder that `PHALANX_TEST_DROPIN` names. A run that the library had no
-//! part in is no test: what it counted (`PHALANX_STATS`) is looked at after each.
+//! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names. Programs are compiled by that MPI's
+//! own compiler, and the library is built by `scripts/dropin`, or is that of the folder that `PHALANX_TEST_DROPIN`
+//! names. A run that the library had no part in is no test: what it counted (`PHALANX_STATS`) is looked at after each.
 //!
-//! `PHALANX_TEST_FULL=1` runs all programs at 1, 2, 3, 4 and 8 ranks, each one without the library too, which shows that the suite asks for
-//! nothing that the MPI does not give. Otherwise a part is run that takes under a minute for both MPIs.
+//! `PHALANX_TEST_FULL=1` runs all programs at 1, 2, 3, 4 and 8 ranks, each one without the library too, which shows
+//! that the suite asks for nothing that the MPI does not give. Otherwise a part is run that takes under a minute for
+//! both MPIs.
 
 #![forbid(unsafe_code)]
 
@@ -33,8 +34,8 @@ fn each(test: impl Fn(Library)) {
     Library::all().iter().copied().filter(|library| library.is_here()).for_each(test);
 }
 
-/// The numbers of ranks at which a program is run. Of MPICH's, ranks that wait for one another by the library's own calls take turns of
-/// milliseconds when they outnumber cores.
+/// The numbers of ranks at which a program is run. Of MPICH's, ranks that wait for one another by the library's own
+/// calls take turns of milliseconds when they outnumber cores.
 fn sizes(library: Library) -> &'static [usize] {
     match library.family {
         _ if full() => &[1, 2, 3, 4, 8],

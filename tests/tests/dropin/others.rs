@@ -48,7 +48,8 @@ fn modules_that_are_loaded_late_are_served() {
     });
 }
 
-/// A profiling tool before the library sees the program's calls, each once; one behind it sees at most what is handed on.
+/// A profiling tool before the library sees the program's calls, each once; one behind it sees at most what is handed
+/// on.
 #[test]
 fn tools_before_and_behind_count_their_calls() {
     each(|library| {

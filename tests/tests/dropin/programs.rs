@@ -18,7 +18,8 @@ pub struct Program {
     taken: &'static [&'static str],
     /// More of them.
     more: &'static [&'static str],
-    /// The least share of all calls, in percent: what is left are calls of no bytes, on single ranks, with wrong arguments.
+    /// The least share of all calls, in percent: what is left are calls of no bytes, on single ranks, with wrong
+    /// arguments.
     share: f64,
 }
 
@@ -72,8 +73,8 @@ pub const C: &[Program] = &[
     Program { words: &["fork"], ..program("ends", 60.0) },
 ];
 
-/// Those that are run with MPI 5's standard ABI, where it is not among the MPIs that are tested as a whole: those that meet most of its handles
-/// and constants.
+/// Those that are run with MPI 5's standard ABI, where it is not among the MPIs that are tested as a whole: those that
+/// meet most of its handles and constants.
 pub const ABI: &[&str] = &["types", "communicators", "derived", "errors"];
 
 /// Those in Fortran.

@@ -1,7 +1,8 @@
-//! Programs that nobody here wrote, with the library and without: `scripts/dropin-programs`, of which a part is run that takes seconds.
+//! Programs that nobody here wrote, with the library and without: `scripts/dropin-programs`, of which a part is run
+//! that takes seconds.
 //!
-//! They are not installed by a test. Where they are missing the test says so and passes, unless `PHALANX_TEST_PROGRAMS=required`; to
-//! have them: `scripts/dropin-programs install --programs mpi4py,hpcc`.
+//! They are not installed by a test. Where they are missing the test says so and passes, unless
+//! `PHALANX_TEST_PROGRAMS=required`; to have them: `scripts/dropin-programs install --programs mpi4py,hpcc`.
 
 use std::time::Duration;
 

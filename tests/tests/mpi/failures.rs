@@ -114,7 +114,8 @@ fn a_rank_that_ends_at_any_moment_ends_the_job() {
                 if library.family != Family::OpenMpi && hosts.nodes() > 1 {
                     // MPI_Comm_dup waits for ever for a rank of another host that has died, and joining for a minute.
                     words.push("connected");
-                    // Where a rank exits, its launcher kills the others of that host, and may let other hosts wait for them for ever, in MPI's own calls too.
+                    // Where a rank exits, its launcher kills the others of that host, and may let other hosts wait for
+                    // them for ever, in MPI's own calls too.
                     if *how == "exit" {
                         options = others_live(library);
                     }

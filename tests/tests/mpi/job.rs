@@ -24,8 +24,8 @@ const TOOLS: [(&str, &str); 5] = [
     ("tc", "iproute2"),
     ("nsenter", "util-linux"),
 ];
-/// How often a launcher is started that is ended by a signal before it has said anything: in some hundred starts beside other work one
-/// was ended by SIGPIPE.
+/// How often a launcher is started that is ended by a signal before it has said anything: in some hundred starts beside
+/// other work one was ended by SIGPIPE.
 const STARTS: u32 = 3;
 const SIGPIPE: i32 = nix::sys::signal::Signal::SIGPIPE as i32;
 /// The variable that marks the processes of one job.
@@ -95,7 +95,8 @@ impl Done {
     }
 }
 
-/// Options of mpirun with which the others live to tell of a rank's death. On clusters they do only where it exits: one that a signal ends takes its host's launcher along.
+/// Options of mpirun with which the others live to tell of a rank's death. On clusters they do only where it exits: one
+/// that a signal ends takes its host's launcher along.
 pub fn others_live(library: Library) -> &'static [&'static str] {
     match library.family {
         Family::OpenMpi => &[],

@@ -1,9 +1,9 @@
-//! Ranks that an MPI's mpirun starts, on this machine and on the hosts of an emulated cluster: answers, the program's own
-//! messages beside the collectives, failures, `phalanx tune --cluster`, and the examples.
+//! Ranks that an MPI's mpirun starts, on this machine and on the hosts of an emulated cluster: answers, the program's
+//! own messages beside the collectives, failures, `phalanx tune --cluster`, and the examples.
 //!
-//! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names (see `phalanx_tests::library`); programs are built for it once
-//! (`mpi_rank`, `transport_mpi`, and the examples). What cannot be tested here says so on stderr and passes, unless
-//! `PHALANX_TEST_MPI=required` or `PHALANX_TEST_CLUSTER=required`.
+//! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names (see `phalanx_tests::library`);
+//! programs are built for it once (`mpi_rank`, `transport_mpi`, and the examples). What cannot be tested here says so
+//! on stderr and passes, unless `PHALANX_TEST_MPI=required` or `PHALANX_TEST_CLUSTER=required`.
 
 #![forbid(unsafe_code)]
 

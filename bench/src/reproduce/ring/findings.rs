@@ -1,4 +1,5 @@
-//! What is found beside what the paper found: sizes from which the ring is faster, the bound, the order of ranks, butterflies.
+//! What is found beside what the paper found: sizes from which the ring is faster, the bound, the order of ranks,
+//! butterflies.
 
 use super::{BINOMIAL, BUTTERFLY, Curve, DFS, FAR, MARGIN, NATIVE, NEAR, NEAR_DFS, PAPER_BREAK_EVEN, RING, load_of};
 use crate::across::bound::multiple;

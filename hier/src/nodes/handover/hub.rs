@@ -111,8 +111,8 @@ impl Hub {
         Ok(Attempt::Reached(Invited { invitation, lives }))
     }
 
-    /// Until somebody comes or says something, and not for long: reports come through the transport. `is_soon`: most of them within less
-    /// time than a process can sleep for, which is not waited for.
+    /// Until somebody comes or says something, and not for long: reports come through the transport. `is_soon`: most of
+    /// them within less time than a process can sleep for, which is not waited for.
     fn wait(&self, strangers: &[(OwnedFd, Instant)], is_soon: bool) {
         let mut sockets: Vec<PollFd<'_>> =
             strangers.iter().map(|(socket, _)| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();

@@ -16,11 +16,11 @@ use mesh::{Mesh, Parcel};
 /// How messages behave: as a fast network would, or worse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    /// A send ends only when its receive is posted and the receiver has looked, as in MPI's rendezvous. Otherwise a send
-    /// ends at once.
+    /// A send ends only when its receive is posted and the receiver has looked, as in MPI's rendezvous. Otherwise a
+    /// send ends at once.
     pub rendezvous: bool,
-    /// The longest time for which a message is held back. Each is held for a time of its own, so that those of different
-    /// senders and tags overtake each other.
+    /// The longest time for which a message is held back. Each is held for a time of its own, so that those of
+    /// different senders and tags overtake each other.
     pub longest_delay: Duration,
     /// Where the random delays begin.
     pub seed: u64,
@@ -67,8 +67,8 @@ struct Buffer {
     bytes: usize,
 }
 
-// SAFETY: by contract of `receive` nobody but the transport uses the memory until the request has ended, and it is valid
-// in whatever thread the transport is.
+// SAFETY: by contract of `receive` nobody but the transport uses the memory until the request has ended, and it is
+// valid in whatever thread the transport is.
 unsafe impl Send for Buffer {}
 
 impl LocalTransport {
@@ -125,8 +125,8 @@ impl LocalTransport {
                 arrived: parcel.bytes.len(),
             });
         }
-        // SAFETY: by contract of `receive` the buffer is valid for so many bytes, checked above, until the request ends,
-        // which it has not.
+        // SAFETY: by contract of `receive` the buffer is valid for so many bytes, checked above, until the request
+        // ends, which it has not.
         unsafe { std::ptr::copy_nonoverlapping(parcel.bytes.as_ptr(), into.start, into.bytes) };
         Pending::Received
     }

@@ -345,8 +345,8 @@ pub(super) fn cancel(request: &mut MPI_Request) {
     let _ = unsafe { ffi::PMPI_Cancel(request) };
 }
 
-/// Lets messages move, and failures be noticed, whatever has become of other communicators: a look for a message of this
-/// process to itself, which is not taken.
+/// Lets messages move, and failures be noticed, whatever has become of other communicators: a look for a message of
+/// this process to itself, which is not taken.
 pub(super) fn turn() {
     // SAFETY: a constant that is filled before main.
     look(unsafe { ffi::RSMPI_COMM_SELF });
@@ -377,10 +377,12 @@ pub(super) unsafe fn receive(mut message: MPI_Message, into: *mut u8, bytes: c_i
     checked("MPI_Imrecv", code).map(|()| request)
 }
 
-/// Whether a request has ended; one that has, also with a failure, is none any more. Messages move, unless it has ended.
+/// Whether a request has ended; one that has, also with a failure, is none any more. Messages move, unless it has
+/// ended.
 ///
-/// MPICH's MPI_Test looks at all sockets also where the request has ended long ago; these two calls do not. In MPICH a failure that the
-/// first one tells of goes to the error handler of the program's world, not to that of the request's communicator.
+/// MPICH's MPI_Test looks at all sockets also where the request has ended long ago; these two calls do not. In MPICH a
+/// failure that the first one tells of goes to the error handler of the program's world, not to that of the request's
+/// communicator.
 pub(super) fn test(request: &mut MPI_Request) -> Result<bool> {
     // SAFETY: a constant that is filled before main.
     let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };

@@ -1,10 +1,10 @@
 //! Receives that MPI is told of before their messages come.
 //!
-//! A message that MPI expects goes from the network to its memory; one that it does not is put aside, found among all that have
-//! come (`MPI_Improbe`), and copied: twice the calls, on a rank that has nothing else to do meanwhile. But a message that is longer
-//! than its receive is the end of the job in MPICH 4.0, and goes on beyond the memory in Open MPI 4.1. So short messages have a mark
-//! in their tags, and a receive that is posted for one has room for the longest that there are: ranks that disagree about a length get an
-//! error here too, whichever of them has the long message.
+//! A message that MPI expects goes from the network to its memory; one that it does not is put aside, found among all
+//! that have come (`MPI_Improbe`), and copied: twice the calls, on a rank that has nothing else to do meanwhile. But a
+//! message that is longer than its receive is the end of the job in MPICH 4.0, and goes on beyond the memory in Open
+//! MPI 4.1. So short messages have a mark in their tags, and a receive that is posted for one has room for the longest
+//! that there are: ranks that disagree about a length get an error here too, whichever of them has the long message.
 
 use std::ffi::c_int;
 
@@ -24,7 +24,8 @@ const SHORT: u32 = MOST_TAG + 1;
 /// How often a message that is waited for is asked for, before others are looked for.
 const LOOKS: u32 = 8;
 
-/// The tag with which MPI carries a message of so many bytes, whole or in parts: no part of a long message is taken for a short one.
+/// The tag with which MPI carries a message of so many bytes, whole or in parts: no part of a long message is taken for
+/// a short one.
 pub(super) fn marked(tag: u32, bytes: usize) -> c_int {
     (if bytes <= LONGEST_SHORT { tag | SHORT } else { tag }) as c_int
 }
@@ -64,7 +65,8 @@ impl MpiTransport {
         pending.under_way.clear();
         let error = match outcome {
             Ok(Posted::Arrived(arrived)) if arrived == pending.bytes => {
-                // SAFETY: I2: the buffer has room for so many bytes, and the landing has no fewer; MPI uses neither any more.
+                // SAFETY: I2: the buffer has room for so many bytes, and the landing has no fewer; MPI uses neither any
+                // more.
                 unsafe { std::ptr::copy_nonoverlapping(landing.as_ptr(), pending.buffer, arrived) };
                 return Ok(true);
             }
@@ -76,9 +78,10 @@ impl MpiTransport {
         Err(error)
     }
 
-    /// Whether a long message of so many bytes has come in the place of the one that a posted receive waits for, which fails then. It may
-    /// also be the next one, behind a short one that has come, or is on its way in, of which nobody has heard yet: MPI withdraws a
-    /// receive unless a message was matched to it, and matches those of a rank in the order in which they were sent.
+    /// Whether a long message of so many bytes has come in the place of the one that a posted receive waits for, which
+    /// fails then. It may also be the next one, behind a short one that has come, or is on its way in, of which nobody
+    /// has heard yet: MPI withdraws a receive unless a message was matched to it, and matches those of a rank in the
+    /// order in which they were sent.
     pub(super) fn displaces(&self, pending: &mut Pending, bytes: usize) -> bool {
         if self.land(pending) != Ok(false) {
             return false;

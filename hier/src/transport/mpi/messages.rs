@@ -153,11 +153,11 @@ impl MpiTransport {
         Ok(Some(arrived))
     }
 
-    /// Takes one message that has come, whoever waits for it: what one rank waits for may wait, at the other end, for another
-    /// message to be taken here. Returns whether there was one.
+    /// Takes one message that has come, whoever waits for it: what one rank waits for may wait, at the other end, for
+    /// another message to be taken here. Returns whether there was one.
     ///
-    /// One call of MPI, since one that finds nothing may cost more than one that does. It must take what it finds: in Open MPI a
-    /// probe that finds a message, and leaves it, lets nothing else move.
+    /// One call of MPI, since one that finds nothing may cost more than one that does. It must take what it finds: in
+    /// Open MPI a probe that finds a message, and leaves it, lets nothing else move.
     pub(super) fn take_one(&self, messages: &mut Messages) -> Result<bool> {
         if !messages.sinks.is_empty() {
             messages.sinks.retain_mut(|(request, _)| matches!(calls::test(request), Ok(false)));
@@ -213,7 +213,8 @@ impl MpiTransport {
         Ok(self.next_part(pending).is_none())
     }
 
-    /// Waits for what has begun; whether nothing is left. Where MPI can, a message that does not end is ended with all others.
+    /// Waits for what has begun; whether nothing is left. Where MPI can, a message that does not end is ended with all
+    /// others.
     pub(super) fn let_end(&self, pending: &mut Pending, limit: Duration) -> bool {
         let begin = Instant::now();
         let limit = if self.recovers() { limit.max(REVOKED) } else { limit };
@@ -232,8 +233,8 @@ impl MpiTransport {
         }
     }
 
-    /// Receives what has come early, and is not wanted any more: its sender waits for that, since MPI ends the sends only of
-    /// messages that were not taken.
+    /// Receives what has come early, and is not wanted any more: its sender waits for that, since MPI ends the sends
+    /// only of messages that were not taken.
     pub(super) fn swallow(messages: &mut Messages) {
         let Messages { early, sinks, .. } = messages;
         for arrived in early.drain() {

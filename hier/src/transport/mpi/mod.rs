@@ -41,20 +41,22 @@ const SUBSET_TAG: c_int = 1;
 /// Below `MPI_THREAD_SERIALIZED` it may only be used from the thread that made it; calls from others return
 /// [`Error::Thread`]. At that level it is for the program to see to it that no two threads are in MPI at once.
 ///
-/// A message is taken only when its receive is there and its length is right (`MPI_Improbe`, MPI 4.0, 3.8.2): ranks that
-/// disagree about a length get an error. Receives are not posted to MPI, since a message that is longer than its receive
-/// makes MPICH 4.0 abort the job, and has Open MPI 4.1 write beyond the buffer (by CMA and TCP). It costs one more copy of
-/// messages that are short enough to be sent eagerly. Those that a rank [expects](Transport::expect), of 64 KiB at most, are posted.
+/// A message is taken only when its receive is there and its length is right (`MPI_Improbe`, MPI 4.0, 3.8.2): ranks
+/// that disagree about a length get an error. Receives are not posted to MPI, since a message that is longer than its
+/// receive makes MPICH 4.0 abort the job, and has Open MPI 4.1 write beyond the buffer (by CMA and TCP). It costs one
+/// more copy of messages that are short enough to be sent eagerly. Those that a rank [expects](Transport::expect), of
+/// 64 KiB at most, are posted.
 ///
-/// Under an MPI with ULFM (Open MPI 5, `mpirun --with-ft ulfm`) it [recovers](Transport::recovers) from ranks that fail.
+/// Under an MPI with ULFM (Open MPI 5, `mpirun --with-ft ulfm`) it [recovers](Transport::recovers) from ranks that
+/// fail.
 ///
-/// Calls on the program's own communicator, to make the duplicate, follow the error handler that the program has set there.
-/// Drop it before `MPI_Finalize`; after that nothing is given back.
+/// Calls on the program's own communicator, to make the duplicate, follow the error handler that the program has set
+/// there. Drop it before `MPI_Finalize`; after that nothing is given back.
 pub struct MpiTransport {
     /// I1: a duplicate that only this object uses, freed once.
     comm: MPI_Comm,
-    /// The same, for making subsets: Open MPI sends messages of its own under the tag of MPI_Comm_create_group, which a look
-    /// for messages of any tag would take.
+    /// The same, for making subsets: Open MPI sends messages of its own under the tag of MPI_Comm_create_group, which a
+    /// look for messages of any tag would take.
     groups: MPI_Comm,
     rank: usize,
     size: usize,
@@ -117,8 +119,8 @@ impl MpiTransport {
         Self::own(comm, level, LONGEST_WHOLE)
     }
 
-    /// The longest message, in bytes, that goes in one part; at least 1, and 1 GiB unless it is set. Must be the same on
-    /// all ranks. For networks with a limit of their own, and for tests.
+    /// The longest message, in bytes, that goes in one part; at least 1, and 1 GiB unless it is set. Must be the same
+    /// on all ranks. For networks with a limit of their own, and for tests.
     #[must_use]
     pub fn with_longest_whole(mut self, bytes: usize) -> Self {
         self.longest_whole = bytes.clamp(1, LONGEST_WHOLE);
@@ -335,7 +337,8 @@ impl Transport for MpiTransport {
         self.enter()?;
         let comm = calls::duplicate(self.comm).map_err(|failure| self.failure(failure, None))?;
         // Some libraries have no one-sided communication over some networks (Open MPI 4.1 over TCP, unless told to use
-        // `--mca osc pt2pt`) and say so only here. The duplicate is not given back: other ranks may still be in the call.
+        // `--mca osc pt2pt`) and say so only here. The duplicate is not given back: other ranks may still be in the
+        // call.
         let window = window::MpiWindow::new(comm, self.rank, self.size, bytes).ok();
         Ok(window.map(|window| Box::new(window) as Box<dyn Window>))
     }
@@ -432,8 +435,9 @@ impl Drop for MpiTransport {
             std::mem::forget(std::mem::take(sinks));
             return;
         }
-        // Nobody will ask for what has come: it is received, so that its sends end. A communicator to which more may be on its way is
-        // not given back: its number could be that of a new one when it arrives, and MPICH 5 ends the job when messages are left.
+        // Nobody will ask for what has come: it is received, so that its sends end. A communicator to which more may be
+        // on its way is not given back: its number could be that of a new one when it arrives, and MPICH 5 ends the job
+        // when messages are left.
         let mut was_quiet = self.messages.get_mut().early.is_empty();
         while let Ok(Some(arrived)) = calls::take(self.comm) {
             was_quiet = false;

@@ -7,9 +7,10 @@ use ::mpi::ffi::MPI_Comm;
 use super::super::{Error, Request, Result, Transport, place_among};
 use super::{calls, start};
 
-/// The transport of a group whose ranks are all on one node, and need no messages of their own. It makes no communicator of MPI, of which
-/// there are only so many. [`progress`](Transport::progress) lets MPI move, as a rank that waits in a call should do: it looks for messages
-/// on a communicator that has none. (One with other ranks: on MPI_COMM_SELF, MPICH lets nothing move.)
+/// The transport of a group whose ranks are all on one node, and need no messages of their own. It makes no
+/// communicator of MPI, of which there are only so many. [`progress`](Transport::progress) lets MPI move, as a rank
+/// that waits in a call should do: it looks for messages on a communicator that has none. (One with other ranks: on
+/// MPI_COMM_SELF, MPICH lets nothing move.)
 ///
 /// To send or to receive is an error.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +25,12 @@ pub struct QuietTransport {
 unsafe impl Send for QuietTransport {}
 
 impl QuietTransport {
-    /// That of `rank` in a group of `size` ranks. `silent` is a communicator of several ranks on which nobody sends anything; any
-    /// number of transports may share it. Not collective.
+    /// That of `rank` in a group of `size` ranks. `silent` is a communicator of several ranks on which nobody sends
+    /// anything; any number of transports may share it. Not collective.
     ///
     /// # Safety
-    /// `silent` is valid as long as the transport, and all that are made of it, live. MPI may be called by each thread that uses them.
+    /// `silent` is valid as long as the transport, and all that are made of it, live. MPI may be called by each thread
+    /// that uses them.
     #[must_use]
     pub unsafe fn new(rank: usize, size: usize, silent: MPI_Comm) -> Self {
         Self { rank, size, silent }

@@ -1,8 +1,10 @@
-//! User-level failure mitigation (ULFM, MPI Forum's working group on fault tolerance): what MPI does once a rank has failed.
+//! User-level failure mitigation (ULFM, MPI Forum's working group on fault tolerance): what MPI does once a rank has
+//! failed.
 //!
-//! Open MPI 5 has it, under `mpirun --with-ft ulfm`. Its functions are looked up while the program runs, so that one binary does
-//! with and without it, and on Open MPI 4.1, whose headers do not know them. That they exist does not say that they work (MPICH
-//! has some that do not): whether failures are looked for at all is a control variable of Open MPI.
+//! Open MPI 5 has it, under `mpirun --with-ft ulfm`. Its functions are looked up while the program runs, so that one
+//! binary does with and without it, and on Open MPI 4.1, whose headers do not know them. That they exist does not say
+//! that they work (MPICH has some that do not): whether failures are looked for at all is a control variable of Open
+//! MPI.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
@@ -65,8 +67,8 @@ impl Recovery {
         })
     }
 
-    /// What a failed call says about ranks, by the name with which Open MPI begins its text: programs that were built with the
-    /// headers of 4.1 do not know the numbers.
+    /// What a failed call says about ranks, by the name with which Open MPI begins its text: programs that were built
+    /// with the headers of 4.1 do not know the numbers.
     pub fn loss(&self, failure: &Failure) -> Option<Loss> {
         if failure.text.starts_with("MPI_ERR_REVOKED") {
             Some(Loss::Revoked)

@@ -44,8 +44,8 @@ impl ThreadLevel {
     }
 }
 
-/// A number of the calling thread, which no other has or will have. Asked in every call, where the standard library's is one
-/// more object to hold.
+/// A number of the calling thread, which no other has or will have. Asked in every call, where the standard library's
+/// is one more object to hold.
 pub(super) fn thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });

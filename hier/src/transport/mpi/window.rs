@@ -26,8 +26,8 @@ pub(super) struct MpiWindow {
     rank: usize,
 }
 
-// SAFETY: as for the transport that makes it: below MPI_THREAD_SERIALIZED it stays in the thread that uses the transport,
-// which checks that on every call of its own.
+// SAFETY: as for the transport that makes it: below MPI_THREAD_SERIALIZED it stays in the thread that uses the
+// transport, which checks that on every call of its own.
 unsafe impl Send for MpiWindow {}
 
 impl MpiWindow {

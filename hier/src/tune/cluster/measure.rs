@@ -22,12 +22,13 @@ const NETWORKS: usize = 5;
 /// Elements in which a shape is told.
 const WORD: usize = 8;
 
-/// One rank's part of a search; collective over the communicator, whose rules it changes. Measurements that are in the ledger
-/// are not made again; rank 0 alone reads it, and writes those that are made to its end. The findings are the same on all ranks.
+/// One rank's part of a search; collective over the communicator, whose rules it changes. Measurements that are in the
+/// ledger are not made again; rank 0 alone reads it, and writes those that are made to its end. The findings are the
+/// same on all ranks.
 ///
 /// # Errors
-/// [`Error::Measurement`], on all ranks: a cluster of one node, or of nodes that differ in their number of ranks; a wrong answer; a
-/// ledger that cannot be written. Others are those of the calls.
+/// [`Error::Measurement`], on all ranks: a cluster of one node, or of nodes that differ in their number of ranks; a
+/// wrong answer; a ledger that cannot be written. Others are those of the calls.
 pub fn tune_cluster(comm: HierComm, effort: &Effort, ledger: &Path) -> Result<Findings> {
     let (rank, placement) = (comm.rank(), comm.placement());
     let shape = Shape { nodes: placement.nodes(), ranks_a_node: placement.most() };

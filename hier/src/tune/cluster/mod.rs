@@ -1,8 +1,9 @@
 //! Finding the part of a table that speaks of calls across nodes, by measuring them.
 //!
-//! What messages cost is measured first, and from that follows what a call would take without a table. Then, size by size, three
-//! questions one after the other: which schedule, with one leader a node and whole messages; how many leaders; and what
-//! slices. Each is answered as within a node: another choice is taken only where it wins by more than the spread.
+//! What messages cost is measured first, and from that follows what a call would take without a table. Then, size by
+//! size, three questions one after the other: which schedule, with one leader a node and whole messages; how many
+//! leaders; and what slices. Each is answered as within a node: another choice is taken only where it wins by more than
+//! the spread.
 //!
 //! | file | what |
 //! |---|---|

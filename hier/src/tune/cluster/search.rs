@@ -104,7 +104,8 @@ impl<T: Times> Search<'_, T> {
         Ok(Finding { what, ladder, looked })
     }
 
-    /// Compares candidates, the usual one first. `last` is what the size below takes: of others that are as fast it stays.
+    /// Compares candidates, the usual one first. `last` is what the size below takes: of others that are as fast it
+    /// stays.
     fn look(
         &mut self,
         what: Collective,
@@ -126,7 +127,8 @@ impl<T: Times> Search<'_, T> {
         Ok(candidate)
     }
 
-    /// From how many bytes on the second one of two is faster, between a size that takes the first and one that takes the second.
+    /// From how many bytes on the second one of two is faster, between a size that takes the first and one that takes
+    /// the second.
     fn edge(&mut self, what: Collective, two: [Candidate; 2], mut low: usize, mut high: usize) -> Result<usize> {
         for _ in 0..self.effort.halvings {
             let middle = ((low as f64 * high as f64).sqrt() / 64.0).round() as usize * 64;
@@ -165,7 +167,8 @@ mod tests {
     use crate::across::Line;
     use crate::schedule::Algorithm;
 
-    /// A network whose costs are known, on which leaders halve the time of messages from some size on, and slices save a tenth.
+    /// A network whose costs are known, on which leaders halve the time of messages from some size on, and slices save
+    /// a tenth.
     struct Known {
         network: NetworkModel,
         nodes: u32,

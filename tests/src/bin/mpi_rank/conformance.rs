@@ -10,8 +10,9 @@ use phalanx_tests::sweep::Sweep;
 use crate::watch::step;
 use crate::{collectives, well};
 
-/// All types, if they are asked for; then lengths around the sizes where calls across `n` nodes change their ways (see `hier::across`): short vectors,
-/// segments of a ring, long broadcasts, messages that are cut. And lines, cells and shares within the node.
+/// All types, if they are asked for; then lengths around the sizes where calls across `n` nodes change their ways (see
+/// `hier::across`): short vectors, segments of a ring, long broadcasts, messages that are cut. And lines, cells and
+/// shares within the node.
 pub fn sweep(world: &SimpleCommunicator, seed: u64, all_types: bool) {
     let comm = collectives(world);
     let nodes = comm.placement().nodes();

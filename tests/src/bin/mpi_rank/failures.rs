@@ -49,7 +49,8 @@ pub fn lengths(world: &SimpleCommunicator, culprit: usize) {
     finds_out(&comm, || comm.all_reduce_into(send, &mut recv, Sum));
 }
 
-/// The ranks of each node have agreed on a count, those of different nodes have not: so many elements more on the second.
+/// The ranks of each node have agreed on a count, those of different nodes have not: so many elements more on the
+/// second.
 pub fn counts(world: &SimpleCommunicator, more: usize) {
     let comm = collectives(world);
     let node = comm.placement().node_of(comm.rank());
@@ -98,8 +99,9 @@ pub fn die(world: &SimpleCommunicator, victim: usize) {
     world.abort(9);
 }
 
-/// A rank ends so many microseconds after MPI has begun, wherever it is by then: communicators are made and dropped, and calls of all
-/// kinds are mixed on them. If ranks are to be connected, the time begins after a barrier, and allreduces follow on one communicator.
+/// A rank ends so many microseconds after MPI has begun, wherever it is by then: communicators are made and dropped,
+/// and calls of all kinds are mixed on them. If ranks are to be connected, the time begins after a barrier, and
+/// allreduces follow on one communicator.
 pub fn end(world: &SimpleCommunicator, how: &str, victim: usize, after: u64, connected: bool) {
     let rank = world.rank() as usize;
     block_termination();

@@ -10,8 +10,8 @@ use crate::{collectives, well};
 /// Receives that are posted.
 const POSTED: usize = 8;
 
-/// Posts receives of any source and any tag before there is a communicator of ours, and again beside it; makes all kinds of
-/// calls; looks that no receive has ended; sends what they wait for.
+/// Posts receives of any source and any tag before there is a communicator of ours, and again beside it; makes all
+/// kinds of calls; looks that no receive has ended; sends what they wait for.
 pub fn run(world: &SimpleCommunicator) {
     let (rank, size) = (world.rank(), world.size());
     let mut early = vec![[0_u64; 1000]; POSTED];

@@ -51,9 +51,11 @@ fn main() {
         // MORE: so many elements more on one node than on the others.
         "counts" => failures::counts(&world, number(1) as usize),
         "die" => failures::die(&world, number(1) as usize),
-        // HOW RANK MICROSECONDS [connected]: a rank ends so long after the start, whatever it does then; or after a barrier, amid allreduces.
+        // HOW RANK MICROSECONDS [connected]: a rank ends so long after the start, whatever it does then; or after a
+        // barrier, amid allreduces.
         "end" => failures::end(&world, &args[1], number(2) as usize, number(3), args.len() > 4),
-        // ELEMENTS NODES [HOW:RANK ..]: ranks that fail one after another, of as they are numbered at first; the others go on.
+        // ELEMENTS NODES [HOW:RANK ..]: ranks that fail one after another, of as they are numbered at first; the others
+        // go on.
         "recover" => recovery::run(&world, number(1) as usize, &args[2], &args[3..]),
         "no-recovery" => recovery::refused(&world),
         other => panic!("{other:?} is nothing that this program does"),

@@ -1,8 +1,8 @@
-//! A message of the program that is under way when its rank enters a collective moves on while that rank waits there: its
-//! peer enters only when it is through.
+//! A message of the program that is under way when its rank enters a collective moves on while that rank waits there:
+//! its peer enters only when it is through.
 //!
-//! A library that waits for its node without looking at MPI deadlocks here, as would one that keeps MPI's attention only on
-//! the ranks that speak for their nodes.
+//! A library that waits for its node without looking at MPI deadlocks here, as would one that keeps MPI's attention
+//! only on the ranks that speak for their nodes.
 
 use hier::operator::Sum;
 use mpi::request::scope;

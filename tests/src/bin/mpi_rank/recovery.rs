@@ -1,5 +1,5 @@
-//! Ranks that fail, one after another, under an MPI that can go on without them: the others are told who it was, in the call that they
-//! were in and in later ones, make a communicator of those who are left, and use it.
+//! Ranks that fail, one after another, under an MPI that can go on without them: the others are told who it was, in the
+//! call that they were in and in later ones, make a communicator of those who are left, and use it.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ use crate::well;
 /// How long it may take until a rank hears of a failure, on a machine that does much else.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Loses the ranks of `ends`, `HOW:RANK` each, as numbered in the world; `kill:1+2` are two at once. `nodes` has each rank's
-/// node, as in `0,0,1,1`; `found` asks the machine.
+/// Loses the ranks of `ends`, `HOW:RANK` each, as numbered in the world; `kill:1+2` are two at once. `nodes` has each
+/// rank's node, as in `0,0,1,1`; `found` asks the machine.
 pub fn run(world: &SimpleCommunicator, elements: usize, nodes: &str, ends: &[String]) {
     let transport = MpiTransport::new(world).expect("a transport");
     let mut settings = ClusterSettings::from_environment();
@@ -64,7 +64,8 @@ pub fn run(world: &SimpleCommunicator, elements: usize, nodes: &str, ends: &[Str
     let mut told = [1_usize];
     comm.all_reduce_in_place(&mut told, Min).expect("an allreduce");
     well(&comm, &format!("{} failures, told after {} ms at most", ends.len(), time[0]));
-    // Open MPI 5.0.11 may hang in MPI_Finalize after two failures. Nobody leaves before all have heard that all is well.
+    // Open MPI 5.0.11 may hang in MPI_Finalize after two failures. Nobody leaves before all have heard that all is
+    // well.
     std::thread::sleep(Duration::from_millis(300));
     std::process::exit(0);
 }
