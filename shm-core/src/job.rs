@@ -50,26 +50,29 @@ impl JobSpec {
     }
 
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
-    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_CONVERT`) wants it.
+    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_CONVERT`, `PHALANX_DEBUG`) wants it. An empty variable
+    /// asks for nothing.
     ///
     /// # Errors
     /// `Environment` when a variable is not understood.
     pub fn new(ranks: usize) -> Result<Self> {
         let arena = bytes_of("PHALANX_ARENA", 1)?;
         let heap = bytes_of("PHALANX_HEAP", 0)?;
-        let cma = std::env::var("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
-        let convert = std::env::var("PHALANX_CONVERT").map_or(Ok(Conversion::Never), |value| read_convert(&value))?;
+        let cma = variable("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
+        let convert = variable("PHALANX_CONVERT").map_or(Ok(Conversion::Never), |value| read_convert(&value))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { ranks, cores, arena, heap, cma, convert, tuning: Tuning::from_environment()?, note: Vec::new() })
     }
 }
 
+/// A variable of the environment; an empty one asks for nothing.
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
+}
+
 /// A number of bytes, `least` or more, that a variable of the environment may hold.
 fn bytes_of(name: &'static str, least: u64) -> Result<Option<u64>> {
-    match std::env::var(name) {
-        Err(_) => Ok(None),
-        Ok(value) => read_bytes(name, &value, least).map(Some),
-    }
+    variable(name).map(|value| read_bytes(name, &value, least)).transpose()
 }
 
 /// The number of bytes that the variable `name`, of value `value`, stands for.
