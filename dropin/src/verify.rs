@@ -10,7 +10,9 @@ use hier::HierComm;
 use mpi::ffi;
 
 use crate::abi::{self, Word};
-use crate::calls::bcast::{Message, pack};
+use crate::calls::bcast::Message;
+use crate::calls::fault::Fault;
+use crate::calls::packing::{pack, zeroed};
 use crate::calls::reduction::{Arguments, Goal, Plan};
 use crate::operators::{Kind, Op};
 use crate::types;
@@ -20,15 +22,15 @@ use crate::what::What;
 const PIECE: usize = 1 << 24;
 
 /// A broadcast, by both.
-pub fn broadcast<E>(
+pub fn broadcast(
     message: &Message,
     bytes: usize,
     comm: Word,
     ours: &HierComm,
-    carry_out: impl FnOnce() -> Result<(), E>,
-) -> Result<(), E> {
+    carry_out: impl FnOnce() -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let root = message.root as usize;
-    let mut theirs = if ours.rank() == root { message.packed(bytes) } else { vec![0; bytes] };
+    let mut theirs = if ours.rank() == root { message.packed(bytes)? } else { zeroed(bytes)? };
     carry_out()?;
     for piece in theirs.chunks_mut(PIECE) {
         // SAFETY: a constant that is filled before main.
@@ -38,7 +40,7 @@ pub fn broadcast<E>(
             ffi::PMPI_Bcast(piece.as_mut_ptr().cast(), piece.len() as c_int, kind, root as c_int, abi::comm(comm))
         };
     }
-    let own = message.packed(bytes);
+    let own = message.packed(bytes)?;
     if let Some(at) = own.iter().zip(&theirs).position(|(own, their)| own != their) {
         let what = format!("MPI_Bcast of {bytes} bytes from rank {root}");
         differ(&what, ours.rank(), comm, &format!("byte {at} is {}, with the library {}", own[at], theirs[at]));
@@ -47,13 +49,13 @@ pub fn broadcast<E>(
 }
 
 /// A reduction, by both.
-pub fn reduction<E>(
+pub fn reduction(
     arguments: &Arguments<'_>,
     plan: &Plan,
     comm: Word,
     rank: usize,
-    carry_out: impl FnOnce() -> Result<(), E>,
-) -> Result<(), E> {
+    carry_out: impl FnOnce() -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let gets = arguments.goal.gets(rank);
     let has_place = arguments.goal.has_place(rank);
     let in_place = abi::is_in_place(arguments.send) || has_place && arguments.send == arguments.recv;
@@ -95,7 +97,7 @@ pub fn reduction<E>(
     let operator = types::operator(arguments.op);
     let kind = plan.of().kind.unwrap_or(Kind::Other);
     // Sums of absolute values say how much additions may lose.
-    let values = numbers(&packed(input.as_ptr().cast(), plan.count), kind, plan.of().size);
+    let values = numbers(&packed(input.as_ptr().cast(), plan.count)?, kind, plan.of().size);
     let scale = match (&values, operator) {
         (Some((values, width, _)), Some(Op::Sum)) => {
             let absolute: Vec<f64> = values.iter().map(|value| value.abs()).collect();
@@ -108,7 +110,7 @@ pub fn reduction<E>(
         return Ok(());
     }
     let results = arguments.goal.results(plan.count);
-    let (own, theirs) = (packed(arguments.recv as *const c_void, results), packed(output.as_ptr().cast(), results));
+    let (own, theirs) = (packed(arguments.recv as *const c_void, results)?, packed(output.as_ptr().cast(), results)?);
     let ranks = ranks(comm) as f64;
     let what = || {
         let (name, root) = match arguments.goal {
@@ -180,14 +182,14 @@ fn reduce_scatter(
 
 /// A call that moves blocks, by both. `written` is the memory that this rank's result lies in, if that is one piece: only then is it compared;
 /// `theirs` makes the library's call, with its result so many bytes further on.
-pub fn blocks<E>(
+pub fn blocks(
     what: What,
     written: Option<(Word, usize)>,
     comm: Word,
     rank: usize,
     theirs: impl Fn(isize) -> c_int,
-    carry_out: impl FnOnce() -> Result<(), E>,
-) -> Result<(), E> {
+    carry_out: impl FnOnce() -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let Some((at, bytes)) = written else {
         carry_out()?;
         theirs(0);

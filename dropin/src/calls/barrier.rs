@@ -2,8 +2,6 @@
 
 use std::ffi::c_int;
 
-use hier::across::Error;
-
 use super::Call;
 use crate::abi::{Word, next};
 use crate::what::What;
@@ -15,8 +13,8 @@ pub extern "C" fn barrier(comm: Word) -> c_int {
         |_| None,
         |_| Ok(((), 0)),
         |comm, ()| match comm.single_node() {
-            Some(node) => node.barrier().map_err(Error::from),
-            None => comm.barrier(),
+            Some(node) => Ok(node.barrier()?),
+            None => Ok(comm.barrier()?),
         },
         || next::barrier(comm),
     )

@@ -3,8 +3,9 @@
 use hier::operator::Operator;
 use hier::{Element, HierComm, NodeCommunicator};
 
-use super::bcast::{pack, unpack};
-use super::reduction::{Arguments, Fault, Goal, Lengths, Parts, Plan, Way};
+use super::fault::Fault;
+use super::packing::{pack, unpack};
+use super::reduction::{Arguments, Goal, Lengths, Parts, Plan, Way};
 use crate::abi::{self, Word};
 use crate::local::Local;
 use crate::operators::{Kernel, Shape};
@@ -136,9 +137,8 @@ impl Arguments<'_> {
         }
         let count = self.goal.results(count);
         let elements: Vec<u8> = blocks[..count].iter().flat_map(|block| &block[..extent]).copied().collect();
-        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size);
-        unpack(&data, self.recv as *mut _, count, self.datatype);
-        Ok(())
+        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size)?;
+        unpack(&data, self.recv as *mut _, count, self.datatype)
     }
 }
 

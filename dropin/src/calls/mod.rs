@@ -10,10 +10,12 @@ mod allreduce;
 mod barrier;
 pub mod bcast;
 mod blocks;
+pub mod fault;
 mod folding;
 mod forms;
 mod gather;
 mod layout;
+pub mod packing;
 mod plain;
 mod planned;
 mod reduce;
@@ -23,11 +25,9 @@ mod scan;
 mod scatter;
 
 use std::ffi::c_int;
-use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use hier::HierComm;
-use hier::across::Error;
 use mpi::ffi;
 
 use crate::abi::{self, Word, next};
@@ -35,6 +35,8 @@ use crate::communicators::{self, Group};
 use crate::life;
 use crate::stats::{Key, Reason};
 use crate::what::What;
+
+use fault::Fault;
 
 pub use all_to_all::{alltoall, alltoall_c, alltoallv, alltoallv_c};
 pub use allgather::{allgather, allgather_c, allgatherv, allgatherv_c};
@@ -85,20 +87,6 @@ pub fn begun(code: c_int) -> c_int {
 /// How long a launcher may take to end a job one rank of which has ended.
 const LAUNCHER: Duration = Duration::from_secs(2);
 
-/// What goes wrong in a call.
-pub trait Fault: Display {
-    /// Whether the end of a rank's process may be behind it.
-    fn may_be_an_end(&self) -> bool;
-}
-
-impl Fault for Error {
-    fn may_be_an_end(&self) -> bool {
-        use hier::Error as Node;
-        let is_local = matches!(self, Self::Node(error) if !matches!(error, Node::RankFailed { .. }));
-        !is_local
-    }
-}
-
 /// A call on its way: to be carried out, or to be handed on.
 pub struct Call {
     pub what: What,
@@ -110,11 +98,11 @@ impl Call {
     /// left to the library is so handed on with as little loss as can be. `plan` looks at the arguments: how the call is carried out and
     /// how many bytes it is about; or why it is handed on. `carry_out` does it.
     #[inline]
-    fn run<P, E: Fault>(
+    fn run<P>(
         self,
         glance: impl FnOnce(&Group) -> Option<usize>,
         plan: impl FnOnce(&Group) -> Result<(P, usize), (Reason, usize)>,
-        carry_out: impl FnOnce(&HierComm, P) -> Result<(), E>,
+        carry_out: impl FnOnce(&HierComm, P) -> Result<(), Fault>,
         hand_on: impl FnOnce() -> c_int,
     ) -> c_int {
         if !life::is_ready(self.comm) {
@@ -154,7 +142,7 @@ impl Call {
         }
         match outcome {
             Ok(()) => abi::SUCCESS,
-            Err(error) => self.fail(comm.rank(), &error),
+            Err(fault) => self.fail(comm, &fault),
         }
     }
 
@@ -187,14 +175,18 @@ impl Call {
         code
     }
 
-    /// Tells of an error: on standard error, and to the program's error handler, which may end the job.
+    /// Tells of an error: the other ranks, should they wait for this one's part; standard error; and the program's error handler, which
+    /// may end the job.
     #[cold]
-    fn fail(&self, rank: usize, error: &dyn Fault) -> c_int {
-        if error.may_be_an_end() {
+    fn fail(&self, comm: &HierComm, fault: &Fault) -> c_int {
+        if fault.is_absence() {
+            comm.give_up();
+        }
+        if fault.may_be_an_end() {
             // Its launcher ends the job with that rank's status, as if this rank waited for it in MPI.
             std::thread::sleep(LAUNCHER);
         }
-        hier::remark(format_args!("rank {rank}: {} failed: {error}", self.what.function()));
+        hier::remark(format_args!("rank {}: {} failed: {fault}", comm.rank(), self.what.function()));
         // SAFETY: a communicator that the library knows.
         let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
         abi::ERR_OTHER

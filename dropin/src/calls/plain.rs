@@ -3,10 +3,10 @@
 
 use std::mem::MaybeUninit;
 
-use hier::across::Error;
 use hier::{Blocks, NodeCommunicator};
 
 use super::blocks::{Arguments, Counts, Many, One};
+use super::fault::Fault;
 use super::forms::Width;
 use crate::abi::{self, Word};
 use crate::communicators::Group;
@@ -166,7 +166,7 @@ impl Arguments {
 impl Everyday<'_> {
     /// Carries it out.
     #[inline]
-    pub fn carry_out(self, node: &NodeCommunicator) -> Result<(), Error> {
+    pub fn carry_out(self, node: &NodeCommunicator) -> Result<(), Fault> {
         let unless_there = |own: *mut u8, (all, blocks): All<'_>| {
             let is_there = own == all.wrapping_add(blocks.of(node.rank()).start);
             if is_there { std::ptr::null_mut() } else { own }
@@ -194,6 +194,6 @@ impl Everyday<'_> {
                 unsafe { node.scatter_bytes(rank, send, recv, bytes, is_even) }
             }
         };
-        done.map_err(Error::from)
+        done.map_err(Fault::from)
     }
 }

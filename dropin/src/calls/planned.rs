@@ -1,9 +1,9 @@
 //! Calls that move blocks, by a plan: of any type, in place or not, with wrong arguments found.
 
 use hier::NodeCommunicator;
-use hier::across::Error;
 
 use super::blocks::{Arguments, Counts, Many, One};
+use super::fault::Fault;
 use super::layout::{AllBlocks, Layout, OwnBlock, WRONG};
 use crate::abi::{self, Word};
 use crate::communicators::Group;
@@ -68,15 +68,15 @@ impl Arguments {
 
     /// Carries it out.
     #[inline(never)]
-    pub fn carry_out(&self, node: &NodeCommunicator, plan: &Plan) -> Result<(), Error> {
+    pub fn carry_out(&self, node: &NodeCommunicator, plan: &Plan) -> Result<(), Fault> {
         let (ranks, rank) = (node.size(), node.rank());
         match (self, plan) {
             (Self::Allgather(..), Plan { own: Some(own), recv: Some(recv), .. }) => {
                 let is_own_place = matches!(own, OwnBlock::At { one, is_plain: true, .. } if recv.of.is_plain && one.at == recv.place(rank));
                 let kept = matches!(own, OwnBlock::InPlace).then_some(rank);
                 // What lies in place is a block like others, should it have to be packed.
-                let packed = kept.filter(|_| !recv.of.is_plain).map(|rank| recv.packed(rank));
-                let own_data = own.data();
+                let packed = kept.filter(|_| !recv.of.is_plain).map(|rank| recv.packed(rank)).transpose()?;
+                let own_data = own.data()?;
                 let (send, bytes) = match (&packed, &own_data) {
                     _ if is_own_place => (std::ptr::null(), 0),
                     (Some(packed), _) => (packed.as_ptr(), packed.len()),
@@ -101,7 +101,7 @@ impl Arguments {
             }
             (Self::Gather(_, many, root), Plan { own: Some(own), recv, .. }) => {
                 let (is_even, root) = (matches!(many.counts, Counts::Even(_)), *root as usize);
-                let own_data = own.data();
+                let own_data = own.data()?;
                 let (send, bytes) = own_data.place();
                 match recv {
                     // SAFETY: by MPI's contract the own block is there, or its copy, and nobody writes to it meanwhile.

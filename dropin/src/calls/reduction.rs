@@ -1,8 +1,5 @@
 //! What the calls that combine have in common: what is folded by what, who gets which part, and whether it is carried out here. `folding` does it.
 
-use std::ffi::c_int;
-use std::fmt;
-
 use mpi::ffi;
 
 use crate::abi::{self, Word};
@@ -124,41 +121,6 @@ impl Plan {
 
 /// The longest element that is folded by the library's function.
 const LONGEST: usize = 4096;
-
-/// Why a reduction failed.
-#[derive(Debug)]
-pub enum Fault {
-    Ours(hier::across::Error),
-    /// The library would not apply the operator: its code.
-    Operator(c_int),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ours(error) => error.fmt(f),
-            Self::Operator(code) => write!(f, "MPI_Reduce_local, which applies the operator, returned {code}"),
-        }
-    }
-}
-
-impl super::Fault for Fault {
-    fn may_be_an_end(&self) -> bool {
-        matches!(self, Self::Ours(error) if super::Fault::may_be_an_end(error))
-    }
-}
-
-impl From<hier::across::Error> for Fault {
-    fn from(error: hier::across::Error) -> Self {
-        Self::Ours(error)
-    }
-}
-
-impl From<hier::Error> for Fault {
-    fn from(error: hier::Error) -> Self {
-        Self::Ours(error.into())
-    }
-}
 
 impl Arguments<'_> {
     /// The bytes of the vector, where its type is predefined.

@@ -153,6 +153,19 @@ fn communicators_change_over_while_they_are_used() {
     });
 }
 
+/// Single elements of more bytes than an int counts. It takes 9 GiB of memory, and half a minute for each MPI.
+#[test]
+fn long_elements_arrive_whole() {
+    if !full() {
+        return;
+    }
+    each(|library| {
+        let done = Job::new(library, "large").words(&["element"]).run();
+        done.succeeded("large", 2);
+        assert!(done.stats().of("bcast").calls >= 4 && done.stats().of("gatherv").calls > 0, "{:?}", done.stats());
+    });
+}
+
 /// A seed that nobody knows beforehand; the program prints it.
 #[test]
 fn random_calls_get_the_right_answers() {
