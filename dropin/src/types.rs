@@ -237,8 +237,8 @@ const LONGEST: usize = 1 << 20;
 /// refuses the type (one that was not committed).
 fn is_in_order(datatype: ffi::MPI_Datatype, size: usize) -> Option<bool> {
     let mut is_whole = size <= LONGEST;
-    // Two patterns tell any two places apart.
-    for pattern in [|i: usize| (i % 251) as u8, |i: usize| (i / 251 % 251 + i / 63_001) as u8] {
+    // The digits of a place, to base 251: three patterns tell any two apart.
+    for pattern in [|i: usize| (i % 251) as u8, |i: usize| (i / 251 % 251) as u8, |i: usize| (i / 63_001) as u8] {
         let size = if is_whole { size } else { 0 };
         let data: Vec<u8> = (0..size).map(pattern).collect();
         let mut packed = vec![0_u8; size];
