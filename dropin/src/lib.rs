@@ -15,10 +15,11 @@
 //! | `calls` | the functions that programs call |
 //! | `fortran` | the same for Fortran |
 //! | `memory` | MPI_Alloc_mem |
-//! | `verify` | results compared with the library's |
+//! | `verify`, `agreement` | results compared with the library's |
 //! | `entry` | the front is answered |
 //! | `direct` | what the added cost of a call is measured against |
 
+pub mod agreement;
 pub mod gains;
 pub mod operators;
 pub mod pairs;

@@ -124,8 +124,8 @@ pub fn run(what: What, arguments: &Arguments, comm: Word, hand_on: impl Fn(isize
                 Way::Plainly(call) => return call.carry_out(node),
             };
             if life::settings().verify {
-                let written = plan.written(arguments, node.size());
-                return verify::blocks(what, written, comm, ours.rank(), &hand_on, || arguments.carry_out(node, &plan));
+                let both = (arguments, &*plan);
+                return verify::blocks(what, both, comm, node, &hand_on, || arguments.carry_out(node, &plan));
             }
             arguments.carry_out(node, &plan)
         },

@@ -110,6 +110,23 @@ impl AllBlocks {
         pack(self.place(rank) as *const c_void, self.count(rank), self.datatype, self.bytes(rank))
     }
 
+    /// The data of all blocks, one after the other.
+    pub fn all_packed(&self, ranks: usize) -> Result<Vec<u8>, Fault> {
+        let blocks: Vec<Vec<u8>> = (0..ranks).map(|rank| self.packed(rank)).collect::<Result<_, _>>()?;
+        Ok(blocks.concat())
+    }
+
+    /// Puts such data back in their places.
+    pub fn unpack_all(&self, data: &[u8], ranks: usize) -> Result<(), Fault> {
+        let mut rest = data;
+        for rank in 0..ranks {
+            let (block, behind) = rest.split_at(self.bytes(rank));
+            unpack(block, self.place(rank) as *mut c_void, self.count(rank), self.datatype)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
     /// Calls `f` with where the blocks lie, one after the other if they must be packed. What is `read` was packed before; what is `written`
     /// is put in its places afterwards, but for a block that lies there already.
     pub fn with<R>(

@@ -4,7 +4,7 @@ use hier::NodeCommunicator;
 
 use super::blocks::{Arguments, Counts, Many, One};
 use super::fault::Fault;
-use super::layout::{AllBlocks, Layout, OwnBlock, WRONG};
+use super::layout::{AllBlocks, Data, Layout, OwnBlock, WRONG};
 use crate::abi::{self, Word};
 use crate::communicators::Group;
 use crate::stats::Reason;
@@ -138,12 +138,36 @@ impl Arguments {
 }
 
 impl Plan {
-    /// The memory that the call writes on this rank, where it is one piece.
+    /// The memory that the call writes on this rank, where it is one piece with data.
     pub fn written(&self, arguments: &Arguments, ranks: usize) -> Option<(Word, usize)> {
         match (arguments, &self.own) {
-            (Arguments::Scatter(..), Some(OwnBlock::At { one, bytes, is_plain: true })) => Some((one.at, *bytes)),
+            (Arguments::Scatter(..), Some(OwnBlock::At { one, bytes, is_plain: true })) if *bytes > 0 => {
+                Some((one.at, *bytes))
+            }
             (Arguments::Scatter(..), _) => None,
             _ => self.recv.as_ref()?.span(ranks),
+        }
+    }
+
+    /// The data of what the call writes on this rank, block after block, where that is not one piece.
+    pub fn result(&self, arguments: &Arguments, ranks: usize) -> Result<Vec<u8>, Fault> {
+        match (arguments, &self.own, &self.recv) {
+            (Arguments::Scatter(..), Some(own), _) => Ok(match own.data()? {
+                Data::Packed(data) => data,
+                // One of no bytes, or nothing that is written.
+                Data::InPlace | Data::There(..) => Vec::new(),
+            }),
+            (_, _, Some(recv)) => recv.all_packed(ranks),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Puts such data back in their places.
+    pub fn put_back(&self, arguments: &Arguments, data: &[u8], ranks: usize) -> Result<(), Fault> {
+        match (arguments, &self.own, &self.recv) {
+            // What a scatter finds there it does not read.
+            (Arguments::Scatter(..), ..) | (_, _, None) => Ok(()),
+            (_, _, Some(recv)) => recv.unpack_all(data, ranks),
         }
     }
 }

@@ -51,6 +51,7 @@ pub const C: &[Program] = &[
     Program { words: &["200"], taken: &["bcast", "allreduce"], ..program("churn", 30.0) },
     Program { taken: &["reduce", "allreduce", "reduce_scatter"], ..program("operators", 80.0) },
     Program { taken: &["bcast"], ..program("derived", 80.0) },
+    Program { taken: &["allreduce"], ..program("nonfinite", 80.0) },
     program("errors", 10.0),
     // On two ranks there is nothing but single ranks and what lies between them.
     Program { least: 2, taken: &["barrier"], ..program("intercommunicators", 1.0) },
@@ -165,6 +166,7 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
         return work;
     }
     add(&mpicc, &["-shared", "-fPIC"], "tool.c", "tool.so");
+    add(&mpicc, &["-shared", "-fPIC", "-ldl"], "liar.c", "liar.so");
     add(&mpicc, &["-shared", "-fPIC", "-DMODULE"], "plugin.c", "plugin.so");
     add("cc".as_ref(), &["-ldl"], "plugin.c", "plugin");
     if speaks_fortran(library) {

@@ -1,6 +1,7 @@
 //! What the environment asks of the library.
 
-use crate::job::Job;
+use crate::endings::{last_words, liar};
+use crate::job::{Done, Job};
 use crate::{each, programs};
 
 #[test]
@@ -52,12 +53,29 @@ fn names_lead_past_the_library_where_nothing_is_counted() {
 #[test]
 fn answers_are_compared_when_asked() {
     each(|library| {
-        for (name, words) in
-            [("stress", &["5", "300", "20000"][..]), ("operators", &[]), ("derived", &[]), ("family", &["120", "7"])]
-        {
+        for (name, words) in [
+            ("stress", &["5", "300", "20000"][..]),
+            ("operators", &[]),
+            ("derived", &[]),
+            ("family", &["120", "7"]),
+            ("nonfinite", &[]),
+        ] {
             let done = Job::new(library, name).words(words).variable("PHALANX_VERIFY", "1").run();
             done.succeeded(name, 2);
             assert!(done.stats().calls() > 0);
+        }
+    });
+}
+
+/// What is finite for the one and not for the other is told.
+#[test]
+fn answers_that_are_not_finite_are_compared() {
+    each(|library| {
+        for lie in ["nan", "finite"] {
+            let job = || liar(library, "nonfinite", lie).variable("PHALANX_VERIFY", "1");
+            let told = |line: &str| line.contains("PHALANX_VERIFY: rank") && line.contains("MPI_Allreduce");
+            let heard = |done: &Done| done.ended.stderr.lines().any(told);
+            last_words(job, |done| !done.ended.status.success(), heard);
         }
     });
 }
