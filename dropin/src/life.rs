@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hier::HierComm;
-use hier::across::ClusterSettings;
+use hier::across::{ClusterRules, ClusterSettings};
 use hier::transport::mpi::MpiTransport;
+use hier::{Collective, HierComm};
 use mpi::ffi;
 
 use crate::abi::{self, Word};
@@ -93,9 +93,10 @@ pub fn begin() {
         entry::lead_past(|_| true);
         return;
     }
-    let keeper = MpiTransport::world().map_err(|error| error.to_string()).and_then(|transport| {
-        HierComm::over(Box::new(transport), &ClusterSettings::from_environment()).map_err(|error| error.to_string())
-    });
+    let cluster = ClusterSettings::from_environment();
+    let keeper = MpiTransport::world()
+        .map_err(|error| error.to_string())
+        .and_then(|transport| HierComm::over(Box::new(transport), &cluster).map_err(|error| error.to_string()));
     let (keeper, fault) = match keeper {
         Ok(keeper) => (Some(keeper), None),
         Err(fault) => (None, Some(fault)),
@@ -113,6 +114,13 @@ pub fn begin() {
         making::free_silent();
         world.say(&format!("{why}. All calls go to the library beneath"));
         return;
+    }
+    let is_asked = cluster.rules.parse().is_ok_and(|rules: ClusterRules| rules.of(Collective::Allreduce).one_sided);
+    if is_asked && keeper.as_ref().is_some_and(|keeper| keeper.single_node().is_none()) {
+        world.say(
+            "PHALANX_CLUSTER: allreduces of an MPI program are not carried out one-sided, since MPI frees windows on all ranks \
+             together, and communicators are freed by each rank when it will; they use messages",
+        );
     }
     making::keep(keeper);
     entry::lead_past(|what| agreed.leaves(what));

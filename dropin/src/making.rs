@@ -106,8 +106,12 @@ pub fn make(comm: Word, ranks: usize) -> Option<HierComm> {
     let (opening, transport) = (opening?, transport?);
     let words = words.filter(|words| words.iter().all(|&word| word != 0));
     with_keeper(|keeper| match words {
-        // SAFETY: all members have the same list, the communicator's, and the same words, which came by messages.
-        Some(words) => unsafe { keeper.join_group(opening, &words, transport) }.ok(),
+        Some(words) => {
+            // SAFETY: all members have the same list, the communicator's, and the same words, which came by messages.
+            let made = unsafe { keeper.join_group(opening, &words, transport) }.ok();
+            // A program's ranks free a communicator when they will, and MPI has this one dropped on each of them by itself.
+            made.inspect(HierComm::forgo_windows)
+        }
         None => {
             // SAFETY: no member joins: all have the same words.
             unsafe { keeper.close_group(&opening) };
