@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use hier::HierComm;
 use mpi::ffi;
 
-use crate::abi::{self, Word};
+use crate::abi::{self, Word, refusing};
 use crate::stats::{Reason, Stats};
 use crate::what::What;
 use crate::{life, making};
@@ -113,7 +113,7 @@ fn find_slowly(comm: Word) -> Option<&'static Group> {
     let key = *KEY.get()?;
     let (mut found, mut flag) = (std::ptr::null_mut::<Group>(), 0);
     // SAFETY: the caller's communicator; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Comm_get_attr(abi::comm(comm), key, (&raw mut found).cast(), &mut flag) };
+    let code = unsafe { refusing::PMPI_Comm_get_attr(abi::comm(comm), key, (&raw mut found).cast(), &mut flag) };
     if code != abi::SUCCESS {
         return None;
     }

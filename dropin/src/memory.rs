@@ -39,7 +39,7 @@ pub fn keep_for_ever() {
 }
 
 /// MPI_Alloc_mem.
-pub extern "C" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
+pub extern "C-unwind" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
     match take(size.cast_signed()) {
         Some(address) => {
             // SAFETY: by MPI's contract the third argument is a place for a pointer, of any alignment.
@@ -51,6 +51,6 @@ pub extern "C" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
 }
 
 /// MPI_Free_mem.
-pub extern "C" fn free_mem(base: Word) -> c_int {
+pub extern "C-unwind" fn free_mem(base: Word) -> c_int {
     if give_back(base) { abi::SUCCESS } else { next::free_mem(base) }
 }

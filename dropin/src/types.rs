@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use mpi::ffi;
 
-use crate::abi::{self, Word};
+use crate::abi::{self, Word, refusing};
 use crate::operators::{Kernel, Kind, Op};
 use crate::table::Table;
 
@@ -174,7 +174,7 @@ fn derived(datatype: Word, count: usize) -> Option<Type> {
     let handle = abi::datatype(datatype);
     let (mut found, mut flag) = (std::ptr::null_mut::<Type>(), 0);
     // SAFETY: the caller's datatype; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Type_get_attr(handle, key, (&raw mut found).cast(), &mut flag) };
+    let code = unsafe { refusing::PMPI_Type_get_attr(handle, key, (&raw mut found).cast(), &mut flag) };
     if code != abi::SUCCESS {
         return None;
     }
@@ -210,7 +210,7 @@ fn measured(datatype: Word) -> Option<Type> {
     let handle = abi::datatype(datatype);
     let (mut size, [mut low, mut extent, mut true_low, mut true_extent]) = (0, [0; 4]);
     // SAFETY: the caller's datatype; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Type_size_x(handle, &mut size) };
+    let code = unsafe { refusing::PMPI_Type_size_x(handle, &mut size) };
     if code != abi::SUCCESS || size < 0 {
         return None;
     }

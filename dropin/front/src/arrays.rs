@@ -34,7 +34,7 @@ impl Question {
             return 0;
         }
         // SAFETY: the library's function of this name takes a handle and a place for an integer.
-        let function = unsafe { transmute::<*mut c_void, extern "C" fn(Word, *mut c_int) -> c_int>(function) };
+        let function = unsafe { transmute::<*mut c_void, extern "C-unwind" fn(Word, *mut c_int) -> c_int>(function) };
         let mut answer = 0;
         if function(comm, &mut answer) == 0 { answer } else { 0 }
     }

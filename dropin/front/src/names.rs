@@ -48,11 +48,11 @@ macro_rules! names {
         $(
             // A load and a jump: no argument is moved.
             #[unsafe(no_mangle)]
-            extern "C" fn $symbol($($argument: Word),*) -> Word {
+            extern "C-unwind" fn $symbol($($argument: Word),*) -> Word {
                 let target = NAMES[Place::$symbol as usize].target.load(Ordering::Acquire);
                 // SAFETY: the target is a function of this name, whose arguments are as many words, passed in the same places whatever
                 // they mean; its result, if it has one, is a word or less.
-                let target = unsafe { transmute::<*mut (), extern "C" fn($(words!($argument)),*) -> Word>(target) };
+                let target = unsafe { transmute::<*mut (), extern "C-unwind" fn($(words!($argument)),*) -> Word>(target) };
                 target($($argument),*)
             }
         )*
@@ -63,10 +63,10 @@ macro_rules! names {
             use super::{NAMES, Place, Word, transmute};
 
             $(
-                pub extern "C" fn $symbol($($argument: Word),*) -> Word {
+                pub extern "C-unwind" fn $symbol($($argument: Word),*) -> Word {
                     let target = NAMES[Place::$symbol as usize].find($symbol as *mut ());
                     // SAFETY: as there.
-                    let target = unsafe { transmute::<*mut (), extern "C" fn($(words!($argument)),*) -> Word>(target) };
+                    let target = unsafe { transmute::<*mut (), extern "C-unwind" fn($(words!($argument)),*) -> Word>(target) };
                     target($($argument),*)
                 }
             )*

@@ -31,7 +31,7 @@ fn refuse(comm: Word) -> Word {
     let function = CALL_ERRHANDLER.load(Ordering::Acquire);
     if !function.is_null() {
         // SAFETY: the library's function of this name takes a handle and an integer.
-        let function = unsafe { transmute::<*mut c_void, extern "C" fn(Word, Word) -> c_int>(function) };
+        let function = unsafe { transmute::<*mut c_void, extern "C-unwind" fn(Word, Word) -> c_int>(function) };
         function(comm, ERR_COUNT);
     }
     ERR_COUNT
@@ -57,14 +57,14 @@ macro_rules! narrow {
         )*];
 
         $(
-            extern "C" fn $name($($argument: Word,)* comm: Word) -> Word {
+            extern "C-unwind" fn $name($($argument: Word,)* comm: Word) -> Word {
                 if $(c_int::try_from($count.cast_signed()).is_err())||* {
                     return refuse(comm);
                 }
                 let function = FORMS[Place::$place as usize].plain.load(Ordering::Acquire);
                 // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave this one out.
                 let function = unsafe {
-                    transmute::<*mut c_void, extern "C" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
+                    transmute::<*mut c_void, extern "C-unwind" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
                 };
                 function($($argument,)* comm) as Word
             }
@@ -99,7 +99,7 @@ macro_rules! narrow_arrays {
 
         $(
             #[allow(clippy::too_many_arguments, reason = "MPI has so many")]
-            extern "C" fn $name($($argument: Word,)* comm: Word) -> Word {
+            extern "C-unwind" fn $name($($argument: Word,)* comm: Word) -> Word {
                 let is_long = false $(|| c_int::try_from($count.cast_signed()).is_err())?;
                 $(let $array = Numbers::narrow($array, ($ranks)(comm));)*
                 if is_long $(|| $array.is_none())* {
@@ -110,7 +110,7 @@ macro_rules! narrow_arrays {
                 let function = ARRAYS[Array::$place as usize].plain.load(Ordering::Acquire);
                 // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave this one out.
                 let function = unsafe {
-                    transmute::<*mut c_void, extern "C" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
+                    transmute::<*mut c_void, extern "C-unwind" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
                 };
                 function($($argument,)* comm) as Word
             }

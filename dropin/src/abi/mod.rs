@@ -1,6 +1,7 @@
 //! What an ABI of MPI is made of: handles and constants. Elsewhere a handle is a machine word.
 
 pub mod next;
+pub mod refusing;
 
 use std::ffi::{c_int, c_void};
 

@@ -7,7 +7,7 @@ use crate::abi::{Word, next};
 use crate::what::What;
 
 /// MPI_Barrier.
-pub extern "C" fn barrier(comm: Word) -> c_int {
+pub extern "C-unwind" fn barrier(comm: Word) -> c_int {
     let call = Call { what: What::Barrier, comm };
     call.run(
         |_| None,

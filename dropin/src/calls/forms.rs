@@ -70,7 +70,7 @@ macro_rules! forms {
     ($($(#[$doc:meta])* $narrow:ident $wide:ident($($argument:ident),*) |$width:ident, $next:ident| $body:expr;)*) => {$(
         $(#[$doc])*
         #[allow(clippy::too_many_arguments, reason = "MPI has so many")]
-        pub extern "C" fn $narrow($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
+        pub extern "C-unwind" fn $narrow($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
             let ($width, $next) = ($crate::calls::forms::Width::Int, $crate::abi::next::$narrow);
             $body
         }
@@ -79,7 +79,7 @@ macro_rules! forms {
         ///
         /// With counts of eight bytes.
         #[allow(clippy::too_many_arguments, reason = "MPI has so many")]
-        pub extern "C" fn $wide($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
+        pub extern "C-unwind" fn $wide($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
             let ($width, $next) = ($crate::calls::forms::Width::Count, $crate::abi::next::$wide);
             $body
         }

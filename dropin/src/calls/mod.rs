@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use hier::HierComm;
 use mpi::ffi;
 
-use crate::abi::{self, Word, next};
+use crate::abi::{self, Word, next, refusing};
 use crate::communicators::{self, Group};
 use crate::life;
 use crate::stats::{Key, Reason};
@@ -50,23 +50,29 @@ pub use scan::{exscan, exscan_c, scan, scan_c};
 pub use scatter::{scatter, scatter_c, scatterv, scatterv_c};
 
 /// MPI_Init.
-pub extern "C" fn init(argc: Word, argv: Word) -> c_int {
+pub extern "C-unwind" fn init(argc: Word, argv: Word) -> c_int {
     begun(next::init(argc, argv))
 }
 
 /// MPI_Init_thread.
-pub extern "C" fn init_thread(argc: Word, argv: Word, required: Word, provided: Word) -> c_int {
+pub extern "C-unwind" fn init_thread(argc: Word, argv: Word, required: Word, provided: Word) -> c_int {
     begun(next::init_thread(argc, argv, required, provided))
 }
 
 /// MPI_Finalize.
-pub extern "C" fn finalize() -> c_int {
+pub extern "C-unwind" fn finalize() -> c_int {
     life::end();
     next::finalize()
 }
 
 /// MPI_Comm_create_from_group: communicators of sessions are the library's, since their ranks may not have a world.
-pub extern "C" fn comm_create_from_group(group: Word, tag: Word, info: Word, handler: Word, comm: Word) -> c_int {
+pub extern "C-unwind" fn comm_create_from_group(
+    group: Word,
+    tag: Word,
+    info: Word,
+    handler: Word,
+    comm: Word,
+) -> c_int {
     let code = next::comm_create_from_group(group, tag, info, handler, comm);
     if code == abi::SUCCESS && comm != 0 {
         // SAFETY: MPI has just written a handle there.
@@ -188,7 +194,7 @@ impl Call {
         }
         hier::remark(format_args!("rank {}: {} failed: {fault}", comm.rank(), self.what.function()));
         // SAFETY: a communicator that the library knows.
-        let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
+        let _ = unsafe { refusing::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
         abi::ERR_OTHER
     }
 }

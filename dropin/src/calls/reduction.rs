@@ -1,8 +1,6 @@
 //! What the calls that combine have in common: what is folded by what, who gets which part, and whether it is carried out here. `folding` does it.
 
-use mpi::ffi;
-
-use crate::abi::{self, Word};
+use crate::abi::{self, Word, refusing};
 use crate::operators::Kernel;
 use crate::stats::Reason;
 use crate::types::{self, Named, Reduction, Type};
@@ -188,6 +186,6 @@ pub fn refuses_one_buffer() -> bool {
 fn commutes(op: Word) -> Option<bool> {
     let mut commutes = 0;
     // SAFETY: the caller's operator; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Op_commutative(abi::op(op), &mut commutes) };
+    let code = unsafe { refusing::PMPI_Op_commutative(abi::op(op), &mut commutes) };
     (code == abi::SUCCESS).then_some(commutes != 0)
 }

@@ -1,4 +1,4 @@
-//! Unmodified MPI programs with the drop-in library preloaded: the suite in `tests/dropin`, in C and Fortran, whose programs know
+//! Unmodified MPI programs with the drop-in library preloaded: the suite in `tests/dropin`, in C, C++ and Fortran, whose programs know
 //! what every answer must be; how jobs end; tools and modules; settings.
 //!
 //! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names. Programs are compiled by that MPI's own compiler, and the

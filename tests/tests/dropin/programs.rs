@@ -115,6 +115,11 @@ pub fn speaks_fortran(library: Library) -> bool {
     library.command("mpif90").is_some() && Command::new("gfortran").arg("--version").output().is_ok()
 }
 
+/// Whether programs in C++ can be compiled.
+pub fn speaks_cpp(library: Library) -> bool {
+    library.command("mpicxx").is_some() && Command::new("g++").arg("--version").output().is_ok()
+}
+
 /// The folder of the programs for an MPI, compiled once. What is newer than its source is taken as it is.
 ///
 /// # Panics
@@ -169,6 +174,9 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
     add(&mpicc, &["-shared", "-fPIC", "-ldl"], "liar.c", "liar.so");
     add(&mpicc, &["-shared", "-fPIC", "-DMODULE"], "plugin.c", "plugin.so");
     add("cc".as_ref(), &["-ldl"], "plugin.c", "plugin");
+    if speaks_cpp(library) {
+        add(&library.command("mpicxx").expect("it is here"), &[], "throwing.cc", "throwing");
+    }
     if speaks_fortran(library) {
         let mpif90 = library.command("mpif90").expect("it is here");
         // Fortran 77 gives buffers of any type to one procedure.
