@@ -8,7 +8,7 @@ use crate::what::{COUNT, NAMES, What};
 pub struct Settings {
     /// Collectives that are left to the library, by place.
     pub disabled: [bool; COUNT],
-    /// A communicator other than the world is taken over with so manieth of its collective calls; 0: as [`usual_after`] says.
+    /// A communicator other than the world is taken over with the call of this number of its collectives, from 1 on; 0: as [`usual_after`] says.
     pub after: u32,
     /// Every result is compared with that of the library.
     pub verify: bool,

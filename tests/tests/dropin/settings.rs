@@ -1,5 +1,9 @@
 //! What the environment asks of the library.
 
+use std::time::Duration;
+
+use phalanx_tests::command;
+
 use crate::endings::{last_words, liar};
 use crate::job::{Done, Job};
 use crate::{each, programs};
@@ -112,6 +116,8 @@ fn a_home_that_cannot_be_written_does_not_matter() {
 
 #[test]
 fn a_setting_that_is_not_understood_is_said_once() {
+    let mut command = command::bare(phalanx_tests::phalanx_command());
+    let help = command::run(command.args(["mpirun", "--help"]), Duration::from_secs(10)).succeeded();
     each(|library| {
         for (name, value) in [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "soon")] {
             let done = Job::new(library, "isolation").ranks(2).variable(name, value).run();
@@ -119,6 +125,13 @@ fn a_setting_that_is_not_understood_is_said_once() {
             let said: Vec<&str> = done.ended.stderr.lines().filter(|line| line.contains(name)).collect();
             assert_eq!(said.len(), 1, "{}", done.text());
             assert!(said[0].contains(value), "{}", done.text());
+            // The command's help has what the library takes.
+            if let Some((_, names)) = said[0].split_once("is none of ") {
+                let names = names.split_once(". All calls").map_or(names, |(names, _)| names);
+                let missing =
+                    names.split(", ").find(|name| !help.split([' ', ',', ';', '\n']).any(|word| word == *name));
+                assert_eq!(missing, None, "{help}");
+            }
         }
     });
 }
