@@ -83,7 +83,7 @@ impl Numbers {
             _ => bound.is_finite(),
         };
         let is_finite = own.is_finite() && other.is_finite();
-        if !is_safe && !(is_finite && op == Op::Sum) {
+        if !(is_safe || is_finite && op == Op::Sum) {
             return false;
         }
         if !is_finite {
