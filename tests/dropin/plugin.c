@@ -1,5 +1,6 @@
 /* MPI as an interpreter has it: the program knows no MPI, and loads a module that is linked with it, whose names are the module's
- * own (RTLD_LOCAL), functions that are called as some of Fortran's are among them. Built twice: as the program, and with -DMODULE -shared as the module, which stands beside it. */
+ * own (RTLD_LOCAL), functions that are called as some of Fortran's are among them. Built twice: as the program, and with
+ * -DMODULE -shared as the module, which stands beside it. */
 #ifdef MODULE
 #include "suite.h"
 

@@ -74,9 +74,10 @@ macro_rules! names {
     };
 }
 
-// C, and the spellings of Fortran's compilers that end in underscores or are in capitals; ompi_*_f is what Open MPI's mpi_f08 calls, mpi_*_f08_
-// are MPICH's procedures that do not come through C. Names like mpi_barrier, which no compiler spells so unless it is told to
-// (gfortran's -fno-underscoring), are not here: functions of C are called so too (those of R's Rmpi), and these would stand before them.
+// C, and the spellings of Fortran's compilers that end in underscores or are in capitals; ompi_*_f is what Open MPI's mpi_f08
+// calls, mpi_*_f08_ are MPICH's procedures that do not come through C. Names like mpi_barrier, which compilers spell so only if they
+// are told to (gfortran's -fno-underscoring), are not here: functions of C have such names too (those of R's Rmpi), and these
+// would stand before them.
 names! {
     MPI_Init(a b);
     MPI_Init_thread(a b c d);
