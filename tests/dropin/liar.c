@@ -1,7 +1,7 @@
 /* Stands before the MPI of a job and does wrong what the variable LIAR names:
  *
  *     nan, finite   PMPI_Allreduce of floats: results are NaNs; are 1
- *     unpack        PMPI_Unpack refuses */
+ *     pack, unpack  PMPI_Pack refuses; PMPI_Unpack does */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -20,6 +20,11 @@ int PMPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_
     int is_nan = lies_about("nan"), is_lie = type == MPI_FLOAT && (is_nan || lies_about("finite"));
     for (int i = 0; i < count && is_lie; i++) ((float *)out)[i] = is_nan ? NAN : 1;
     return code;
+}
+
+int PMPI_Pack(const void *in, int count, MPI_Datatype type, void *out, int size, int *at, MPI_Comm comm) {
+    int (*next)(const void *, int, MPI_Datatype, void *, int, int *, MPI_Comm) = dlsym(RTLD_NEXT, "PMPI_Pack");
+    return count > 0 && lies_about("pack") ? MPI_ERR_OTHER : next(in, count, type, out, size, at, comm);
 }
 
 int PMPI_Unpack(const void *in, int size, int *at, void *out, int count, MPI_Datatype type, MPI_Comm comm) {

@@ -82,6 +82,15 @@ fn data_that_are_not_unpacked_are_an_error() {
     });
 }
 
+/// A rank that cannot do its part says so to the others, who would wait for it.
+#[test]
+fn ranks_hear_of_data_that_cannot_be_packed() {
+    each(|library| {
+        let done = liar(library, "refused", "pack").ranks(3).run();
+        done.succeeded("refused", 3);
+    });
+}
+
 /// A job whose MPI does wrong what `lie` names.
 pub fn liar(library: Library, program: &str, lie: &str) -> Job {
     let preloads = vec![programs::preloaded().to_owned(), programs::folder(library).join("liar.so")];

@@ -157,7 +157,8 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
     let mpicc = library.command("mpicc").expect("it is here");
     let sources = root().join("tests/dropin");
     let mut work = Vec::new();
-    let mut names: Vec<&str> = C.iter().map(|program| program.name).chain(["stress", "spawned", "freed"]).collect();
+    let mut names: Vec<&str> =
+        C.iter().map(|program| program.name).chain(["stress", "spawned", "freed", "refused"]).collect();
     names.dedup();
     let mut add = |compiler: &Path, options, source: &str, product: &str| {
         let (source, product) = (sources.join(source), folder.join(product));
