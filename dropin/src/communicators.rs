@@ -1,7 +1,7 @@
 //! Which communicator a handle stands for.
 //!
-//! Every communicator of MPI on which a collective is called gets a [`Group`], as an attribute (MPI 4.1, section 7.7), which MPI
-//! gives back when it frees the communicator. Each thread remembers the last few handles that it has seen.
+//! Every communicator of MPI on which a collective is called gets a [`Group`], as an attribute (MPI 4.1, section 7.7),
+//! which MPI gives back when it frees the communicator. Each thread remembers the last few handles that it has seen.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -11,15 +11,15 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use hier::HierComm;
 use mpi::ffi;
 
-use crate::abi::{self, Word};
+use crate::abi::{self, Word, refusing};
 use crate::stats::{Reason, Stats};
 use crate::what::What;
 use crate::{life, making};
 
 /// A communicator of MPI, as far as Phalanx has to do with it.
 ///
-/// The ranks of a communicator call its collectives in the same order (MPI 4.1, section 6.14), and one thread at a time does: so what is
-/// decided by the number of a call is decided alike on all ranks, and cells will do.
+/// The ranks of a communicator call its collectives in the same order (MPI 4.1, section 6.14), and one thread at a time
+/// does: so what is decided by the number of a call is decided alike on all ranks, and cells will do.
 pub struct Group {
     pub ranks: usize,
     /// This rank.
@@ -39,8 +39,8 @@ enum State {
     Ours,
 }
 
-// SAFETY: cells and communicator are used by one thread at a time, by MPI's rule above; the registry below only moves the statistics
-// and, when MPI ends, the whole.
+// SAFETY: cells and communicator are used by one thread at a time, by MPI's rule above; the registry below only moves
+// the statistics and, when MPI ends, the whole.
 unsafe impl Sync for Group {}
 
 /// The groups that live, by address; and what was counted in those that do not.
@@ -113,7 +113,7 @@ fn find_slowly(comm: Word) -> Option<&'static Group> {
     let key = *KEY.get()?;
     let (mut found, mut flag) = (std::ptr::null_mut::<Group>(), 0);
     // SAFETY: the caller's communicator; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Comm_get_attr(abi::comm(comm), key, (&raw mut found).cast(), &mut flag) };
+    let code = unsafe { refusing::PMPI_Comm_get_attr(abi::comm(comm), key, (&raw mut found).cast(), &mut flag) };
     if code != abi::SUCCESS {
         return None;
     }

@@ -1,4 +1,5 @@
-//! The same collectives by Rust's interface, on the communicator that serves one of MPI's: what dropin/bench/added_cost.c compares with.
+//! The same collectives by Rust's interface, on the communicator that serves one of MPI's: what
+//! dropin/bench/added_cost.c compares with.
 
 use std::ffi::c_int;
 
@@ -9,8 +10,8 @@ use crate::abi::Word;
 use crate::communicators;
 use crate::what::What;
 
-/// Makes `times` calls of a collective (its place in [`What`]) of one double at `send` and `recv`; -1 where the communicator is not taken over on
-/// one node or the collective is none of the four, 1 when a call fails.
+/// Makes `times` calls of a collective (its place in [`What`]) of one double at `send` and `recv`; -1 where the
+/// communicator is not taken over on one node or the collective is none of the four, 1 when a call fails.
 ///
 /// # Safety
 /// `send` and `recv` point to a double each, which nobody else uses meanwhile. Collective over `comm`.

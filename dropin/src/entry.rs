@@ -37,8 +37,8 @@ pub fn lead_past(is_left: impl Fn(What) -> bool) {
     ways.filter(|(what, _)| is_left(*what)).for_each(|(_, way)| way.take());
 }
 
-/// Registers the process for the system's barriers, which shm-core needs of all ranks: while it has one thread that costs nothing, and tens of
-/// milliseconds once MPI has started its own.
+/// Registers the process for the system's barriers, which shm-core needs of all ranks: while it has one thread that
+/// costs nothing, and tens of milliseconds once MPI has started its own.
 fn register_early() {
     // SAFETY: a system call without pointers. Should it fail, shm-core finds out.
     let _ = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) };

@@ -1,7 +1,8 @@
 //! The functions that Fortran programs call.
 //!
-//! In Open MPI mpif.h and `use mpi` call `mpi_allreduce_` (spelt as the compiler does), `mpi_f08` calls `ompi_allreduce_f`, and both go
-//! past the names of C. In MPICH and Intel MPI they come through C, but for a few procedures of `mpi_f08`.
+//! In Open MPI mpif.h and `use mpi` call `mpi_allreduce_` (spelt as the compiler does), `mpi_f08` calls
+//! `ompi_allreduce_f`, and both go past the names of C. In MPICH and Intel MPI they come through C, but for a few
+//! procedures of `mpi_f08`.
 
 use std::ffi::c_int;
 
@@ -44,24 +45,24 @@ fn begun(code: Word) {
     let _ = calls::begun(if code == 0 { crate::abi::SUCCESS } else { integer(code) });
 }
 
-extern "C" fn f08_init(code: Word) {
+extern "C-unwind" fn f08_init(code: Word) {
     next::f08_init(code);
     begun(code);
 }
 
-extern "C" fn f08_init_thread(required: Word, provided: Word, code: Word) {
+extern "C-unwind" fn f08_init_thread(required: Word, provided: Word, code: Word) {
     next::f08_init_thread(required, provided, code);
     begun(code);
 }
 
-extern "C" fn f08_finalize(code: Word) {
+extern "C-unwind" fn f08_finalize(code: Word) {
     life::end();
     next::f08_finalize(code);
 }
 
 /// MPI_Barrier of MPICH's mpi_f08, whose handles are integers.
 #[cfg(not(open_mpi))]
-extern "C" fn f08_barrier(comm: Word, code: Word) {
+extern "C-unwind" fn f08_barrier(comm: Word, code: Word) {
     tell(calls::barrier(integer(comm) as u32 as Word), code);
 }
 
@@ -168,22 +169,22 @@ mod open_mpi {
         integer(at) as isize as Word
     }
 
-    extern "C" fn init(code: Word) {
+    extern "C-unwind" fn init(code: Word) {
         next::fortran_init(code);
         begun(code);
     }
 
-    extern "C" fn init_thread(required: Word, provided: Word, code: Word) {
+    extern "C-unwind" fn init_thread(required: Word, provided: Word, code: Word) {
         next::fortran_init_thread(required, provided, code);
         begun(code);
     }
 
-    extern "C" fn finalize(code: Word) {
+    extern "C-unwind" fn finalize(code: Word) {
         life::end();
         next::fortran_finalize(code);
     }
 
-    extern "C" fn alloc_mem(size: Word, info: Word, base: Word, code: Word) {
+    extern "C-unwind" fn alloc_mem(size: Word, info: Word, base: Word, code: Word) {
         // SAFETY: the caller's integer of the kind of addresses.
         let bytes = unsafe { (size as *const isize).read_unaligned() };
         match memory::take(bytes) {
@@ -198,7 +199,7 @@ mod open_mpi {
         }
     }
 
-    extern "C" fn free_mem(base: Word, code: Word) {
+    extern "C-unwind" fn free_mem(base: Word, code: Word) {
         if memory::give_back(base) {
             tell(abi::SUCCESS, code);
         } else {
@@ -206,15 +207,15 @@ mod open_mpi {
         }
     }
 
-    extern "C" fn barrier(group: Word, code: Word) {
+    extern "C-unwind" fn barrier(group: Word, code: Word) {
         tell(calls::barrier(comm(group)), code);
     }
 
-    extern "C" fn bcast(data: Word, count: Word, kind: Word, root: Word, group: Word, code: Word) {
+    extern "C-unwind" fn bcast(data: Word, count: Word, kind: Word, root: Word, group: Word, code: Word) {
         tell(calls::bcast(buffer(data), number(count), datatype(kind), number(root), comm(group)), code);
     }
 
-    extern "C" fn reduce(
+    extern "C-unwind" fn reduce(
         send: Word,
         recv: Word,
         count: Word,
@@ -229,7 +230,15 @@ mod open_mpi {
         tell(calls::reduce(send, recv, number(count), kind, operator, number(root), comm(group)), code);
     }
 
-    extern "C" fn allreduce(send: Word, recv: Word, count: Word, kind: Word, operator: Word, group: Word, code: Word) {
+    extern "C-unwind" fn allreduce(
+        send: Word,
+        recv: Word,
+        count: Word,
+        kind: Word,
+        operator: Word,
+        group: Word,
+        code: Word,
+    ) {
         let (send, recv) = (buffer(send), buffer(recv));
         tell(calls::allreduce(send, recv, number(count), datatype(kind), op(operator), comm(group)), code);
     }
@@ -237,7 +246,7 @@ mod open_mpi {
     /// Each argument by what it is; arrays of integers are C's.
     macro_rules! procedures {
         ($($name:ident($($argument:ident: $kind:ident),*);)*) => {$(
-            extern "C" fn $name($($argument: Word,)* code: Word) {
+            extern "C-unwind" fn $name($($argument: Word,)* code: Word) {
                 tell(calls::$name($($kind($argument)),*), code);
             }
         )*};

@@ -38,8 +38,9 @@ impl Beneath {
     }
 }
 
-/// Whether a call on a communicator of one node is worth carrying out here, by what all ranks know: the bytes of a block, or of all blocks together
-/// where their lengths differ. In a gatherv, scatterv and alltoallv no rank knows them all, and `bytes` does not count.
+/// Whether a call on a communicator of one node is worth carrying out here, by what all ranks know: the bytes of a
+/// block, or of all blocks together where their lengths differ. In a gatherv, scatterv and alltoallv no rank knows them
+/// all, and `bytes` does not count.
 #[must_use]
 pub fn gains(beneath: Beneath, what: What, ranks: usize, bytes: usize) -> bool {
     use Beneath::{Intel, Mpich, OpenMpi};

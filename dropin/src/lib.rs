@@ -1,7 +1,8 @@
 //! The core of the drop-in library: MPI's collectives carried out by Phalanx, for programs that know nothing of it.
 //!
-//! The front, which is preloaded, finds the MPI of the process and loads this core for its ABI; each of MPI's names that concern us then
-//! leads here. A call is carried out here or handed on to the library, and all ranks decide alike: README.md beside this crate says how.
+//! The front, which is preloaded, finds the MPI of the process and loads this core for its ABI; each of MPI's names
+//! that concern us then leads here. A call is carried out here or handed on to the library, and all ranks decide alike:
+//! README.md beside this crate says how.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,10 +16,11 @@
 //! | `calls` | the functions that programs call |
 //! | `fortran` | the same for Fortran |
 //! | `memory` | MPI_Alloc_mem |
-//! | `verify` | results compared with the library's |
+//! | `verify`, `agreement` | results compared with the library's |
 //! | `entry` | the front is answered |
 //! | `direct` | what the added cost of a call is measured against |
 
+pub mod agreement;
 pub mod gains;
 pub mod operators;
 pub mod pairs;

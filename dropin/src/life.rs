@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hier::HierComm;
-use hier::across::ClusterSettings;
+use hier::across::{ClusterRules, ClusterSettings};
 use hier::transport::mpi::MpiTransport;
+use hier::{Collective, HierComm};
 use mpi::ffi;
 
 use crate::abi::{self, Word};
@@ -44,8 +44,8 @@ pub fn after() -> u32 {
     TAKEN_AFTER.load(Ordering::Relaxed)
 }
 
-/// Whether calls may be carried out here. A program whose MPI began where nobody saw it (by another language's bindings) is made ready
-/// with its first collective on MPI_COMM_WORLD.
+/// Whether calls may be carried out here. A program whose MPI began where nobody saw it (by another language's
+/// bindings) is made ready with its first collective on MPI_COMM_WORLD.
 #[inline]
 pub fn is_ready(comm: Word) -> bool {
     match STATE.load(Ordering::Acquire) {
@@ -93,9 +93,10 @@ pub fn begin() {
         entry::lead_past(|_| true);
         return;
     }
-    let keeper = MpiTransport::world().map_err(|error| error.to_string()).and_then(|transport| {
-        HierComm::over(Box::new(transport), &ClusterSettings::from_environment()).map_err(|error| error.to_string())
-    });
+    let cluster = ClusterSettings::from_environment();
+    let keeper = MpiTransport::world()
+        .map_err(|error| error.to_string())
+        .and_then(|transport| HierComm::over(Box::new(transport), &cluster).map_err(|error| error.to_string()));
     let (keeper, fault) = match keeper {
         Ok(keeper) => (Some(keeper), None),
         Err(fault) => (None, Some(fault)),
@@ -113,6 +114,13 @@ pub fn begin() {
         making::free_silent();
         world.say(&format!("{why}. All calls go to the library beneath"));
         return;
+    }
+    let is_asked = cluster.rules.parse().is_ok_and(|rules: ClusterRules| rules.of(Collective::Allreduce).one_sided);
+    if is_asked && keeper.as_ref().is_some_and(|keeper| keeper.single_node().is_none()) {
+        world.say(
+            "PHALANX_CLUSTER: allreduces of an MPI program are not carried out one-sided, since MPI frees windows on all ranks \
+             together, and communicators are freed by each rank when it will; they use messages",
+        );
     }
     making::keep(keeper);
     entry::lead_past(|what| agreed.leaves(what));
@@ -214,8 +222,8 @@ fn say_alone(text: &str) {
     }
 }
 
-/// Waits for a call of all ranks, and leaves the core to those who are not there: a rank that waits in MPICH keeps it for
-/// milliseconds. Returns whether the call went well.
+/// Waits for a call of all ranks, and leaves the core to those who are not there: a rank that waits in MPICH keeps it
+/// for milliseconds. Returns whether the call went well.
 pub fn finish(code: c_int, request: &mut ffi::MPI_Request) -> bool {
     // SAFETY: where the call has begun its request is the caller's, who keeps what it reads and writes.
     code == abi::SUCCESS && unsafe { hier::transport::mpi::finish(request) } == abi::SUCCESS
@@ -251,8 +259,8 @@ impl World {
         }
     }
 
-    /// Waits for all ranks, in a way that meets no call of a rank that knows nothing of this: a job in which some load the library and
-    /// others do not waits here, and is told why.
+    /// Waits for all ranks, in a way that meets no call of a rank that knows nothing of this: a job in which some load
+    /// the library and others do not waits here, and is told why.
     fn await_all(&self) {
         // SAFETY: a constant that is filled before main.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };

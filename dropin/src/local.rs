@@ -12,8 +12,8 @@ use crate::abi::{self, Word};
 /// Bytes that are combined at a time where they must be moved for it.
 const PIECE: usize = 32 << 10;
 
-/// An operator as `MPI_Reduce_local` applies it (MPI 4.1, section 6.9.7): it calls the user's function with the user's datatype, of C
-/// or Fortran, whatever made it.
+/// An operator as `MPI_Reduce_local` applies it (MPI 4.1, section 6.9.7): it calls the user's function with the user's
+/// datatype, of C or Fortran, whatever made it.
 ///
 /// Elements are blocks of `P` bytes, of which the first `extent` are the user's.
 pub struct Local {

@@ -1,4 +1,5 @@
-//! Communicators of Phalanx for those of MPI: made by their members alone, in a collective call where all of them are anyway.
+//! Communicators of Phalanx for those of MPI: made by their members alone, in a collective call where all of them are
+//! anyway.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -13,7 +14,8 @@ use crate::abi::{self, Word};
 use crate::gains::Beneath;
 use crate::life;
 
-/// A communicator of all ranks, on which nothing is called: it has the nodes' segments, of which all others take their parts.
+/// A communicator of all ranks, on which nothing is called: it has the nodes' segments, of which all others take their
+/// parts.
 static KEEPER: Mutex<Option<HierComm>> = Mutex::new(None);
 
 /// A duplicate of MPI_COMM_WORLD on which nobody sends: to look for messages there lets those of the program move.
@@ -48,7 +50,8 @@ pub fn free_silent() {
     }
 }
 
-/// Runs `f` on the keeper, if there is one. No calls of MPI within: another thread may wait for the keeper, and another rank for it.
+/// Runs `f` on the keeper, if there is one. No calls of MPI within: another thread may wait for the keeper, and another
+/// rank for it.
 pub fn with_keeper<R>(f: impl FnOnce(&HierComm) -> R) -> Option<R> {
     KEEPER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(f)
 }
@@ -88,15 +91,17 @@ fn members(comm: Word) -> Option<Vec<Option<usize>>> {
     (code == abi::SUCCESS).then(|| found.into_iter().map(|rank| usize::try_from(rank).ok()).collect())
 }
 
-/// Whether a communicator has ranks that are not in this MPI_COMM_WORLD: those of a job that this one spawned, or that spawned it.
+/// Whether a communicator has ranks that are not in this MPI_COMM_WORLD: those of a job that this one spawned, or that
+/// spawned it.
 pub fn is_foreign(comm: Word) -> bool {
     members(comm).is_none_or(|members| members.iter().any(Option::is_none))
 }
 
 /// Makes the communicator; nothing, on all ranks, if one of them could not. Collective over the members.
 ///
-/// Three steps: each node's first member opens a block of the node's segment (and, between several nodes, all make a duplicate for
-/// messages); all tell each other whether they could, by an allgather of the library's; all join, or none does.
+/// Three steps: each node's first member opens a block of the node's segment (and, between several nodes, all make a
+/// duplicate for messages); all tell each other whether they could, by an allgather of the library's; all join, or none
+/// does.
 pub fn make(comm: Word, ranks: usize) -> Option<HierComm> {
     let members: Option<Vec<usize>> = members(comm)?.into_iter().collect();
     let opening = members.and_then(|members| with_keeper(|keeper| keeper.open_group(&members).ok()).flatten());
@@ -106,8 +111,13 @@ pub fn make(comm: Word, ranks: usize) -> Option<HierComm> {
     let (opening, transport) = (opening?, transport?);
     let words = words.filter(|words| words.iter().all(|&word| word != 0));
     with_keeper(|keeper| match words {
-        // SAFETY: all members have the same list, the communicator's, and the same words, which came by messages.
-        Some(words) => unsafe { keeper.join_group(opening, &words, transport) }.ok(),
+        Some(words) => {
+            // SAFETY: all members have the same list, the communicator's, and the same words, which came by messages.
+            let made = unsafe { keeper.join_group(opening, &words, transport) }.ok();
+            // A program's ranks free a communicator when they will, and MPI has this one dropped on each of them by
+            // itself.
+            made.inspect(HierComm::forgo_windows)
+        }
         None => {
             // SAFETY: no member joins: all have the same words.
             unsafe { keeper.close_group(&opening) };

@@ -1,4 +1,5 @@
-//! MPI_Alloc_mem (MPI 4.1, section 10.2): memory that all ranks of the node share, so that collectives use it where it lies.
+//! MPI_Alloc_mem (MPI 4.1, section 10.2): memory that all ranks of the node share, so that collectives use it where it
+//! lies.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -39,7 +40,7 @@ pub fn keep_for_ever() {
 }
 
 /// MPI_Alloc_mem.
-pub extern "C" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
+pub extern "C-unwind" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
     match take(size.cast_signed()) {
         Some(address) => {
             // SAFETY: by MPI's contract the third argument is a place for a pointer, of any alignment.
@@ -51,6 +52,6 @@ pub extern "C" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
 }
 
 /// MPI_Free_mem.
-pub extern "C" fn free_mem(base: Word) -> c_int {
+pub extern "C-unwind" fn free_mem(base: Word) -> c_int {
     if give_back(base) { abi::SUCCESS } else { next::free_mem(base) }
 }

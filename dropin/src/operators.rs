@@ -1,7 +1,9 @@
-//! Predefined operators on predefined types: which of them mean something (MPI 4.1, section 6.9.2), and what folds them.
+//! Predefined operators on predefined types: which of them mean something (MPI 4.1, section 6.9.2), and what folds
+//! them.
 //!
-//! Calls go through one of a few *shapes* of elements, of which only size and alignment are known, with an operator whose fold is that of
-//! the real type. So there is one copy of the collectives for each shape, not for each type and operator.
+//! Calls go through one of a few *shapes* of elements, of which only size and alignment are known, with an operator
+//! whose fold is that of the real type. So there is one copy of the collectives for each shape, not for each type and
+//! operator.
 
 use std::mem::transmute;
 
@@ -177,7 +179,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of a type and an operator. `code` tells it apart from those of other types and operators on the same shape.
+    /// The kernel of a type and an operator. `code` tells it apart from those of other types and operators on the same
+    /// shape.
     fn of<T: Element, O: Operator<T> + Default>(shape: Shape, code: u8) -> Self {
         /// # Safety
         /// As [`Operator::fold`] on elements of `T`.
@@ -210,7 +213,8 @@ impl Kernel {
         Self { shape, code, fold: fold::<T, O>, fold_to: fold_to::<T, O> }
     }
 
-    /// The kernel for a predefined operator on a predefined type of so many bytes; none where there is no such type in Rust.
+    /// The kernel for a predefined operator on a predefined type of so many bytes; none where there is no such type in
+    /// Rust.
     #[must_use]
     pub fn find(kind: Kind, size: usize, op: Op) -> Option<Self> {
         macro_rules! choose {

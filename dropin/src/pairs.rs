@@ -1,4 +1,5 @@
-//! Pairs of a value of eight bytes and a place of four, with a gap behind: MPI_DOUBLE_INT and MPI_LONG_INT (MPI 4.1, section 6.9.4).
+//! Pairs of a value of eight bytes and a place of four, with a gap behind: MPI_DOUBLE_INT and MPI_LONG_INT (MPI 4.1,
+//! section 6.9.4).
 
 use std::marker::PhantomData;
 

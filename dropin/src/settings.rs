@@ -1,4 +1,5 @@
-//! What the environment asks for: `PHALANX_DISABLE`, `PHALANX_AFTER`, `PHALANX_VERIFY`, `PHALANX_STATS`, `PHALANX_TAKE`. What rank 0 sees counts for all ranks.
+//! What the environment asks for: `PHALANX_DISABLE`, `PHALANX_AFTER`, `PHALANX_VERIFY`, `PHALANX_STATS`,
+//! `PHALANX_TAKE`. What rank 0 sees counts for all ranks.
 
 use crate::gains::{self, Beneath};
 use crate::what::{COUNT, NAMES, What};
@@ -8,7 +9,8 @@ use crate::what::{COUNT, NAMES, What};
 pub struct Settings {
     /// Collectives that are left to the library, by place.
     pub disabled: [bool; COUNT],
-    /// A communicator other than the world is taken over with so manieth of its collective calls; 0: as [`usual_after`] says.
+    /// A communicator other than the world is taken over with the call of this number of its collectives, from 1 on; 0:
+    /// as [`usual_after`] says.
     pub after: u32,
     /// Every result is compared with that of the library.
     pub verify: bool,
@@ -20,8 +22,9 @@ pub struct Settings {
     pub beneath: Beneath,
 }
 
-/// The call with which a new communicator is taken over, where nobody says otherwise: making one costs about as much as the calls
-/// before it would gain. It makes all members wait for each other, which takes long where ranks outnumber cores.
+/// The call with which a new communicator is taken over, where nobody says otherwise: making one costs about as much as
+/// the calls before it would gain. It makes all members wait for each other, which takes long where ranks outnumber
+/// cores.
 #[must_use]
 pub fn usual_after(is_crowded: bool) -> u32 {
     if is_crowded { 1000 } else { 32 }

@@ -1,7 +1,7 @@
 //! A table of a few words, looked up on every call.
 
-/// What belongs to some words: an open table at most half full, whose size is a power of two. Its slots are small, so that a look-up takes one
-/// cache line, and what belongs to the word the next.
+/// What belongs to some words: an open table at most half full, whose size is a power of two. Its slots are small, so
+/// that a look-up takes one cache line, and what belongs to the word the next.
 pub struct Table<T> {
     /// A word, and one more than the place of what belongs to it; 0 in empty slots.
     slots: Box<[(usize, usize)]>,

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use mpi::ffi;
 
-use crate::abi::{self, Word};
+use crate::abi::{self, Word, refusing};
 use crate::operators::{Kernel, Kind, Op};
 use crate::table::Table;
 
@@ -107,7 +107,8 @@ pub fn named(datatype: Word) -> Option<&'static Named> {
     NAMED.get()?.find(abi::handle(datatype))
 }
 
-/// The bytes of `count` elements of a predefined type; nothing for other types, and where they are too many to be counted.
+/// The bytes of `count` elements of a predefined type; nothing for other types, and where they are too many to be
+/// counted.
 #[inline(always)]
 pub fn bytes(count: usize, datatype: Word) -> Option<usize> {
     count.checked_mul(named(datatype)?.of.size)
@@ -136,14 +137,15 @@ pub fn find(datatype: Word, count: usize) -> Option<Type> {
     }
 }
 
-/// Bytes of a call up to which the data of a derived type are packed without a look at their order, until the type is known to be
-/// used often: programs that make a type for each call (BLACS is one) would pay for the look in each.
+/// Bytes of a call up to which the data of a derived type are packed without a look at their order, until the type is
+/// known to be used often: programs that make a type for each call (BLACS is one) would pay for the look in each.
 const LITTLE: usize = 16 << 10;
 
 /// Calls from which on a type is used often.
 const OFTEN: u32 = 16;
 
-/// Whether this thread has seen the handle often, as far as it remembers. Another type may have had it: that costs time, no more.
+/// Whether this thread has seen the handle often, as far as it remembers. Another type may have had it: that costs
+/// time, no more.
 fn is_used_often(datatype: Word) -> bool {
     const REMEMBERED: usize = 8;
     thread_local! {
@@ -168,13 +170,14 @@ fn is_committed(datatype: ffi::MPI_Datatype) -> bool {
     code == abi::SUCCESS
 }
 
-/// A derived type. If it is used often, or for more than a little, it is looked at once: what was found stays with it as an attribute.
+/// A derived type. If it is used often, or for more than a little, it is looked at once: what was found stays with it
+/// as an attribute.
 fn derived(datatype: Word, count: usize) -> Option<Type> {
     let key = *KEY.get()?;
     let handle = abi::datatype(datatype);
     let (mut found, mut flag) = (std::ptr::null_mut::<Type>(), 0);
     // SAFETY: the caller's datatype; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Type_get_attr(handle, key, (&raw mut found).cast(), &mut flag) };
+    let code = unsafe { refusing::PMPI_Type_get_attr(handle, key, (&raw mut found).cast(), &mut flag) };
     if code != abi::SUCCESS {
         return None;
     }
@@ -210,7 +213,7 @@ fn measured(datatype: Word) -> Option<Type> {
     let handle = abi::datatype(datatype);
     let (mut size, [mut low, mut extent, mut true_low, mut true_extent]) = (0, [0; 4]);
     // SAFETY: the caller's datatype; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Type_size_x(handle, &mut size) };
+    let code = unsafe { refusing::PMPI_Type_size_x(handle, &mut size) };
     if code != abi::SUCCESS || size < 0 {
         return None;
     }
@@ -233,12 +236,12 @@ fn measured(datatype: Word) -> Option<Type> {
 /// The longest derived type that is looked at for the order of its data; longer ones are packed.
 const LONGEST: usize = 1 << 20;
 
-/// Whether an element without gaps has its data in the order in which they lie: packed, it is what it was. Nothing if the library
-/// refuses the type (one that was not committed).
+/// Whether an element without gaps has its data in the order in which they lie: packed, it is what it was. Nothing if
+/// the library refuses the type (one that was not committed).
 fn is_in_order(datatype: ffi::MPI_Datatype, size: usize) -> Option<bool> {
     let mut is_whole = size <= LONGEST;
-    // Two patterns tell any two places apart.
-    for pattern in [|i: usize| (i % 251) as u8, |i: usize| (i / 251 % 251 + i / 63_001) as u8] {
+    // The digits of a place, to base 251: three patterns tell any two apart.
+    for pattern in [|i: usize| (i % 251) as u8, |i: usize| (i / 251 % 251) as u8, |i: usize| (i / 63_001) as u8] {
         let size = if is_whole { size } else { 0 };
         let data: Vec<u8> = (0..size).map(pattern).collect();
         let mut packed = vec![0_u8; size];

@@ -1,17 +1,22 @@
-//! Results compared with those of the library (`PHALANX_VERIFY=1`): every call is made twice, and a difference ends the job.
+//! Results compared with those of the library (`PHALANX_VERIFY=1`): every call is made twice, and a difference ends the
+//! job.
 //!
-//! Integers, booleans, least and greatest values and messages must be equal. Sums and products of floating-point numbers may differ as the
-//! order of additions does: by as many units in the last place as there are ranks, times four, of the sum of absolute values, or of the
-//! product. Users' operators are compared on integers alone: on others their results may depend on the order, and only they know how.
+//! Integers, booleans and messages must be equal; sums and products of floating-point numbers may differ as `agreement`
+//! allows. Users' operators are compared on integers alone: on others their results may depend on the order, and only
+//! they know how.
 
 use std::ffi::{c_int, c_void};
 
-use hier::HierComm;
+use hier::{HierComm, NodeCommunicator};
 use mpi::ffi;
 
 use crate::abi::{self, Word};
-use crate::calls::bcast::{Message, pack};
+use crate::agreement::{Bounds, Numbers};
+use crate::calls::bcast::Message;
+use crate::calls::fault::Fault;
+use crate::calls::packing::{pack, zeroed};
 use crate::calls::reduction::{Arguments, Goal, Plan};
+use crate::calls::{blocks, planned};
 use crate::operators::{Kind, Op};
 use crate::types;
 use crate::what::What;
@@ -20,15 +25,15 @@ use crate::what::What;
 const PIECE: usize = 1 << 24;
 
 /// A broadcast, by both.
-pub fn broadcast<E>(
+pub fn broadcast(
     message: &Message,
     bytes: usize,
     comm: Word,
     ours: &HierComm,
-    carry_out: impl FnOnce() -> Result<(), E>,
-) -> Result<(), E> {
+    carry_out: impl FnOnce() -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let root = message.root as usize;
-    let mut theirs = if ours.rank() == root { message.packed(bytes) } else { vec![0; bytes] };
+    let mut theirs = if ours.rank() == root { message.packed(bytes)? } else { zeroed(bytes)? };
     carry_out()?;
     for piece in theirs.chunks_mut(PIECE) {
         // SAFETY: a constant that is filled before main.
@@ -38,7 +43,7 @@ pub fn broadcast<E>(
             ffi::PMPI_Bcast(piece.as_mut_ptr().cast(), piece.len() as c_int, kind, root as c_int, abi::comm(comm))
         };
     }
-    let own = message.packed(bytes);
+    let own = message.packed(bytes)?;
     if let Some(at) = own.iter().zip(&theirs).position(|(own, their)| own != their) {
         let what = format!("MPI_Bcast of {bytes} bytes from rank {root}");
         differ(&what, ours.rank(), comm, &format!("byte {at} is {}, with the library {}", own[at], theirs[at]));
@@ -47,13 +52,13 @@ pub fn broadcast<E>(
 }
 
 /// A reduction, by both.
-pub fn reduction<E>(
+pub fn reduction(
     arguments: &Arguments<'_>,
     plan: &Plan,
     comm: Word,
     rank: usize,
-    carry_out: impl FnOnce() -> Result<(), E>,
-) -> Result<(), E> {
+    carry_out: impl FnOnce() -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let gets = arguments.goal.gets(rank);
     let has_place = arguments.goal.has_place(rank);
     let in_place = abi::is_in_place(arguments.send) || has_place && arguments.send == arguments.recv;
@@ -94,22 +99,18 @@ pub fn reduction<E>(
     let packed = |at: *const c_void, count: usize| pack(at, count, arguments.datatype, count * plan.of().size);
     let operator = types::operator(arguments.op);
     let kind = plan.of().kind.unwrap_or(Kind::Other);
-    // Sums of absolute values say how much additions may lose.
-    let values = numbers(&packed(input.as_ptr().cast(), plan.count), kind, plan.of().size);
-    let scale = match (&values, operator) {
-        (Some((values, width, _)), Some(Op::Sum)) => {
-            let absolute: Vec<f64> = values.iter().map(|value| value.abs()).collect();
-            let sums = sums(absolute, *width, arguments, comm);
-            Some(sums[arguments.goal.before() * width..].to_vec())
-        }
-        _ => None,
-    };
+    let size = plan.of().size;
+    // What all ranks contributed bounds what the order of operations may change.
+    let numbers = Numbers::of(&packed(input.as_ptr().cast(), plan.count)?, kind, size);
+    let bounds = numbers.zip(operator).map(|(numbers, op)| {
+        let sums = sums(numbers.shares(op), comm);
+        Bounds(sums[arguments.goal.before() * numbers.width..].to_vec())
+    });
     if !gets {
         return Ok(());
     }
     let results = arguments.goal.results(plan.count);
-    let (own, theirs) = (packed(arguments.recv as *const c_void, results), packed(output.as_ptr().cast(), results));
-    let ranks = ranks(comm) as f64;
+    let (own, theirs) = (packed(arguments.recv as *const c_void, results)?, packed(output.as_ptr().cast(), results)?);
     let what = || {
         let (name, root) = match arguments.goal {
             Goal::All => ("MPI_Allreduce", String::new()),
@@ -118,26 +119,12 @@ pub fn reduction<E>(
             Goal::Exscan => ("MPI_Exscan", String::new()),
             Goal::Parts(_) => ("MPI_Reduce_scatter", format!(", part of {results}")),
         };
-        format!("{name}{root} of {} elements, {kind:?} of {} bytes, {operator:?}", plan.count, plan.of().size)
+        format!("{name}{root} of {} elements, {kind:?} of {} bytes, {operator:?}", plan.count, size)
     };
-    match (numbers(&own, kind, plan.of().size), numbers(&theirs, kind, plan.of().size)) {
-        (Some((own, _, unit)), Some((theirs, _, _))) if operator.is_some() => {
-            let most = |at: usize| match (&scale, operator) {
-                (Some(scale), _) => 4.0 * ranks * unit * scale[at],
-                // Parts of a complex product: by the larger part.
-                (None, Some(Op::Product)) => {
-                    let pair = at & !1;
-                    let size = if kind == Kind::Complex { own[pair].hypot(own[pair + 1]) } else { own[at].abs() };
-                    4.0 * ranks * unit * size
-                }
-                _ => 0.0,
-            };
-            let is_off = |at: usize| {
-                let off = (own[at] - theirs[at]).abs();
-                off > most(at) && own[at].is_finite() && theirs[at].is_finite()
-            };
-            if let Some(at) = (0..own.len()).find(|&at| is_off(at)) {
-                let text = format!("number {at} is {:e}, with the library {:e}", own[at], theirs[at]);
+    match (Numbers::of(&own, kind, size).zip(Numbers::of(&theirs, kind, size)), operator, bounds) {
+        (Some((own, theirs)), Some(op), Some(bounds)) => {
+            if let Some(at) = own.first_off(&theirs, op, &bounds, ranks(comm)) {
+                let text = format!("number {at} is {:e}, with the library {:e}", own.values[at], theirs.values[at]);
                 differ(&what(), rank, comm, &text);
             }
         }
@@ -145,9 +132,9 @@ pub fn reduction<E>(
             if let Some(at) = own.iter().zip(&theirs).position(|(own, their)| own != their) {
                 let text = format!(
                     "element {} has {:02x?}, with the library {:02x?}",
-                    at / plan.of().size,
-                    &own[at - at % plan.of().size..][..plan.of().size],
-                    &theirs[at - at % plan.of().size..][..plan.of().size]
+                    at / size,
+                    &own[at - at % size..][..size],
+                    &theirs[at - at % size..][..size]
                 );
                 differ(&what(), rank, comm, &text);
             }
@@ -178,19 +165,30 @@ fn reduce_scatter(
     };
 }
 
-/// A call that moves blocks, by both. `written` is the memory that this rank's result lies in, if that is one piece: only then is it compared;
-/// `theirs` makes the library's call, with its result so many bytes further on.
-pub fn blocks<E>(
+/// A call that moves blocks, by both. `theirs` makes the library's call, with its result so many bytes further on.
+pub fn blocks(
     what: What,
-    written: Option<(Word, usize)>,
+    (arguments, plan): (&blocks::Arguments, &planned::Plan),
     comm: Word,
-    rank: usize,
+    ours: &NodeCommunicator,
     theirs: impl Fn(isize) -> c_int,
-    carry_out: impl FnOnce() -> Result<(), E>,
-) -> Result<(), E> {
-    let Some((at, bytes)) = written else {
+    carry_out: impl FnOnce() -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let (rank, ranks) = (ours.rank(), ours.size());
+    let compare = |own: &[u8], theirs: &[u8]| {
+        if let Some(at) = own.iter().zip(theirs).position(|(own, their)| own != their) {
+            let text = format!("byte {at} of {} is {}, with the library {}", own.len(), own[at], theirs[at]);
+            differ(&what.function(), rank, comm, &text);
+        }
+    };
+    let Some((at, bytes)) = plan.written(arguments, ranks) else {
+        // The library's result lies where ours does: what an in-place call reads there is put back first.
+        let before = plan.result(arguments, ranks)?;
         carry_out()?;
+        let own = plan.result(arguments, ranks)?;
+        plan.put_back(arguments, &before, ranks)?;
         theirs(0);
+        compare(&own, &plan.result(arguments, ranks)?);
         return Ok(());
     };
     // SAFETY: by MPI's contract so many bytes may be written there, and so they may be read.
@@ -204,10 +202,7 @@ pub fn blocks<E>(
     theirs((place as isize).wrapping_sub(at as isize));
     // SAFETY: initialised above, or written by the library.
     let theirs = unsafe { std::slice::from_raw_parts(place.cast_const(), bytes) };
-    if let Some(at) = read().iter().zip(theirs).position(|(own, their)| own != their) {
-        let text = format!("byte {at} of {bytes} is {}, with the library {}", read()[at], theirs[at]);
-        differ(&what.function(), rank, comm, &text);
-    }
+    compare(read(), theirs);
     Ok(())
 }
 
@@ -222,29 +217,8 @@ fn is_exact(kind: Kind, operator: Option<Op>) -> bool {
     }
 }
 
-/// Floating-point numbers, how many a value has, and the unit of their last place; nothing for other data.
-fn numbers(data: &[u8], kind: Kind, size: usize) -> Option<(Vec<f64>, usize, f64)> {
-    let width = match kind {
-        Kind::Real => 1,
-        Kind::Complex => 2,
-        _ => return None,
-    };
-    match size / width {
-        4 => {
-            let numbers = data.as_chunks::<4>().0.iter().map(|&bytes| f64::from(f32::from_ne_bytes(bytes)));
-            Some((numbers.collect(), width, f64::from(f32::EPSILON)))
-        }
-        8 => {
-            let numbers = data.as_chunks::<8>().0.iter().map(|&bytes| f64::from_ne_bytes(bytes));
-            Some((numbers.collect(), width, f64::EPSILON))
-        }
-        _ => None,
-    }
-}
-
 /// The sums over all ranks.
-fn sums(mut values: Vec<f64>, width: usize, arguments: &Arguments<'_>, comm: Word) -> Vec<f64> {
-    debug_assert!(arguments.count >= 0 && values.len() == width * arguments.count as usize);
+fn sums(mut values: Vec<f64>, comm: Word) -> Vec<f64> {
     for piece in values.chunks_mut(PIECE) {
         let own = piece.to_vec();
         // SAFETY: constants that are filled before main.

@@ -63,16 +63,17 @@ pub const NAMES: [&str; COUNT] = [
     "reduce_scatter_block",
 ];
 
-/// What the spellings of a name of Fortran's have in common, in small letters: `bcast` of mpi_bcast, mpi_bcast_, mpi_bcast__, MPI_BCAST and
-/// ompi_bcast_f. Nothing for names of C.
+/// What the spellings of a name of Fortran's have in common, in small letters: `bcast` of mpi_bcast_, mpi_bcast__,
+/// MPI_BCAST and ompi_bcast_f. Nothing for names of C.
 #[must_use]
 pub fn fortran_stem(name: &str) -> Option<String> {
     let stem = match name.strip_prefix("ompi_") {
         Some(rest) => rest.strip_suffix("_f")?,
         None => {
-            let name = name.trim_end_matches('_');
+            let stem = name.trim_end_matches('_');
             let is_upper = |stem: &&str| !stem.contains(|letter: char| letter.is_ascii_lowercase());
-            name.strip_prefix("mpi_").or_else(|| name.strip_prefix("MPI_").filter(is_upper))?
+            let lower = stem.strip_prefix("mpi_").filter(|_| name.ends_with('_'));
+            lower.or_else(|| stem.strip_prefix("MPI_").filter(is_upper))?
         }
     };
     Some(stem.to_lowercase())
@@ -102,7 +103,7 @@ impl What {
     /// That of a function: MPI_Gatherv, MPI_Gatherv_c, or a spelling of Fortran's (mpi_gatherv__, ompi_gatherv_f).
     #[must_use]
     pub fn of_name(function: &str) -> Option<Self> {
-        let stem = match fortran_stem(function.strip_suffix("_f08_").unwrap_or(function)) {
+        let stem = match fortran_stem(function.strip_suffix("f08_").unwrap_or(function)) {
             Some(stem) => stem,
             None => {
                 let stem = function.strip_prefix("MPI_")?;
@@ -126,7 +127,8 @@ impl What {
         format!("MPI_{first}{}", letters.as_str())
     }
 
-    /// The collective of Phalanx that has a choice of algorithms for it, and works across nodes; the others are carried out on a node alone.
+    /// The collective of Phalanx that has a choice of algorithms for it, and works across nodes; the others are carried
+    /// out on a node alone.
     #[inline]
     #[must_use]
     pub fn collective(self) -> Option<Collective> {
@@ -142,14 +144,14 @@ mod tests {
     fn functions_are_known_by_all_their_names() {
         assert!(What::ALL.iter().enumerate().all(|(place, what)| place == *what as usize));
         let spellings =
-            ["MPI_Gatherv", "MPI_Gatherv_c", "mpi_gatherv", "mpi_gatherv__", "MPI_GATHERV", "ompi_gatherv_f"];
+            ["MPI_Gatherv", "MPI_Gatherv_c", "mpi_gatherv_", "mpi_gatherv__", "MPI_GATHERV", "ompi_gatherv_f"];
         assert!(spellings.iter().all(|name| What::of_name(name) == Some(What::Gatherv)));
         assert!(spellings[..2].iter().all(|name| fortran_stem(name).is_none()));
         assert!(spellings[2..].iter().all(|name| fortran_stem(name).is_some_and(|stem| stem == "gatherv")));
         assert_eq!(What::of_name("mpi_barrier_f08_"), Some(What::Barrier));
         assert_eq!(What::of_name("MPI_Reduce_scatter_block_c"), Some(What::ReduceScatterBlock));
         assert!(
-            ["MPI_Init", "MPI_Comm_create_from_group", "PMPI_Barrier", "mpi_free_mem_"]
+            ["MPI_Init", "MPI_Comm_create_from_group", "PMPI_Barrier", "mpi_free_mem_", "mpi_gatherv"]
                 .iter()
                 .all(|name| What::of_name(name).is_none())
         );

@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 
 /// Start an MPI program, as it is, with its collectives carried out by Phalanx
 ///
-/// Finds the MPI that the program is linked with and that MPI's mpirun, and has the drop-in library loaded into the ranks. The program, its
-/// build and its environment stay as they are.
+/// Finds the MPI that the program is linked with and that MPI's mpirun, and has the drop-in library loaded into the
+/// ranks. The program, its build and its environment stay as they are.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER, after_long_help = AFTER_LONG)]
 pub struct Mpirun {
@@ -61,9 +61,13 @@ in the folders where scripts/dropin puts it.
 
 Environment:
   PHALANX_STATS    1: a table of all calls at the end; a file that ends in .json or .csv: there
-  PHALANX_DISABLE  collectives that are left to the library: barrier, bcast, reduce, allreduce, all
-  PHALANX_AFTER    a communicator is taken over with so manieth of its calls [32; 1000 where
-                   ranks outnumber cores]; the world with its first
+  PHALANX_DISABLE  collectives that are left to the library, parted by commas: barrier, bcast, reduce,
+                   allreduce, allgather, allgatherv, alltoall, alltoallv, gather, gatherv, scatter,
+                   scatterv, scan, exscan, reduce_scatter, reduce_scatter_block; or all
+  PHALANX_TAKE     gains: the calls with which something is gained [default]; all: all that can be
+                   taken over
+  PHALANX_AFTER    a communicator is taken over with its N-th collective [32; 1000 where ranks
+                   outnumber cores]; the world with its first
   PHALANX_VERIFY   1: every result is compared with the library's
 and those of `phalanx run --help`. dropin/README.md explains them.";
 

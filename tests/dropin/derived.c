@@ -1,5 +1,5 @@
 /* Broadcasts of derived types: gaps, negative lower bounds, types that walk backwards, absolute addresses, nothing at all; and
- * signatures that match while the types differ from rank to rank. */
+ * signatures that match while the types differ from rank to rank. And blocks of such types that change places. */
 #include "suite.h"
 
 #include <stddef.h>
@@ -77,6 +77,46 @@ static void layouts(int root, int turn) {
     int ones[4] = {1, 1, 1, 1}, mixed[4] = {3, 0, 2, 1}, mixed_taken[4] = {53, 50, 52, 51};
     CALL(MPI_Type_indexed(4, ones, mixed, MPI_INT, &type));
     send(type, 1, 50, mixed_taken, 4, root, turn, "indexed out of order");
+}
+
+/* Without gaps, but two octets have changed places, far apart: those at 251 and 63001. */
+static void exchanged(int root, int turn) {
+    enum { OCTETS = 70000, ONE = 251, OTHER = 63001 };
+    static unsigned char data[OCTETS];
+    int lengths[5] = {ONE, 1, OTHER - ONE - 1, 1, OCTETS - OTHER - 1}, at[5] = {0, OTHER, ONE + 1, ONE, OTHER + 1};
+    MPI_Datatype type;
+    CALL(MPI_Type_indexed(5, lengths, at, MPI_BYTE, &type));
+    CALL(MPI_Type_commit(&type));
+    for (int i = 0; i < OCTETS; i++) data[i] = rank == root ? (unsigned char)(i * 13 + i / 255 + turn) : 0;
+    if (rank == root)
+        CALL(MPI_Bcast(data, 1, type, root, MPI_COMM_WORLD));
+    else
+        CALL(MPI_Bcast(data, OCTETS, MPI_BYTE, root, MPI_COMM_WORLD));
+    for (int i = 0; i < OCTETS; i++) {
+        int from = rank == root ? i : i == ONE ? OTHER : i == OTHER ? ONE : i;
+        unsigned char should = (unsigned char)(from * 13 + from / 255 + turn);
+        CHECK(data[i] == should, "octets that changed places, from %d: [%d] is %d, not %d", root, i, data[i], should);
+    }
+    CALL(MPI_Type_free(&type));
+}
+
+/* Blocks of a type whose elements overlap their neighbours' gaps change places in place. */
+static void in_place(int turn) {
+    MPI_Datatype inner, type;
+    CALL(MPI_Type_vector(2, 1, 100, MPI_INT, &inner));
+    CALL(MPI_Type_create_resized(inner, 0, sizeof(int), &type));
+    CALL(MPI_Type_commit(&type));
+    for (int i = 0; i < WORDS; i++) words[i] = -i;
+    for (int r = 0; r < ranks; r++)
+        for (int half = 0; half < 2; half++) words[r + 100 * half] = (int)given(rank, (size_t)(2 * r + half), turn);
+    CALL(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, words, 1, type, MPI_COMM_WORLD));
+    for (int i = 0; i < WORDS; i++) {
+        int from = i % 100, half = i / 100, should = -i;
+        if (from < ranks && half < 2) should = (int)given(from, (size_t)(2 * rank + half), turn);
+        CHECK(words[i] == should, "alltoall in place: [%d] is %d, not %d", i, words[i], should);
+    }
+    CALL(MPI_Type_free(&type));
+    CALL(MPI_Type_free(&inner));
 }
 
 /* What follows the last element may be of any extent: elements that overlap their neighbours' gaps. */
@@ -202,6 +242,8 @@ int main(int argc, char **argv) {
         absolute(root, ++turn);
         nothing(root, ++turn);
         structures(root, ++turn);
+        exchanged(root, ++turn);
+        in_place(++turn);
     }
     return finish();
 }

@@ -1,6 +1,7 @@
-/* The large-count forms, which take an MPI_Count, where the library has them; and vectors of more than 2 GiB when asked for.
+/* The large-count forms, which take an MPI_Count, where the library has them; and, when asked for, vectors of more than 2 GiB, or
+ * single elements of a derived type that are so long.
  *
- * usage: large [long] */
+ * usage: large [long | element] */
 #define _GNU_SOURCE
 #include "suite.h"
 
@@ -132,6 +133,69 @@ static void beyond_an_int(void) {
     free(in), free(out);
 }
 
+/* One element that has more octets than an int counts, with gaps or without; elsewhere the same signature is that of many integers. */
+enum { BLOCK = 16 << 20, BLOCKS = 129, MOST_GAP = 4096 };
+
+/* What a rank contributes at a place of the signature. */
+static unsigned char octet(int from, size_t at, int turn) { return (unsigned char)(at * 7 + at / BLOCK * 31 + (size_t)from * 13 + (size_t)turn); }
+
+/* Looks at the ends and the middle of each block, and at the gap behind it. */
+static void look(const unsigned char *data, size_t gap, int from, int turn, const char *what) {
+    static const size_t places[] = {0, 1, BLOCK / 2 + 77, BLOCK - 1};
+    for (size_t b = 0; b < BLOCKS; b++) {
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+            unsigned char is = data[b * (BLOCK + gap) + places[p]], should = octet(from, b * BLOCK + places[p], turn);
+            CHECK(is == should, "%s of one long element: block %zu, octet %zu is %d, not %d", what, b, places[p], is, should);
+        }
+        for (size_t i = 0; b + 1 < BLOCKS && i < gap; i++)
+            CHECK(data[b * (BLOCK + gap) + BLOCK + i] == 0xee, "%s of one long element: the gap behind block %zu was written", what, b);
+    }
+}
+
+static void prepare(unsigned char *data, size_t gap, int is_mine, int turn) {
+    memset(data, 0xee, (size_t)BLOCKS * (BLOCK + gap));
+    for (size_t b = 0; b < BLOCKS && is_mine; b++)
+        for (size_t i = 0; i < BLOCK; i++) data[b * (BLOCK + gap) + i] = octet(rank, b * BLOCK + i, turn);
+}
+
+static void long_elements(void) {
+    int *counts = memory((size_t)ranks * sizeof *counts), *displs = memory((size_t)ranks * sizeof *displs);
+    unsigned char *data = memory((size_t)BLOCKS * (BLOCK + MOST_GAP));
+    MPI_Datatype block;
+    CALL(MPI_Type_contiguous(BLOCK, MPI_BYTE, &block));
+    for (int turn = 0; turn < 4; turn++) {
+        /* Without gaps, with them; from the last rank to the first, and back. */
+        size_t gap = turn % 2 ? MOST_GAP : 0;
+        int root = turn / 2 ? 0 : ranks - 1, has_element = (rank == root) == (turn < 3);
+        MPI_Datatype type;
+        if (gap)
+            CALL(MPI_Type_create_hvector(BLOCKS, 1, BLOCK + MOST_GAP, block, &type));
+        else
+            CALL(MPI_Type_contiguous(BLOCKS, block, &type));
+        CALL(MPI_Type_commit(&type));
+        prepare(data, has_element ? gap : 0, rank == root, turn);
+        if (has_element)
+            CALL(MPI_Bcast(data, 1, type, root, MPI_COMM_WORLD));
+        else
+            CALL(MPI_Bcast(data, BLOCKS * (BLOCK / 8), MPI_DOUBLE, root, MPI_COMM_WORLD));
+        look(data, has_element ? gap : 0, root, turn, "broadcast");
+        if (turn == 3) {
+            /* The block of one rank is such an element; all others are empty. */
+            int giver = ranks - 1;
+            for (int r = 0; r < ranks; r++) counts[r] = r == giver, displs[r] = 0;
+            prepare(data, gap, rank == giver, turn + 1);
+            if (rank == 0)
+                CALL(MPI_Gatherv(NULL, 0, MPI_BYTE, data, counts, displs, type, 0, MPI_COMM_WORLD));
+            else
+                CALL(MPI_Gatherv(data, rank == giver, type, NULL, NULL, NULL, type, 0, MPI_COMM_WORLD));
+            if (rank == 0 || rank == giver) look(data, gap, giver, turn + 1, "gatherv");
+        }
+        CALL(MPI_Type_free(&type));
+    }
+    CALL(MPI_Type_free(&block));
+    free(data), free(counts), free(displs);
+}
+
 int main(int argc, char **argv) {
     begin(&argc, &argv);
 #if MPI_VERSION >= 4
@@ -144,5 +208,6 @@ int main(int argc, char **argv) {
     looked_up();
 #endif
     if (argc > 1 && strcmp(argv[1], "long") == 0) beyond_an_int();
+    if (argc > 1 && strcmp(argv[1], "element") == 0) long_elements();
     return finish();
 }

@@ -34,7 +34,7 @@ impl Question {
             return 0;
         }
         // SAFETY: the library's function of this name takes a handle and a place for an integer.
-        let function = unsafe { transmute::<*mut c_void, extern "C" fn(Word, *mut c_int) -> c_int>(function) };
+        let function = unsafe { transmute::<*mut c_void, extern "C-unwind" fn(Word, *mut c_int) -> c_int>(function) };
         let mut answer = 0;
         if function(comm, &mut answer) == 0 { answer } else { 0 }
     }
@@ -60,7 +60,8 @@ pub(crate) fn others_unless_in_place(comm: Word, send: Word) -> usize {
 /// The same on the root of a call; elsewhere none.
 pub(crate) fn others_at(comm: Word, root: Word) -> usize {
     let root = root as c_int;
-    // Between two groups the root says that it is one: MPI_ROOT is -4 in Open MPI, -3 in MPICH, MPI_PROC_NULL greater in both.
+    // Between two groups the root says that it is one: MPI_ROOT is -4 in Open MPI, -3 in MPICH, MPI_PROC_NULL greater
+    // in both.
     let is_root = if IS_INTER.ask(comm) != 0 { root < -2 } else { root == RANK.ask(comm) };
     if is_root { others(comm) } else { 0 }
 }

@@ -87,7 +87,7 @@ fn attach(library: &Library, entries: &mut [Entry]) -> Result<(), String> {
     }
 }
 
-/// Where cores are looked for: the folder of this library, and those of PHALANX_LIBRARY_PATH.
+/// Where cores are looked for: the folders of PHALANX_LIBRARY_PATH, then that of this library.
 fn places() -> Vec<PathBuf> {
     let own = file_of((join as fn()) as *const c_void).and_then(|path| path.canonicalize().ok());
     let own = own.and_then(|path| Some(path.parent()?.to_owned()));

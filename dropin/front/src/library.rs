@@ -31,8 +31,8 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The library whose functions come behind this one's. One that only a part of the process sees (an interpreter's extension, say)
-    /// is made visible to all of it.
+    /// The library whose functions come behind this one's. One that only a part of the process sees (an interpreter's
+    /// extension, say) is made visible to all of it.
     pub fn find() -> Option<Self> {
         let next = next(c"PMPI_Init");
         let path = if next.is_null() { hidden()? } else { file_of(next)? };

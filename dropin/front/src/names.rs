@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::join;
 
-/// A word of an argument: an integer, a pointer or a handle, whose upper half may be anything where the type is narrower.
+/// A word of an argument: an integer, a pointer or a handle, whose upper half may be anything where the type is
+/// narrower.
 pub(crate) type Word = usize;
 
 /// Where a name leads: before the first call, and where no library has the function, to what looks for it.
@@ -48,11 +49,11 @@ macro_rules! names {
         $(
             // A load and a jump: no argument is moved.
             #[unsafe(no_mangle)]
-            extern "C" fn $symbol($($argument: Word),*) -> Word {
+            extern "C-unwind" fn $symbol($($argument: Word),*) -> Word {
                 let target = NAMES[Place::$symbol as usize].target.load(Ordering::Acquire);
-                // SAFETY: the target is a function of this name, whose arguments are as many words, passed in the same places whatever
-                // they mean; its result, if it has one, is a word or less.
-                let target = unsafe { transmute::<*mut (), extern "C" fn($(words!($argument)),*) -> Word>(target) };
+                // SAFETY: the target is a function of this name, whose arguments are as many words, passed in the same
+                // places whatever they mean; its result, if it has one, is a word or less.
+                let target = unsafe { transmute::<*mut (), extern "C-unwind" fn($(words!($argument)),*) -> Word>(target) };
                 target($($argument),*)
             }
         )*
@@ -63,10 +64,10 @@ macro_rules! names {
             use super::{NAMES, Place, Word, transmute};
 
             $(
-                pub extern "C" fn $symbol($($argument: Word),*) -> Word {
+                pub extern "C-unwind" fn $symbol($($argument: Word),*) -> Word {
                     let target = NAMES[Place::$symbol as usize].find($symbol as *mut ());
                     // SAFETY: as there.
-                    let target = unsafe { transmute::<*mut (), extern "C" fn($(words!($argument)),*) -> Word>(target) };
+                    let target = unsafe { transmute::<*mut (), extern "C-unwind" fn($(words!($argument)),*) -> Word>(target) };
                     target($($argument),*)
                 }
             )*
@@ -74,8 +75,10 @@ macro_rules! names {
     };
 }
 
-// C, and the spellings of Fortran's compilers; ompi_*_f is what Open MPI's mpi_f08 calls, mpi_*_f08_ are MPICH's procedures that do not
-// come through C.
+// C, and the spellings of Fortran's compilers that end in underscores or are in capitals; ompi_*_f is what Open MPI's
+// mpi_f08 calls, mpi_*_f08_ are MPICH's procedures that do not come through C. Names like mpi_barrier, which compilers
+// spell so only if they are told to (gfortran's -fno-underscoring), are not here: functions of C have such names too
+// (those of R's Rmpi), and these would stand before them.
 names! {
     MPI_Init(a b);
     MPI_Init_thread(a b c d);
@@ -115,44 +118,44 @@ names! {
     MPI_Reduce_scatter_block(a b c d e f);
     MPI_Reduce_scatter_block_c(a b c d e f);
 
-    mpi_init_(a); mpi_init__(a); mpi_init(a); MPI_INIT(a); ompi_init_f(a);
-    mpi_init_thread_(a b c); mpi_init_thread__(a b c); mpi_init_thread(a b c); MPI_INIT_THREAD(a b c); ompi_init_thread_f(a b c);
-    mpi_finalize_(a); mpi_finalize__(a); mpi_finalize(a); MPI_FINALIZE(a); ompi_finalize_f(a);
-    mpi_free_mem_(a b); mpi_free_mem__(a b); mpi_free_mem(a b); MPI_FREE_MEM(a b); ompi_free_mem_f(a b);
-    mpi_alloc_mem_(a b c d); mpi_alloc_mem__(a b c d); mpi_alloc_mem(a b c d); MPI_ALLOC_MEM(a b c d); ompi_alloc_mem_f(a b c d);
-    mpi_alloc_mem_cptr_(a b c d); mpi_alloc_mem_cptr__(a b c d); mpi_alloc_mem_cptr(a b c d); MPI_ALLOC_MEM_CPTR(a b c d);
+    mpi_init_(a); mpi_init__(a); MPI_INIT(a); ompi_init_f(a);
+    mpi_init_thread_(a b c); mpi_init_thread__(a b c); MPI_INIT_THREAD(a b c); ompi_init_thread_f(a b c);
+    mpi_finalize_(a); mpi_finalize__(a); MPI_FINALIZE(a); ompi_finalize_f(a);
+    mpi_free_mem_(a b); mpi_free_mem__(a b); MPI_FREE_MEM(a b); ompi_free_mem_f(a b);
+    mpi_alloc_mem_(a b c d); mpi_alloc_mem__(a b c d); MPI_ALLOC_MEM(a b c d); ompi_alloc_mem_f(a b c d);
+    mpi_alloc_mem_cptr_(a b c d); mpi_alloc_mem_cptr__(a b c d); MPI_ALLOC_MEM_CPTR(a b c d);
     ompi_alloc_mem_cptr_f(a b c d);
-    mpi_barrier_(a b); mpi_barrier__(a b); mpi_barrier(a b); MPI_BARRIER(a b); ompi_barrier_f(a b);
-    mpi_bcast_(a b c d e f); mpi_bcast__(a b c d e f); mpi_bcast(a b c d e f); MPI_BCAST(a b c d e f);
+    mpi_barrier_(a b); mpi_barrier__(a b); MPI_BARRIER(a b); ompi_barrier_f(a b);
+    mpi_bcast_(a b c d e f); mpi_bcast__(a b c d e f); MPI_BCAST(a b c d e f);
     ompi_bcast_f(a b c d e f);
-    mpi_reduce_(a b c d e f g h); mpi_reduce__(a b c d e f g h); mpi_reduce(a b c d e f g h); MPI_REDUCE(a b c d e f g h);
+    mpi_reduce_(a b c d e f g h); mpi_reduce__(a b c d e f g h); MPI_REDUCE(a b c d e f g h);
     ompi_reduce_f(a b c d e f g h);
-    mpi_allreduce_(a b c d e f g); mpi_allreduce__(a b c d e f g); mpi_allreduce(a b c d e f g); MPI_ALLREDUCE(a b c d e f g);
+    mpi_allreduce_(a b c d e f g); mpi_allreduce__(a b c d e f g); MPI_ALLREDUCE(a b c d e f g);
     ompi_allreduce_f(a b c d e f g);
 
-    mpi_allgather_(a b c d e f g h); mpi_allgather__(a b c d e f g h); mpi_allgather(a b c d e f g h); MPI_ALLGATHER(a b c d e f g h);
+    mpi_allgather_(a b c d e f g h); mpi_allgather__(a b c d e f g h); MPI_ALLGATHER(a b c d e f g h);
     ompi_allgather_f(a b c d e f g h);
-    mpi_allgatherv_(a b c d e f g h i); mpi_allgatherv__(a b c d e f g h i); mpi_allgatherv(a b c d e f g h i); MPI_ALLGATHERV(a b c d e f g h i);
+    mpi_allgatherv_(a b c d e f g h i); mpi_allgatherv__(a b c d e f g h i); MPI_ALLGATHERV(a b c d e f g h i);
     ompi_allgatherv_f(a b c d e f g h i);
-    mpi_alltoall_(a b c d e f g h); mpi_alltoall__(a b c d e f g h); mpi_alltoall(a b c d e f g h); MPI_ALLTOALL(a b c d e f g h);
+    mpi_alltoall_(a b c d e f g h); mpi_alltoall__(a b c d e f g h); MPI_ALLTOALL(a b c d e f g h);
     ompi_alltoall_f(a b c d e f g h);
-    mpi_alltoallv_(a b c d e f g h i j); mpi_alltoallv__(a b c d e f g h i j); mpi_alltoallv(a b c d e f g h i j); MPI_ALLTOALLV(a b c d e f g h i j);
+    mpi_alltoallv_(a b c d e f g h i j); mpi_alltoallv__(a b c d e f g h i j); MPI_ALLTOALLV(a b c d e f g h i j);
     ompi_alltoallv_f(a b c d e f g h i j);
-    mpi_gather_(a b c d e f g h i); mpi_gather__(a b c d e f g h i); mpi_gather(a b c d e f g h i); MPI_GATHER(a b c d e f g h i);
+    mpi_gather_(a b c d e f g h i); mpi_gather__(a b c d e f g h i); MPI_GATHER(a b c d e f g h i);
     ompi_gather_f(a b c d e f g h i);
-    mpi_gatherv_(a b c d e f g h i j); mpi_gatherv__(a b c d e f g h i j); mpi_gatherv(a b c d e f g h i j); MPI_GATHERV(a b c d e f g h i j);
+    mpi_gatherv_(a b c d e f g h i j); mpi_gatherv__(a b c d e f g h i j); MPI_GATHERV(a b c d e f g h i j);
     ompi_gatherv_f(a b c d e f g h i j);
-    mpi_scatter_(a b c d e f g h i); mpi_scatter__(a b c d e f g h i); mpi_scatter(a b c d e f g h i); MPI_SCATTER(a b c d e f g h i);
+    mpi_scatter_(a b c d e f g h i); mpi_scatter__(a b c d e f g h i); MPI_SCATTER(a b c d e f g h i);
     ompi_scatter_f(a b c d e f g h i);
-    mpi_scatterv_(a b c d e f g h i j); mpi_scatterv__(a b c d e f g h i j); mpi_scatterv(a b c d e f g h i j); MPI_SCATTERV(a b c d e f g h i j);
+    mpi_scatterv_(a b c d e f g h i j); mpi_scatterv__(a b c d e f g h i j); MPI_SCATTERV(a b c d e f g h i j);
     ompi_scatterv_f(a b c d e f g h i j);
-    mpi_scan_(a b c d e f g); mpi_scan__(a b c d e f g); mpi_scan(a b c d e f g); MPI_SCAN(a b c d e f g);
+    mpi_scan_(a b c d e f g); mpi_scan__(a b c d e f g); MPI_SCAN(a b c d e f g);
     ompi_scan_f(a b c d e f g);
-    mpi_exscan_(a b c d e f g); mpi_exscan__(a b c d e f g); mpi_exscan(a b c d e f g); MPI_EXSCAN(a b c d e f g);
+    mpi_exscan_(a b c d e f g); mpi_exscan__(a b c d e f g); MPI_EXSCAN(a b c d e f g);
     ompi_exscan_f(a b c d e f g);
-    mpi_reduce_scatter_block_(a b c d e f g); mpi_reduce_scatter_block__(a b c d e f g); mpi_reduce_scatter_block(a b c d e f g); MPI_REDUCE_SCATTER_BLOCK(a b c d e f g);
+    mpi_reduce_scatter_block_(a b c d e f g); mpi_reduce_scatter_block__(a b c d e f g); MPI_REDUCE_SCATTER_BLOCK(a b c d e f g);
     ompi_reduce_scatter_block_f(a b c d e f g);
-    mpi_reduce_scatter_(a b c d e f g); mpi_reduce_scatter__(a b c d e f g); mpi_reduce_scatter(a b c d e f g); MPI_REDUCE_SCATTER(a b c d e f g);
+    mpi_reduce_scatter_(a b c d e f g); mpi_reduce_scatter__(a b c d e f g); MPI_REDUCE_SCATTER(a b c d e f g);
     ompi_reduce_scatter_f(a b c d e f g);
 
     mpi_init_f08_(a);

@@ -1,5 +1,5 @@
-//! Functions with counts of eight bytes (MPI 4.0, 2.5.8), for libraries that do not have them: programs that look them up while they
-//! run (mpi4py does) find this library's names, and so must be served.
+//! Functions with counts of eight bytes (MPI 4.0, 2.5.8), for libraries that do not have them: programs that look them
+//! up while they run (mpi4py does) find this library's names, and so must be served.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
@@ -15,8 +15,8 @@ const ERR_COUNT: Word = 2;
 
 static CALL_ERRHANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// What stands for a function that the library does not have: nothing but for counts of eight bytes, which go to the functions with
-/// counts of four.
+/// What stands for a function that the library does not have: nothing but for counts of eight bytes, which go to the
+/// functions with counts of four.
 pub(crate) fn stand_in(library: &Library, name: &CStr) -> *mut c_void {
     let Some(form) = FORMS.iter().chain(&ARRAYS).find(|form| form.wide == name) else { return null_mut() };
     arrays::learn(library);
@@ -31,7 +31,7 @@ fn refuse(comm: Word) -> Word {
     let function = CALL_ERRHANDLER.load(Ordering::Acquire);
     if !function.is_null() {
         // SAFETY: the library's function of this name takes a handle and an integer.
-        let function = unsafe { transmute::<*mut c_void, extern "C" fn(Word, Word) -> c_int>(function) };
+        let function = unsafe { transmute::<*mut c_void, extern "C-unwind" fn(Word, Word) -> c_int>(function) };
         function(comm, ERR_COUNT);
     }
     ERR_COUNT
@@ -57,14 +57,15 @@ macro_rules! narrow {
         )*];
 
         $(
-            extern "C" fn $name($($argument: Word,)* comm: Word) -> Word {
+            extern "C-unwind" fn $name($($argument: Word,)* comm: Word) -> Word {
                 if $(c_int::try_from($count.cast_signed()).is_err())||* {
                     return refuse(comm);
                 }
                 let function = FORMS[Place::$place as usize].plain.load(Ordering::Acquire);
-                // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave this one out.
+                // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave
+                // this one out.
                 let function = unsafe {
-                    transmute::<*mut c_void, extern "C" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
+                    transmute::<*mut c_void, extern "C-unwind" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
                 };
                 function($($argument,)* comm) as Word
             }
@@ -99,7 +100,7 @@ macro_rules! narrow_arrays {
 
         $(
             #[allow(clippy::too_many_arguments, reason = "MPI has so many")]
-            extern "C" fn $name($($argument: Word,)* comm: Word) -> Word {
+            extern "C-unwind" fn $name($($argument: Word,)* comm: Word) -> Word {
                 let is_long = false $(|| c_int::try_from($count.cast_signed()).is_err())?;
                 $(let $array = Numbers::narrow($array, ($ranks)(comm));)*
                 if is_long $(|| $array.is_none())* {
@@ -108,9 +109,10 @@ macro_rules! narrow_arrays {
                 // What is hidden by these names lives until the call returns.
                 $(let $array = $array.as_ref().map_or(0, Numbers::place);)*
                 let function = ARRAYS[Array::$place as usize].plain.load(Ordering::Acquire);
-                // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave this one out.
+                // SAFETY: `stand_in` has found the function of this name, which takes so many words, before it gave
+                // this one out.
                 let function = unsafe {
-                    transmute::<*mut c_void, extern "C" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
+                    transmute::<*mut c_void, extern "C-unwind" fn($(narrow!(@word $argument),)* Word) -> c_int>(function)
                 };
                 function($($argument,)* comm) as Word
             }

@@ -9,7 +9,8 @@ const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLUR
 pub(crate) fn remark(text: &str) {
     let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
     if rank.is_none_or(|rank| rank.trim() == "0") {
-        // In the midst of a program that may have closed its standard error: a remark that cannot be written is dropped.
+        // In the midst of a program that may have closed its standard error: a remark that cannot be written is
+        // dropped.
         let _ = std::io::stderr().write_all(format!("phalanx: {text}\n").as_bytes());
     }
 }

@@ -115,6 +115,7 @@ const uintptr_t phalanx_mpi_comm_world = WORD(MPI_COMM_WORLD);
 const uintptr_t phalanx_mpi_comm_self = WORD(MPI_COMM_SELF);
 const uintptr_t phalanx_mpi_comm_null = WORD(MPI_COMM_NULL);
 const uintptr_t phalanx_mpi_datatype_null = WORD(MPI_DATATYPE_NULL);
+const uintptr_t phalanx_mpi_packed = WORD(MPI_PACKED);
 const uintptr_t phalanx_mpi_op_null = WORD(MPI_OP_NULL);
 /* Those that fold nothing, but are predefined. */
 const uintptr_t phalanx_mpi_replace = WORD(MPI_REPLACE);

@@ -1,6 +1,7 @@
 //! What an ABI of MPI is made of: handles and constants. Elsewhere a handle is a machine word.
 
 pub mod next;
+pub mod refusing;
 
 use std::ffi::{c_int, c_void};
 
@@ -26,6 +27,7 @@ unsafe extern "C" {
     safe static phalanx_mpi_comm_self: Word;
     safe static phalanx_mpi_comm_null: Word;
     safe static phalanx_mpi_datatype_null: Word;
+    safe static phalanx_mpi_packed: Word;
     safe static phalanx_mpi_op_null: Word;
     safe static phalanx_mpi_replace: Word;
     safe static phalanx_mpi_no_op: Word;
@@ -106,6 +108,11 @@ pub fn is_no_comm(comm: Word) -> bool {
 #[inline(always)]
 pub fn is_no_datatype(datatype: Word) -> bool {
     datatype == phalanx_mpi_datatype_null || datatype == 0
+}
+
+/// MPI_PACKED: bytes that match any type.
+pub fn packed() -> Word {
+    phalanx_mpi_packed
 }
 
 /// An operator that reductions refuse: MPI_OP_NULL, nothing, or one for one-sided communication.

@@ -83,7 +83,7 @@ macro_rules! next {
                     missing(stringify!($symbol));
                 }
                 // SAFETY: the library's function of this name, or that of a tool in front of it, takes so many words.
-                let function = unsafe { transmute::<*mut c_void, extern "C" fn($(next!(@word $argument)),*) -> c_int>(function) };
+                let function = unsafe { transmute::<*mut c_void, extern "C-unwind" fn($(next!(@word $argument)),*) -> c_int>(function) };
                 function($($argument),*)
             }
         )*

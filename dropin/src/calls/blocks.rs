@@ -1,10 +1,10 @@
-//! The collectives that move blocks, one of each rank, on one node: allgather, alltoall, gather and scatter (MPI 4.1, sections 6.5 to 6.8), with
-//! equal counts and with others.
+//! The collectives that move blocks, one of each rank, on one node: allgather, alltoall, gather and scatter (MPI 4.1,
+//! sections 6.5 to 6.8), with equal counts and with others.
 //!
-//! A block is the bytes of its signature, which agree wherever it is described. Everyday calls are carried out as they stand (`plain`), others by
-//! a plan (`planned`); data of a type that do not simply follow one another are packed by whose they are (`layout`). Where all ranks know the
-//! lengths of all blocks, calls of no bytes are handed on; in a gatherv, scatterv or alltoallv each rank knows its own, so that all calls are
-//! carried out.
+//! A block is the bytes of its signature, which agree wherever it is described. Everyday calls are carried out as they
+//! stand (`plain`), others by a plan (`planned`); data of a type that do not simply follow one another are packed by
+//! whose they are (`layout`). Where all ranks know the lengths of all blocks, calls of no bytes are handed on; in a
+//! gatherv, scatterv or alltoallv each rank knows its own, so that all calls are carried out.
 
 use std::ffi::c_int;
 
@@ -124,8 +124,8 @@ pub fn run(what: What, arguments: &Arguments, comm: Word, hand_on: impl Fn(isize
                 Way::Plainly(call) => return call.carry_out(node),
             };
             if life::settings().verify {
-                let written = plan.written(arguments, node.size());
-                return verify::blocks(what, written, comm, ours.rank(), &hand_on, || arguments.carry_out(node, &plan));
+                let both = (arguments, &*plan);
+                return verify::blocks(what, both, comm, node, &hand_on, || arguments.carry_out(node, &plan));
             }
             arguments.carry_out(node, &plan)
         },

@@ -3,8 +3,9 @@
 use hier::operator::Operator;
 use hier::{Element, HierComm, NodeCommunicator};
 
-use super::bcast::{pack, unpack};
-use super::reduction::{Arguments, Fault, Goal, Lengths, Parts, Plan, Way};
+use super::fault::Fault;
+use super::packing::{pack, unpack};
+use super::reduction::{Arguments, Goal, Lengths, Parts, Plan, Way};
 use crate::abi::{self, Word};
 use crate::local::Local;
 use crate::operators::{Kernel, Shape};
@@ -64,7 +65,8 @@ impl Arguments<'_> {
         reduce(comm, self.goal, send, recv, kernel)
     }
 
-    /// The same with copies, for vectors that are not aligned as their elements should be, or have no place for a result.
+    /// The same with copies, for vectors that are not aligned as their elements should be, or have no place for a
+    /// result.
     #[cold]
     fn aside<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: &Kernel) -> Result<(), Fault> {
         let gets = self.goal.has_place(comm.rank());
@@ -136,9 +138,8 @@ impl Arguments<'_> {
         }
         let count = self.goal.results(count);
         let elements: Vec<u8> = blocks[..count].iter().flat_map(|block| &block[..extent]).copied().collect();
-        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size);
-        unpack(&data, self.recv as *mut _, count, self.datatype);
-        Ok(())
+        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size)?;
+        unpack(&data, self.recv as *mut _, count, self.datatype)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The two forms of a call: with counts that are C's integers, and with those of eight bytes (`_c`; MPI 4.1, section 2.5.8).
+//! The two forms of a call: with counts that are C's integers, and with those of eight bytes (`_c`; MPI 4.1, section
+//! 2.5.8).
 
 use std::ffi::c_int;
 
@@ -65,12 +66,13 @@ impl Width {
     }
 }
 
-/// Both forms of calls, from one text: in it `$width` says what counts are, `$next` is the library's function of that form.
+/// Both forms of calls, from one text: in it `$width` says what counts are, `$next` is the library's function of that
+/// form.
 macro_rules! forms {
     ($($(#[$doc:meta])* $narrow:ident $wide:ident($($argument:ident),*) |$width:ident, $next:ident| $body:expr;)*) => {$(
         $(#[$doc])*
         #[allow(clippy::too_many_arguments, reason = "MPI has so many")]
-        pub extern "C" fn $narrow($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
+        pub extern "C-unwind" fn $narrow($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
             let ($width, $next) = ($crate::calls::forms::Width::Int, $crate::abi::next::$narrow);
             $body
         }
@@ -79,7 +81,7 @@ macro_rules! forms {
         ///
         /// With counts of eight bytes.
         #[allow(clippy::too_many_arguments, reason = "MPI has so many")]
-        pub extern "C" fn $wide($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
+        pub extern "C-unwind" fn $wide($($argument: $crate::abi::Word),*) -> std::ffi::c_int {
             let ($width, $next) = ($crate::calls::forms::Width::Count, $crate::abi::next::$wide);
             $body
         }

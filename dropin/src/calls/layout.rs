@@ -1,12 +1,13 @@
-//! Blocks as they lie in memory, of any type: data that do not simply follow one another are packed, and put in their places.
+//! Blocks as they lie in memory, of any type: data that do not simply follow one another are packed, and put in their
+//! places.
 
 use std::ffi::c_void;
 
 use hier::Blocks;
-use hier::across::Error;
 
-use super::bcast::{pack, unpack};
 use super::blocks::{Counts, Many, One};
+use super::fault::Fault;
+use super::packing::{pack, pack_into, unpack, zeroed};
 use crate::abi::{self, Word};
 use crate::stats::Reason;
 use crate::types::{self, Type};
@@ -106,24 +107,42 @@ impl AllBlocks {
     }
 
     /// The data of a rank's block, one after the other.
-    pub fn packed(&self, rank: usize) -> Vec<u8> {
+    pub fn packed(&self, rank: usize) -> Result<Vec<u8>, Fault> {
         pack(self.place(rank) as *const c_void, self.count(rank), self.datatype, self.bytes(rank))
     }
 
-    /// Calls `f` with where the blocks lie, one after the other if they must be packed. What is `read` was packed before; what is `written`
-    /// is put in its places afterwards, but for a block that lies there already.
+    /// The data of all blocks, one after the other.
+    pub fn all_packed(&self, ranks: usize) -> Result<Vec<u8>, Fault> {
+        let blocks: Vec<Vec<u8>> = (0..ranks).map(|rank| self.packed(rank)).collect::<Result<_, _>>()?;
+        Ok(blocks.concat())
+    }
+
+    /// Puts such data back in their places.
+    pub fn unpack_all(&self, data: &[u8], ranks: usize) -> Result<(), Fault> {
+        let mut rest = data;
+        for rank in 0..ranks {
+            let (block, behind) = rest.split_at(self.bytes(rank));
+            unpack(block, self.place(rank) as *mut c_void, self.count(rank), self.datatype)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with where the blocks lie, one after the other if they must be packed. What is `read` was packed
+    /// before; what is `written` is put in its places afterwards, but for a block that lies there already.
     pub fn with<R>(
         &self,
         ranks: usize,
         is_read: bool,
         is_written: Option<Option<usize>>,
-        f: impl FnOnce(*mut u8, Blocks<'_>) -> Result<R, Error>,
-    ) -> Result<R, Error> {
+        f: impl FnOnce(*mut u8, Blocks<'_>) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
         if self.of.is_plain {
             return match &self.layout {
                 Layout::Even(count) => f(self.at as *mut u8, Blocks::Even(count * self.of.size)),
                 Layout::Uneven { counts, displs } => {
-                    // Displacements may be negative: the buffer begins with the first block. Those of no elements lie anywhere.
+                    // Displacements may be negative: the buffer begins with the first block. Those of no elements lie
+                    // anywhere.
                     let used = |rank: &usize| counts[*rank] > 0;
                     let least = (0..ranks).filter(used).map(|rank| displs[rank]).min().unwrap_or(0);
                     let from = |rank| if used(&rank) { (displs[rank] - least) as usize } else { 0 };
@@ -139,10 +158,11 @@ impl AllBlocks {
             places.push(at);
             at + length
         });
-        let mut data = vec![0_u8; total];
+        let mut data = zeroed(total)?;
         if is_read {
             for rank in 0..ranks {
-                data[places[rank]..places[rank] + lengths[rank]].copy_from_slice(&self.packed(rank));
+                let block = &mut data[places[rank]..places[rank] + lengths[rank]];
+                pack_into(block, self.place(rank) as *const c_void, self.count(rank), self.datatype)?;
             }
         }
         let blocks = match &self.layout {
@@ -153,14 +173,14 @@ impl AllBlocks {
         if let Some(kept) = is_written {
             for rank in (0..ranks).filter(|&rank| Some(rank) != kept) {
                 let block = &data[places[rank]..places[rank] + lengths[rank]];
-                unpack(block, self.place(rank) as *mut c_void, self.count(rank), self.datatype);
+                unpack(block, self.place(rank) as *mut c_void, self.count(rank), self.datatype)?;
             }
         }
         Ok(result)
     }
 
-    /// The memory of the blocks, from the first byte to behind the last; nothing where there are none, or their type reaches out of its
-    /// bounds.
+    /// The memory of the blocks, from the first byte to behind the last; nothing where there are none, or their type
+    /// reaches out of its bounds.
     pub fn span(&self, ranks: usize) -> Option<(Word, usize)> {
         let used = || (0..ranks).filter(|&rank| self.bytes(rank) > 0);
         let end = |rank| self.place(rank) + (self.count(rank) - 1) * self.of.extent as usize + self.of.reach;
@@ -192,28 +212,27 @@ impl Data {
 
 impl OwnBlock {
     /// Its bytes, packed if they must be.
-    pub fn data(&self) -> Data {
-        match self {
+    pub fn data(&self) -> Result<Data, Fault> {
+        Ok(match self {
             Self::InPlace => Data::InPlace,
             Self::At { one, bytes, is_plain: true } => Data::There(one.at as *const u8, *bytes),
             Self::At { one, bytes, .. } => {
-                Data::Packed(pack(one.at as *const c_void, one.count as usize, one.datatype, *bytes))
+                Data::Packed(pack(one.at as *const c_void, one.count as usize, one.datatype, *bytes)?)
             }
-        }
+        })
     }
 
     /// Calls `f` with room for the block, and puts in its places what it then holds.
-    pub fn receive(&self, f: impl FnOnce(*mut u8, usize) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn receive(&self, f: impl FnOnce(*mut u8, usize) -> Result<(), Fault>) -> Result<(), Fault> {
         match self {
             Self::InPlace => f(std::ptr::null_mut(), 0),
             Self::At { one, bytes, is_plain: true } => {
                 f(if one.at == 0 { std::ptr::dangling_mut() } else { one.at as *mut u8 }, *bytes)
             }
             Self::At { one, bytes, .. } => {
-                let mut data = vec![0_u8; *bytes];
+                let mut data = zeroed(*bytes)?;
                 f(data.as_mut_ptr(), *bytes)?;
-                unpack(&data, one.at as *mut c_void, one.count as usize, one.datatype);
-                Ok(())
+                unpack(&data, one.at as *mut c_void, one.count as usize, one.datatype)
             }
         }
     }

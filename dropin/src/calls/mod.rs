@@ -1,21 +1,23 @@
 //! The functions that programs call.
 //!
-//! Each looks, in this order, whether the communicator is taken over, whether the arguments are of a kind that is carried out here, and
-//! then carries the call out. What it looks at agrees on all ranks of a correct program; where an argument is plainly wrong the library gets
-//! the call, and says so through the program's error handler.
+//! Each looks, in this order, whether the communicator is taken over, whether the arguments are of a kind that is
+//! carried out here, and then carries the call out. What it looks at agrees on all ranks of a correct program; where an
+//! argument is plainly wrong the library gets the call, and says so through the program's error handler.
 
 mod all_to_all;
 mod allgather;
 mod allreduce;
 mod barrier;
 pub mod bcast;
-mod blocks;
+pub mod blocks;
+pub mod fault;
 mod folding;
 mod forms;
 mod gather;
 mod layout;
+pub mod packing;
 mod plain;
-mod planned;
+pub mod planned;
 mod reduce;
 mod reduce_scatter;
 pub mod reduction;
@@ -23,18 +25,18 @@ mod scan;
 mod scatter;
 
 use std::ffi::c_int;
-use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use hier::HierComm;
-use hier::across::Error;
 use mpi::ffi;
 
-use crate::abi::{self, Word, next};
+use crate::abi::{self, Word, next, refusing};
 use crate::communicators::{self, Group};
 use crate::life;
 use crate::stats::{Key, Reason};
 use crate::what::What;
+
+use fault::Fault;
 
 pub use all_to_all::{alltoall, alltoall_c, alltoallv, alltoallv_c};
 pub use allgather::{allgather, allgather_c, allgatherv, allgatherv_c};
@@ -48,23 +50,29 @@ pub use scan::{exscan, exscan_c, scan, scan_c};
 pub use scatter::{scatter, scatter_c, scatterv, scatterv_c};
 
 /// MPI_Init.
-pub extern "C" fn init(argc: Word, argv: Word) -> c_int {
+pub extern "C-unwind" fn init(argc: Word, argv: Word) -> c_int {
     begun(next::init(argc, argv))
 }
 
 /// MPI_Init_thread.
-pub extern "C" fn init_thread(argc: Word, argv: Word, required: Word, provided: Word) -> c_int {
+pub extern "C-unwind" fn init_thread(argc: Word, argv: Word, required: Word, provided: Word) -> c_int {
     begun(next::init_thread(argc, argv, required, provided))
 }
 
 /// MPI_Finalize.
-pub extern "C" fn finalize() -> c_int {
+pub extern "C-unwind" fn finalize() -> c_int {
     life::end();
     next::finalize()
 }
 
 /// MPI_Comm_create_from_group: communicators of sessions are the library's, since their ranks may not have a world.
-pub extern "C" fn comm_create_from_group(group: Word, tag: Word, info: Word, handler: Word, comm: Word) -> c_int {
+pub extern "C-unwind" fn comm_create_from_group(
+    group: Word,
+    tag: Word,
+    info: Word,
+    handler: Word,
+    comm: Word,
+) -> c_int {
     let code = next::comm_create_from_group(group, tag, info, handler, comm);
     if code == abi::SUCCESS && comm != 0 {
         // SAFETY: MPI has just written a handle there.
@@ -85,20 +93,6 @@ pub fn begun(code: c_int) -> c_int {
 /// How long a launcher may take to end a job one rank of which has ended.
 const LAUNCHER: Duration = Duration::from_secs(2);
 
-/// What goes wrong in a call.
-pub trait Fault: Display {
-    /// Whether the end of a rank's process may be behind it.
-    fn may_be_an_end(&self) -> bool;
-}
-
-impl Fault for Error {
-    fn may_be_an_end(&self) -> bool {
-        use hier::Error as Node;
-        let is_local = matches!(self, Self::Node(error) if !matches!(error, Node::RankFailed { .. }));
-        !is_local
-    }
-}
-
 /// A call on its way: to be carried out, or to be handed on.
 pub struct Call {
     pub what: What,
@@ -106,15 +100,16 @@ pub struct Call {
 }
 
 impl Call {
-    /// Carries the call out, or hands it on. `glance` tells at once how many bytes the call is about, where that is easily seen: one that is
-    /// left to the library is so handed on with as little loss as can be. `plan` looks at the arguments: how the call is carried out and
-    /// how many bytes it is about; or why it is handed on. `carry_out` does it.
+    /// Carries the call out, or hands it on. `glance` tells at once how many bytes the call is about, where that is
+    /// easily seen: one that is left to the library is so handed on with as little loss as can be. `plan` looks at the
+    /// arguments: how the call is carried out and how many bytes it is about; or why it is handed on. `carry_out` does
+    /// it.
     #[inline]
-    fn run<P, E: Fault>(
+    fn run<P>(
         self,
         glance: impl FnOnce(&Group) -> Option<usize>,
         plan: impl FnOnce(&Group) -> Result<(P, usize), (Reason, usize)>,
-        carry_out: impl FnOnce(&HierComm, P) -> Result<(), E>,
+        carry_out: impl FnOnce(&HierComm, P) -> Result<(), Fault>,
         hand_on: impl FnOnce() -> c_int,
     ) -> c_int {
         if !life::is_ready(self.comm) {
@@ -154,7 +149,7 @@ impl Call {
         }
         match outcome {
             Ok(()) => abi::SUCCESS,
-            Err(error) => self.fail(comm.rank(), &error),
+            Err(fault) => self.fail(comm, &fault),
         }
     }
 
@@ -187,16 +182,20 @@ impl Call {
         code
     }
 
-    /// Tells of an error: on standard error, and to the program's error handler, which may end the job.
+    /// Tells of an error: the other ranks, should they wait for this one's part; standard error; and the program's
+    /// error handler, which may end the job.
     #[cold]
-    fn fail(&self, rank: usize, error: &dyn Fault) -> c_int {
-        if error.may_be_an_end() {
+    fn fail(&self, comm: &HierComm, fault: &Fault) -> c_int {
+        if fault.is_absence() {
+            comm.give_up();
+        }
+        if fault.may_be_an_end() {
             // Its launcher ends the job with that rank's status, as if this rank waited for it in MPI.
             std::thread::sleep(LAUNCHER);
         }
-        hier::remark(format_args!("rank {rank}: {} failed: {error}", self.what.function()));
+        hier::remark(format_args!("rank {}: {} failed: {fault}", comm.rank(), self.what.function()));
         // SAFETY: a communicator that the library knows.
-        let _ = unsafe { ffi::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
+        let _ = unsafe { refusing::PMPI_Comm_call_errhandler(abi::comm(self.comm), abi::ERR_OTHER) };
         abi::ERR_OTHER
     }
 }

@@ -1,12 +1,12 @@
-//! Everyday calls that move blocks: of predefined types without gaps, with a buffer of their own for what is sent and one for what comes. They are
-//! carried out as they are described, with nothing allocated and nothing packed.
+//! Everyday calls that move blocks: of predefined types without gaps, with a buffer of their own for what is sent and
+//! one for what comes. They are carried out as they are described, with nothing allocated and nothing packed.
 
 use std::mem::MaybeUninit;
 
-use hier::across::Error;
 use hier::{Blocks, NodeCommunicator};
 
 use super::blocks::{Arguments, Counts, Many, One};
+use super::fault::Fault;
 use super::forms::Width;
 use crate::abi::{self, Word};
 use crate::communicators::Group;
@@ -27,7 +27,8 @@ impl Places {
         Self { counts: [MaybeUninit::uninit(); FEW], displs: [MaybeUninit::uninit(); FEW] }
     }
 
-    /// Reads those of `ranks` ranks: counts, displacements, and the sum of the counts. Nothing if one is wrong, or ranks are many.
+    /// Reads those of `ranks` ranks: counts, displacements, and the sum of the counts. Nothing if one is wrong, or
+    /// ranks are many.
     #[inline]
     fn read(&mut self, ranks: usize, width: Width, counts: Word, displs: Word) -> Option<(&[usize], &[usize], usize)> {
         let (lengths, begins) = (self.counts.get_mut(..ranks)?, self.displs.get_mut(..ranks)?);
@@ -62,8 +63,8 @@ fn plain(at: Word, datatype: Word) -> Option<&'static Type> {
     (at != 0 && !abi::is_in_place(at) && named.of.is_plain).then_some(&named.of)
 }
 
-/// The count and the displacement of a rank's block; nothing if they are wrong, or it lies before the buffer's beginning. A block of no elements
-/// lies anywhere.
+/// The count and the displacement of a rank's block; nothing if they are wrong, or it lies before the buffer's
+/// beginning. A block of no elements lies anywhere.
 #[inline]
 fn place(width: Width, counts: Word, displs: Word, rank: usize) -> Option<(usize, usize)> {
     if counts == 0 || displs == 0 {
@@ -88,8 +89,8 @@ impl One {
 }
 
 impl Many {
-    /// The blocks of `ranks` ranks, described in `places` where they differ, and the bytes of one block, or of all where they differ. Nothing where
-    /// there are none, or they are described otherwise.
+    /// The blocks of `ranks` ranks, described in `places` where they differ, and the bytes of one block, or of all
+    /// where they differ. Nothing where there are none, or they are described otherwise.
     #[inline]
     fn plain<'a>(&self, ranks: usize, places: &'a mut Places) -> Option<(All<'a>, usize)> {
         let unit = plain(self.at, self.datatype)?.size;
@@ -166,7 +167,7 @@ impl Arguments {
 impl Everyday<'_> {
     /// Carries it out.
     #[inline]
-    pub fn carry_out(self, node: &NodeCommunicator) -> Result<(), Error> {
+    pub fn carry_out(self, node: &NodeCommunicator) -> Result<(), Fault> {
         let unless_there = |own: *mut u8, (all, blocks): All<'_>| {
             let is_there = own == all.wrapping_add(blocks.of(node.rank()).start);
             if is_there { std::ptr::null_mut() } else { own }
@@ -175,7 +176,8 @@ impl Everyday<'_> {
             Self::Allgather((send, bytes), all) => {
                 let send = unless_there(send, all);
                 let (recv, blocks) = all;
-                // SAFETY: by MPI's contract the own block and room for all of them are there; nobody uses them meanwhile.
+                // SAFETY: by MPI's contract the own block and room for all of them are there; nobody uses them
+                // meanwhile.
                 unsafe { node.all_gather_bytes(send, if send.is_null() { 0 } else { bytes }, recv, blocks) }
             }
             Self::Alltoall((send, from), (recv, to)) => {
@@ -190,10 +192,11 @@ impl Everyday<'_> {
             Self::Scatter(send, (recv, bytes), Root { rank, is_even }) => {
                 let recv = send.map_or(recv, |all| unless_there(recv, all));
                 let send = send.map(|(at, blocks)| (at.cast_const(), blocks));
-                // SAFETY: by MPI's contract there is room for the own block, and, on the root, all of them are there; nobody uses them meanwhile.
+                // SAFETY: by MPI's contract there is room for the own block, and, on the root, all of them are there;
+                // nobody uses them meanwhile.
                 unsafe { node.scatter_bytes(rank, send, recv, bytes, is_even) }
             }
         };
-        done.map_err(Error::from)
+        done.map_err(Fault::from)
     }
 }

@@ -1,10 +1,10 @@
 //! Calls that move blocks, by a plan: of any type, in place or not, with wrong arguments found.
 
 use hier::NodeCommunicator;
-use hier::across::Error;
 
 use super::blocks::{Arguments, Counts, Many, One};
-use super::layout::{AllBlocks, Layout, OwnBlock, WRONG};
+use super::fault::Fault;
+use super::layout::{AllBlocks, Data, Layout, OwnBlock, WRONG};
 use crate::abi::{self, Word};
 use crate::communicators::Group;
 use crate::stats::Reason;
@@ -68,28 +68,30 @@ impl Arguments {
 
     /// Carries it out.
     #[inline(never)]
-    pub fn carry_out(&self, node: &NodeCommunicator, plan: &Plan) -> Result<(), Error> {
+    pub fn carry_out(&self, node: &NodeCommunicator, plan: &Plan) -> Result<(), Fault> {
         let (ranks, rank) = (node.size(), node.rank());
         match (self, plan) {
             (Self::Allgather(..), Plan { own: Some(own), recv: Some(recv), .. }) => {
                 let is_own_place = matches!(own, OwnBlock::At { one, is_plain: true, .. } if recv.of.is_plain && one.at == recv.place(rank));
                 let kept = matches!(own, OwnBlock::InPlace).then_some(rank);
                 // What lies in place is a block like others, should it have to be packed.
-                let packed = kept.filter(|_| !recv.of.is_plain).map(|rank| recv.packed(rank));
-                let own_data = own.data();
+                let packed = kept.filter(|_| !recv.of.is_plain).map(|rank| recv.packed(rank)).transpose()?;
+                let own_data = own.data()?;
                 let (send, bytes) = match (&packed, &own_data) {
                     _ if is_own_place => (std::ptr::null(), 0),
                     (Some(packed), _) => (packed.as_ptr(), packed.len()),
                     (None, data) => data.place(),
                 };
-                // SAFETY: by MPI's contract the own block and room for all of them are there, or their copies; nobody uses them meanwhile.
+                // SAFETY: by MPI's contract the own block and room for all of them are there, or their copies; nobody
+                // uses them meanwhile.
                 recv.with(ranks, false, Some(kept), |at, blocks| unsafe {
                     Ok(node.all_gather_bytes(send, bytes, at, blocks)?)
                 })
             }
             (Self::Alltoall(..), Plan { send: Some(send), recv: Some(recv), .. }) => {
                 send.with(ranks, true, None, |from, sends| {
-                    // SAFETY: by MPI's contract all blocks and room for as many are there, or their copies; nobody uses them meanwhile.
+                    // SAFETY: by MPI's contract all blocks and room for as many are there, or their copies; nobody uses
+                    // them meanwhile.
                     recv.with(ranks, false, Some(None), |at, blocks| unsafe {
                         Ok(node.all_to_all_bytes(Some((from.cast_const(), sends)), at, blocks)?)
                     })
@@ -101,7 +103,7 @@ impl Arguments {
             }
             (Self::Gather(_, many, root), Plan { own: Some(own), recv, .. }) => {
                 let (is_even, root) = (matches!(many.counts, Counts::Even(_)), *root as usize);
-                let own_data = own.data();
+                let own_data = own.data()?;
                 let (send, bytes) = own_data.place();
                 match recv {
                     // SAFETY: by MPI's contract the own block is there, or its copy, and nobody writes to it meanwhile.
@@ -120,7 +122,8 @@ impl Arguments {
             (Self::Scatter(many, _, root), Plan { own: Some(own), send, .. }) => {
                 let (is_even, root) = (matches!(many.counts, Counts::Even(_)), *root as usize);
                 own.receive(|at, bytes| match send {
-                    // SAFETY: by MPI's contract there is room for the own block, or its copy, and nobody uses it meanwhile.
+                    // SAFETY: by MPI's contract there is room for the own block, or its copy, and nobody uses it
+                    // meanwhile.
                     None => Ok(unsafe { node.scatter_bytes(root, None, at, bytes, is_even) }?),
                     Some(send) => {
                         let is_own_place = send.of.is_plain && at as Word == send.place(rank);
@@ -138,12 +141,36 @@ impl Arguments {
 }
 
 impl Plan {
-    /// The memory that the call writes on this rank, where it is one piece.
+    /// The memory that the call writes on this rank, where it is one piece with data.
     pub fn written(&self, arguments: &Arguments, ranks: usize) -> Option<(Word, usize)> {
         match (arguments, &self.own) {
-            (Arguments::Scatter(..), Some(OwnBlock::At { one, bytes, is_plain: true })) => Some((one.at, *bytes)),
+            (Arguments::Scatter(..), Some(OwnBlock::At { one, bytes, is_plain: true })) if *bytes > 0 => {
+                Some((one.at, *bytes))
+            }
             (Arguments::Scatter(..), _) => None,
             _ => self.recv.as_ref()?.span(ranks),
+        }
+    }
+
+    /// The data of what the call writes on this rank, block after block, where that is not one piece.
+    pub fn result(&self, arguments: &Arguments, ranks: usize) -> Result<Vec<u8>, Fault> {
+        match (arguments, &self.own, &self.recv) {
+            (Arguments::Scatter(..), Some(own), _) => Ok(match own.data()? {
+                Data::Packed(data) => data,
+                // One of no bytes, or nothing that is written.
+                Data::InPlace | Data::There(..) => Vec::new(),
+            }),
+            (_, _, Some(recv)) => recv.all_packed(ranks),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Puts such data back in their places.
+    pub fn put_back(&self, arguments: &Arguments, data: &[u8], ranks: usize) -> Result<(), Fault> {
+        match (arguments, &self.own, &self.recv) {
+            // What a scatter finds there it does not read.
+            (Arguments::Scatter(..), ..) | (_, _, None) => Ok(()),
+            (_, _, Some(recv)) => recv.unpack_all(data, ranks),
         }
     }
 }

@@ -49,8 +49,8 @@ fn reduce_to(arguments: &Arguments, root: usize, comm: Word, hand_on: impl FnOnc
     )
 }
 
-/// Whether buffers that some ranks may pass are wrong on this one: a root without a place for the result, another rank without a
-/// contribution.
+/// Whether buffers that some ranks may pass are wrong on this one: a root without a place for the result, another rank
+/// without a contribution.
 #[cold]
 fn is_wrong_at(arguments: &Arguments, root: usize, comm: Word) -> bool {
     let mut rank = 0;

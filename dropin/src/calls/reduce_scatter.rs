@@ -43,7 +43,8 @@ struct Scattering {
 }
 
 impl Scattering {
-    /// The bytes by which a call is decided: of equal parts those of one, of others all together, as of blocks that are moved.
+    /// The bytes by which a call is decided: of equal parts those of one, of others all together, as of blocks that are
+    /// moved.
     fn glance(&self, group: &Group) -> Option<usize> {
         let count = match self.counts {
             Counts::Even(count) => usize::try_from(count).ok()?,

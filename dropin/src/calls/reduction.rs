@@ -1,11 +1,7 @@
-//! What the calls that combine have in common: what is folded by what, who gets which part, and whether it is carried out here. `folding` does it.
+//! What the calls that combine have in common: what is folded by what, who gets which part, and whether it is carried
+//! out here. `folding` does it.
 
-use std::ffi::c_int;
-use std::fmt;
-
-use mpi::ffi;
-
-use crate::abi::{self, Word};
+use crate::abi::{self, Word, refusing};
 use crate::operators::Kernel;
 use crate::stats::Reason;
 use crate::types::{self, Named, Reduction, Type};
@@ -125,41 +121,6 @@ impl Plan {
 /// The longest element that is folded by the library's function.
 const LONGEST: usize = 4096;
 
-/// Why a reduction failed.
-#[derive(Debug)]
-pub enum Fault {
-    Ours(hier::across::Error),
-    /// The library would not apply the operator: its code.
-    Operator(c_int),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ours(error) => error.fmt(f),
-            Self::Operator(code) => write!(f, "MPI_Reduce_local, which applies the operator, returned {code}"),
-        }
-    }
-}
-
-impl super::Fault for Fault {
-    fn may_be_an_end(&self) -> bool {
-        matches!(self, Self::Ours(error) if super::Fault::may_be_an_end(error))
-    }
-}
-
-impl From<hier::across::Error> for Fault {
-    fn from(error: hier::across::Error) -> Self {
-        Self::Ours(error)
-    }
-}
-
-impl From<hier::Error> for Fault {
-    fn from(error: hier::Error) -> Self {
-        Self::Ours(error.into())
-    }
-}
-
 impl Arguments<'_> {
     /// The bytes of the vector, where its type is predefined.
     #[inline(always)]
@@ -167,8 +128,8 @@ impl Arguments<'_> {
         types::bytes(usize::try_from(self.count).ok()?, self.datatype)
     }
 
-    /// How it is carried out, and the bytes of the vector; or why it is not. All that this looks at is the same on all ranks
-    /// (MPI 4.1, section 6.9.1), but for pointers to nothing, which are errors.
+    /// How it is carried out, and the bytes of the vector; or why it is not. All that this looks at is the same on all
+    /// ranks (MPI 4.1, section 6.9.1), but for pointers to nothing, which are errors.
     #[inline(always)]
     pub fn plan(&self) -> Result<(Plan, usize), (Reason, usize)> {
         if self.count > 0
@@ -215,8 +176,8 @@ impl Arguments<'_> {
     }
 }
 
-/// Whether the library refuses one buffer for contribution and result that is not said by MPI_IN_PLACE: MPICH does. Open MPI takes it, and
-/// a root may then be the only rank that makes the mistake: so it counts as MPI_IN_PLACE there.
+/// Whether the library refuses one buffer for contribution and result that is not said by MPI_IN_PLACE: MPICH does.
+/// Open MPI takes it, and a root may then be the only rank that makes the mistake: so it counts as MPI_IN_PLACE there.
 #[inline(always)]
 pub fn refuses_one_buffer() -> bool {
     !cfg!(open_mpi)
@@ -226,6 +187,6 @@ pub fn refuses_one_buffer() -> bool {
 fn commutes(op: Word) -> Option<bool> {
     let mut commutes = 0;
     // SAFETY: the caller's operator; the library refuses one that is none.
-    let code = unsafe { ffi::PMPI_Op_commutative(abi::op(op), &mut commutes) };
+    let code = unsafe { refusing::PMPI_Op_commutative(abi::op(op), &mut commutes) };
     (code == abi::SUCCESS).then_some(commutes != 0)
 }

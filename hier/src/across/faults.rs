@@ -63,6 +63,15 @@ impl HierComm {
         })
     }
 
+    /// Makes this communicator unusable on all nodes, because this rank cannot do its part of a call that the others
+    /// may be in: pending and later calls of all its ranks return an error that names this one.
+    pub fn give_up(&self) {
+        match self.single_node() {
+            Some(node) => node.give_up(),
+            None => self.break_off(self.rank, None),
+        }
+    }
+
     /// Ends this communicator on all nodes, because of a rank that cannot go on, or of one that has failed.
     pub(super) fn break_off(&self, rank: usize, failed: Option<usize>) {
         self.broken.set(true);

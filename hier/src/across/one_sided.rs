@@ -41,6 +41,12 @@ impl OneSided {
 }
 
 impl HierComm {
+    /// Carries no call out one-sided from now on, whatever rules and table say: for a communicator that its ranks drop
+    /// when they will, since MPI frees windows on all ranks together. The same on all ranks, before the first call.
+    pub fn forgo_windows(&self) {
+        self.has_windows.set(Some(false));
+    }
+
     /// Whether one-sided calls can be made: asked of the transport once, by all first ranks together. Collective.
     fn has_windows(&self) -> Result<bool> {
         if let Some(has) = self.has_windows.get() {

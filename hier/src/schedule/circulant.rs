@@ -1,8 +1,8 @@
 //! Reduce-scatter and allgather over a circulant graph (Träff), in ceil(log2 N) rounds for any N.
 //!
 //! Count segments from the rank's own: number i is segment rank + i. Before round k (from 0) of the reduce-scatter a
-//! rank has the numbers below s = ceil(N / 2^k) to care for. With t = ceil(s / 2), it sends the numbers t .. s to rank
-//! + t, for which they are the numbers 0 .. s - t, and combines what arrives from rank - t with its own 0 .. s - t. In
+//! rank has the numbers below s = ceil(N / 2^k) to care for. With t = ceil(s / 2), it sends the numbers t .. s to
+//! rank + t, for which they are the numbers 0 .. s - t, and combines what arrives from rank - t with its own 0 .. s - t. In
 //! the end it cares for number 0 only. The allgather is the same backwards. Operands are combined in an order of their
 //! own.
 

@@ -13,8 +13,16 @@ const FORBIDDEN: i32 = 77;
 /// The variable that makes that a failure: `PHALANX_TEST_CLUSTER=required`.
 const REQUIRED: &str = "PHALANX_TEST_CLUSTER";
 
-/// Runs a program on all slots of hosts; what the library counted.
-fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str]) -> Option<Stats> {
+/// Runs a program on all slots of hosts, by rules for calls between them; what the library counted, and what was said
+/// on standard error.
+fn run(
+    library: Library,
+    hosts: usize,
+    slots: usize,
+    name: &str,
+    words: &[&str],
+    rules: &str,
+) -> Option<(Stats, String)> {
     let stats = target().join("dropin-suite").join(format!("stats-cluster-{}.csv", std::process::id()));
     let mut job = command::bare(&root().join("scripts/cluster/run"));
     job.args([
@@ -32,14 +40,17 @@ fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str])
     // the library and without.
     let options = match library.family {
         Family::OpenMpi => {
-            "--mca topo ^treematch -x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS"
+            "--mca topo ^treematch -x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS -x PHALANX_CLUSTER=$RULES"
         }
-        _ => "-genv LD_PRELOAD $DROPIN:$CLUSTER_PRELOAD -genv PHALANX_AFTER 1 -genv PHALANX_STATS $STATS",
+        _ => {
+            "-genv LD_PRELOAD $DROPIN:$CLUSTER_PRELOAD -genv PHALANX_AFTER 1 -genv PHALANX_STATS $STATS -genv PHALANX_CLUSTER $RULES"
+        }
     };
     job.args(["--", "sh", "-c", &format!(r#"exec mpirun {options} "$@""#), "sh"]);
     job.arg(programs::folder(library).join(name)).args(words);
     job.env("DROPIN", programs::preloaded())
         .env("STATS", &stats)
+        .env("RULES", rules)
         .env("CARGO_TARGET_DIR", target())
         .env("SUITE_SECONDS", "100");
     job.current_dir(root());
@@ -55,7 +66,8 @@ fn run(library: Library, hosts: usize, slots: usize, name: &str, words: &[&str])
     );
     let text = std::fs::read_to_string(&stats).unwrap_or_else(|error| panic!("no statistics ({error}): {ended:?}"));
     let _ = std::fs::remove_file(&stats);
-    Some(Stats::from_csv(&text).unwrap_or_else(|line| panic!("{line:?} in the statistics")))
+    let stats = Stats::from_csv(&text).unwrap_or_else(|line| panic!("{line:?} in the statistics"));
+    Some((stats, ended.stderr))
 }
 
 #[test]
@@ -74,8 +86,19 @@ fn programs_get_the_right_answers_on_a_cluster() {
             list.extend([(2, 2, "threads", &["24"][..]), (2, 2, "churn", &["100"]), (2, 2, "errors", &[])]);
         }
         for (hosts, slots, name, words) in list {
-            let Some(stats) = run(library, hosts, slots, name, words) else { return };
+            let Some((stats, _)) = run(library, hosts, slots, name, words, "all:auto") else { return };
             assert!(stats.calls() > 0, "{library:?}, {hosts} x {slots}, {name}: {stats:?}");
         }
+    });
+}
+
+/// What would take all ranks to be given back is refused: ranks free communicators when they will.
+#[test]
+fn windows_are_not_made() {
+    each(|library| {
+        let rules = "allreduce:one-sided";
+        let Some((stats, said)) = run(library, 3, 1, "freed", &[], rules) else { return };
+        assert!(stats.of("allreduce").calls > 0, "{library:?}: {stats:?}");
+        assert_eq!(said.matches("not carried out one-sided").count(), 1, "{library:?}: {said}");
     });
 }

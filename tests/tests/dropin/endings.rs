@@ -1,7 +1,7 @@
 //! How jobs end: what the launcher's status was without the library it is with it, and nobody waits for ever.
 
-use crate::each;
 use crate::job::{Done, Job};
+use crate::{each, programs};
 use phalanx_tests::library::{Family, Library};
 
 /// MPI_Abort's code becomes the job's status, as far as the MPI makes it that.
@@ -40,11 +40,11 @@ fn a_rank_that_exits_or_dies_ends_the_job() {
 /// has passed them on, without the library too (a program that does nothing but make an error: 5 of 60 jobs); Open MPI
 /// 4's may not understand two ranks' words that come at once ("Data unpack would read past end of buffer in file
 /// show_help.c": 12 of 40 jobs without the library).
-fn last_words(library: Library, how: &str, ended: impl Fn(&Done) -> bool, heard: impl Fn(&Done) -> bool) {
+pub fn last_words(job: impl Fn() -> Job, ended: impl Fn(&Done) -> bool, heard: impl Fn(&Done) -> bool) {
     const JOBS: usize = 16;
     let mut all = String::new();
     for _ in 0..JOBS {
-        let done = Job::new(library, "ends").ranks(2).words(&[how]).run();
+        let done = job().run();
         assert!(ended(&done), "{}", done.text());
         if heard(&done) {
             return;
@@ -60,7 +60,7 @@ fn a_wrong_root_is_fatal() {
     each(|library| {
         let said = if library.family == Family::OpenMpi { "MPI_ERR_ROOT" } else { "nvalid root" };
         let heard = |done: &Done| done.text().contains(said) && done.text().contains("MPI_Bcast");
-        last_words(library, "fatal", |done| !done.ended.status.success(), heard);
+        last_words(|| Job::new(library, "ends").words(&["fatal"]), |done| !done.ended.status.success(), heard);
     });
 }
 
@@ -69,6 +69,31 @@ fn a_wrong_root_is_fatal() {
 fn a_program_without_an_end_keeps_its_status() {
     each(|library| {
         let heard = |done: &Done| done.ended.stdout.contains("ok ends: 2 ranks, ");
-        last_words(library, "plain", |done| done.ended.status.code() == Some(4), heard);
+        last_words(|| Job::new(library, "ends").words(&["plain"]), |done| done.ended.status.code() == Some(4), heard);
     });
+}
+
+/// Data that the MPI does not put in their places end the call with an error, and so the job.
+#[test]
+fn data_that_are_not_unpacked_are_an_error() {
+    each(|library| {
+        let job = || liar(library, "derived", "unpack");
+        let heard = |done: &Done| done.text().contains("MPI_Bcast failed: MPI_Unpack on");
+        last_words(job, |done| !done.ended.status.success(), heard);
+    });
+}
+
+/// A rank that cannot do its part says so to the others, who would wait for it.
+#[test]
+fn ranks_hear_of_data_that_cannot_be_packed() {
+    each(|library| {
+        let done = liar(library, "refused", "pack").ranks(3).run();
+        done.succeeded("refused", 3);
+    });
+}
+
+/// A job whose MPI does wrong what `lie` names.
+pub fn liar(library: Library, program: &str, lie: &str) -> Job {
+    let preloads = vec![programs::preloaded().to_owned(), programs::folder(library).join("liar.so")];
+    Job::new(library, program).preloads(preloads).variable("LIAR", lie)
 }

@@ -1,5 +1,5 @@
-//! Unmodified MPI programs with the drop-in library preloaded: the suite in `tests/dropin`, in C and Fortran, whose
-//! programs know what every answer must be; how jobs end; tools and modules; settings.
+//! Unmodified MPI programs with the drop-in library preloaded: the suite in `tests/dropin`, in C, C++ and Fortran,
+//! whose programs know what every answer must be; how jobs end; tools and modules; settings.
 //!
 //! Each MPI that is installed is tested, or those that `PHALANX_TEST_MPIS` names. Programs are compiled by that MPI's
 //! own compiler, and the library is built by `scripts/dropin`, or is that of the folder that `PHALANX_TEST_DROPIN`
@@ -83,7 +83,7 @@ macro_rules! tests {
 /// The programs in C, each a test of its own.
 mod answers {
     tests! {
-        basics types communicators churn operators derived errors intercommunicators interleaved nonblocking onesided isolation
+        basics types communicators churn operators derived nonfinite errors intercommunicators interleaved nonblocking onesided isolation
         threads allocated attributes large others family profiled sessions ends
     }
 }
@@ -151,6 +151,19 @@ fn communicators_change_over_while_they_are_used() {
             let stats = done.stats();
             assert!(stats.calls() > 0 && stats.handed() > 0, "{library:?}, {name}, after {after}: {stats:?}");
         }
+    });
+}
+
+/// Single elements of more bytes than an int counts. It takes 9 GiB of memory, and half a minute for each MPI.
+#[test]
+fn long_elements_arrive_whole() {
+    if !full() {
+        return;
+    }
+    each(|library| {
+        let done = Job::new(library, "large").words(&["element"]).run();
+        done.succeeded("large", 2);
+        assert!(done.stats().of("bcast").calls >= 4 && done.stats().of("gatherv").calls > 0, "{:?}", done.stats());
     });
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::job::Job;
 use crate::{each, programs};
-use phalanx_tests::library::Family;
+use phalanx_tests::library::{Family, skip};
 
 /// The library may be preloaded into anything, and says nothing there.
 #[test]
@@ -69,6 +69,22 @@ fn tools_before_and_behind_count_their_calls() {
         let behind = counted(vec![own, tool]);
         assert_eq!(behind.len(), alone.len(), "{library:?}");
         assert!(behind.iter().zip(&alone).all(|(behind, alone)| behind <= alone), "{library:?}: {behind:?}, {alone:?}");
+    });
+}
+
+/// Exceptions of a program's error handler come out of the call that was refused, whoever refused it.
+#[test]
+fn exceptions_of_error_handlers_reach_the_program() {
+    each(|library| {
+        if !programs::speaks_cpp(library) {
+            skip("PHALANX_TEST_MPI", &format!("no C++ compiler of {}: apt-get install g++", library.name));
+            return;
+        }
+        for taken in ["all", "gains"] {
+            let done = Job::new(library, "throwing").variable("PHALANX_TAKE", taken).run();
+            done.succeeded("throwing", 2);
+            assert!(done.stats().calls() > 0, "{:?}", done.stats());
+        }
     });
 }
 

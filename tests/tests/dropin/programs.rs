@@ -52,6 +52,7 @@ pub const C: &[Program] = &[
     Program { words: &["200"], taken: &["bcast", "allreduce"], ..program("churn", 30.0) },
     Program { taken: &["reduce", "allreduce", "reduce_scatter"], ..program("operators", 80.0) },
     Program { taken: &["bcast"], ..program("derived", 80.0) },
+    Program { taken: &["allreduce"], ..program("nonfinite", 80.0) },
     program("errors", 10.0),
     // On two ranks there is nothing but single ranks and what lies between them.
     Program { least: 2, taken: &["barrier"], ..program("intercommunicators", 1.0) },
@@ -115,6 +116,11 @@ pub fn speaks_fortran(library: Library) -> bool {
     library.command("mpif90").is_some() && Command::new("gfortran").arg("--version").output().is_ok()
 }
 
+/// Whether programs in C++ can be compiled.
+pub fn speaks_cpp(library: Library) -> bool {
+    library.command("mpicxx").is_some() && Command::new("g++").arg("--version").output().is_ok()
+}
+
 /// The folder of the programs for an MPI, compiled once. What is newer than its source is taken as it is.
 ///
 /// # Panics
@@ -152,7 +158,8 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
     let mpicc = library.command("mpicc").expect("it is here");
     let sources = root().join("tests/dropin");
     let mut work = Vec::new();
-    let mut names: Vec<&str> = C.iter().map(|program| program.name).chain(["stress", "spawned"]).collect();
+    let mut names: Vec<&str> =
+        C.iter().map(|program| program.name).chain(["stress", "spawned", "freed", "refused"]).collect();
     names.dedup();
     let mut add = |compiler: &Path, options, source: &str, product: &str| {
         let (source, product) = (sources.join(source), folder.join(product));
@@ -166,8 +173,12 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
         return work;
     }
     add(&mpicc, &["-shared", "-fPIC"], "tool.c", "tool.so");
+    add(&mpicc, &["-shared", "-fPIC", "-ldl"], "liar.c", "liar.so");
     add(&mpicc, &["-shared", "-fPIC", "-DMODULE"], "plugin.c", "plugin.so");
     add("cc".as_ref(), &["-ldl"], "plugin.c", "plugin");
+    if speaks_cpp(library) {
+        add(&library.command("mpicxx").expect("it is here"), &[], "throwing.cc", "throwing");
+    }
     if speaks_fortran(library) {
         let mpif90 = library.command("mpif90").expect("it is here");
         // Fortran 77 gives buffers of any type to one procedure.

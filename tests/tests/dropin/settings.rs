@@ -1,6 +1,11 @@
 //! What the environment asks of the library.
 
-use crate::job::Job;
+use std::time::Duration;
+
+use phalanx_tests::command;
+
+use crate::endings::{last_words, liar};
+use crate::job::{Done, Job};
 use crate::{each, programs};
 
 #[test]
@@ -52,12 +57,29 @@ fn names_lead_past_the_library_where_nothing_is_counted() {
 #[test]
 fn answers_are_compared_when_asked() {
     each(|library| {
-        for (name, words) in
-            [("stress", &["5", "300", "20000"][..]), ("operators", &[]), ("derived", &[]), ("family", &["120", "7"])]
-        {
+        for (name, words) in [
+            ("stress", &["5", "300", "20000"][..]),
+            ("operators", &[]),
+            ("derived", &[]),
+            ("family", &["120", "7"]),
+            ("nonfinite", &[]),
+        ] {
             let done = Job::new(library, name).words(words).variable("PHALANX_VERIFY", "1").run();
             done.succeeded(name, 2);
             assert!(done.stats().calls() > 0);
+        }
+    });
+}
+
+/// What is finite for the one and not for the other is told.
+#[test]
+fn answers_that_are_not_finite_are_compared() {
+    each(|library| {
+        for lie in ["nan", "finite"] {
+            let job = || liar(library, "nonfinite", lie).variable("PHALANX_VERIFY", "1");
+            let told = |line: &str| line.contains("PHALANX_VERIFY: rank") && line.contains("MPI_Allreduce");
+            let heard = |done: &Done| done.ended.stderr.lines().any(told);
+            last_words(job, |done| !done.ended.status.success(), heard);
         }
     });
 }
@@ -94,6 +116,8 @@ fn a_home_that_cannot_be_written_does_not_matter() {
 
 #[test]
 fn a_setting_that_is_not_understood_is_said_once() {
+    let mut command = command::bare(phalanx_tests::phalanx_command());
+    let help = command::run(command.args(["mpirun", "--help"]), Duration::from_secs(10)).succeeded();
     each(|library| {
         for (name, value) in [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "soon")] {
             let done = Job::new(library, "isolation").ranks(2).variable(name, value).run();
@@ -101,6 +125,13 @@ fn a_setting_that_is_not_understood_is_said_once() {
             let said: Vec<&str> = done.ended.stderr.lines().filter(|line| line.contains(name)).collect();
             assert_eq!(said.len(), 1, "{}", done.text());
             assert!(said[0].contains(value), "{}", done.text());
+            // The command's help has what the library takes.
+            if let Some((_, names)) = said[0].split_once("is none of ") {
+                let names = names.split_once(". All calls").map_or(names, |(names, _)| names);
+                let missing =
+                    names.split(", ").find(|name| !help.split([' ', ',', ';', '\n']).any(|word| word == *name));
+                assert_eq!(missing, None, "{help}");
+            }
         }
     });
 }
