@@ -50,7 +50,7 @@ pub const C: &[Program] = &[
     program("types", 80.0),
     program("communicators", 40.0),
     Program { words: &["200"], taken: &["bcast", "allreduce"], ..program("churn", 30.0) },
-    Program { taken: &["reduce", "allreduce", "reduce_scatter"], ..program("operators", 80.0) },
+    Program { taken: &["reduce", "allreduce", "reduce_scatter"], ..program("operators", 75.0) },
     Program { taken: &["bcast"], ..program("derived", 80.0) },
     Program { taken: &["allreduce"], ..program("nonfinite", 80.0) },
     program("errors", 10.0),
