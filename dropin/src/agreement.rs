@@ -4,7 +4,7 @@
 //! times four, of the sum of absolute values, or of the product. What is not finite must be so in both, and of the same
 //! kind: an infinity or a NaN among the contributions decides a sum or a product in any order. That is not looked at
 //! where an order may pass the largest or the least number on its way ([`Bounds`] tells), nor are least and greatest
-//! values with NaNs among them, which MPI leaves open.
+//! values of `float` and `double` with NaNs among them, which MPI leaves open.
 
 use crate::operators::{Kind, Op};
 

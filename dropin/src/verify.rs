@@ -69,6 +69,12 @@ pub fn reduction(
     let held = (plan.count - 1) * extent + plan.of().reach;
     // SAFETY: by MPI's contract the elements reach so far, and the copy has room.
     unsafe { std::ptr::copy_nonoverlapping(from as *const u8, input.as_mut_ptr().cast::<u8>(), held) };
+    let packed = |at: *const c_void, count: usize| pack(at, count, arguments.datatype, count * plan.of().size);
+    let operator = types::operator(arguments.op);
+    let kind = plan.of().kind.unwrap_or(Kind::Other);
+    let size = plan.of().size;
+    // Here a rank that cannot go on keeps nobody waiting: calls of the library's follow.
+    let numbers = Numbers::of(&packed(input.as_ptr().cast(), plan.count)?, kind, size);
     carry_out()?;
     let mut output = vec![0_u128; input.len()];
     let reduce = |datatype, op, input: *const u8, output: *mut u8, extent: usize| {
@@ -96,12 +102,7 @@ pub fn reduction(
     };
     let (datatype, op) = (abi::datatype(arguments.datatype), abi::op(arguments.op));
     reduce(datatype, op, input.as_ptr().cast(), output.as_mut_ptr().cast(), extent);
-    let packed = |at: *const c_void, count: usize| pack(at, count, arguments.datatype, count * plan.of().size);
-    let operator = types::operator(arguments.op);
-    let kind = plan.of().kind.unwrap_or(Kind::Other);
-    let size = plan.of().size;
     // What all ranks contributed bounds what the order of operations may change.
-    let numbers = Numbers::of(&packed(input.as_ptr().cast(), plan.count)?, kind, size);
     let bounds = numbers.zip(operator).map(|(numbers, op)| {
         let sums = sums(numbers.shares(op), comm);
         Bounds(sums[arguments.goal.before() * numbers.width..].to_vec())
@@ -185,8 +186,10 @@ pub fn blocks(
         // The library's result lies where ours does: what an in-place call reads there is put back first.
         let before = plan.result(arguments, ranks)?;
         carry_out()?;
-        let own = plan.result(arguments, ranks)?;
-        plan.put_back(arguments, &before, ranks)?;
+        // The others go on to the library's call: a rank that does not come there ends the job.
+        let sure = |fault: &Fault| differ(&what.function(), rank, comm, &fault.to_string());
+        let own = plan.result(arguments, ranks).inspect_err(sure)?;
+        plan.put_back(arguments, &before, ranks).inspect_err(sure)?;
         theirs(0);
         compare(&own, &plan.result(arguments, ranks)?);
         return Ok(());

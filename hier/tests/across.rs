@@ -499,6 +499,19 @@ fn a_node_without_room_refuses_a_split_on_all() {
     assert!(made[0] > 10 && made.iter().all(|&count| count == made[0]), "{made:?}");
 }
 
+/// A buffer that nobody has room for: the error names the rank as the communicator numbers it, and a part of it too.
+#[test]
+fn memory_that_is_missing_names_the_rank_of_the_communicator() {
+    const MUCH: usize = 1 << 50;
+    cluster(&[0, 0, 1, 1], "", BEHAVIOURS[0], |comm| {
+        let whole = comm.alloc::<u8>(MUCH).unwrap_err().to_string();
+        assert!(whole.starts_with(&format!("rank {}: ", comm.rank())), "{whole}");
+        let backwards = comm.split(Some(0), -(comm.rank() as i64)).unwrap().unwrap();
+        let part = backwards.alloc::<u8>(MUCH).unwrap_err().to_string();
+        assert!(part.starts_with(&format!("rank {}: ", 3 - comm.rank())), "{part}");
+    });
+}
+
 #[test]
 fn slices_find_their_size_alike_on_all_ranks() {
     let explained = cluster(&[0, 0, 1, 1], "", BEHAVIOURS[0], |comm| {

@@ -145,10 +145,10 @@ pub enum Error {
     /// Memory that could not be had.
     #[error(
         "{}{what}: {bytes} bytes could not be reserved ({cause}); {advice}",
-        rank.map_or_else(String::new, |rank| format!("rank {rank} of the job: "))
+        rank.map_or_else(String::new, |rank| format!("rank {rank}: "))
     )]
     Memory {
-        /// The rank that wanted it, in the job's world; none where there were no ranks yet.
+        /// The rank that wanted it, in the job's world; none where there were no ranks yet, or it is not known.
         rank: Option<usize>,
         /// What it was for.
         what: &'static str,
@@ -178,7 +178,7 @@ pub enum Error {
 
     /// The heap has no piece left for another buffer.
     #[error(
-        "rank {rank} of the job: no room for another buffer in shared memory: it needs {needed} bytes, {free} of the \
+        "rank {rank}: no room for another buffer in shared memory: it needs {needed} bytes, {free} of the \
          heap's {heap} are free; \
          drop buffers that are no longer used, or start the job with a larger heap (PHALANX_HEAP=BYTES)"
     )]

@@ -1,11 +1,11 @@
 //! A job: the segment as its creator sees it (the launcher, or the process whose threads are the ranks).
 
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::fcntl::{FcntlArg, fcntl};
+use nix::errno::Errno;
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
@@ -332,9 +332,7 @@ impl Invitation {
         if ANSWERED.swap(true, Ordering::AcqRel) {
             return Err(Error::AlreadyAttached { rank, pid: std::process::id() });
         }
-        let inherited = inherited(segment)?;
-        memory_file::check(&inherited)?;
-        let file = inherited.try_clone_to_owned().map_err(|e| Error::system("dup of the segment", e))?;
+        let (inherited, file) = inherited(segment)?;
         let mapping = map_of_other(file).map_err(|error| error.of(rank))?;
         let header = mapping.header();
         if format!("{:016x}", header.cookie) != job {
@@ -349,7 +347,7 @@ impl Invitation {
         }
         // SAFETY: it is the segment of this job, which was inherited for this very purpose, and is taken over once
         // (ANSWERED).
-        drop(unsafe { OwnedFd::from_raw_fd(inherited.as_raw_fd()) });
+        drop(unsafe { OwnedFd::from_raw_fd(inherited) });
         Ok(Some(Self { mapping, rank }))
     }
 
@@ -359,7 +357,7 @@ impl Invitation {
     /// # Errors
     /// `Segment` when the descriptor is not the segment of this job, or that of another build.
     pub fn from_descriptor(file: OwnedFd, rank: usize, size: usize, cookie: u64) -> Result<Self> {
-        let mapping = map_of_other(file)?;
+        let mapping = map_of_other(file).map_err(|error| error.of(rank))?;
         let header = mapping.header();
         if header.cookie != cookie || header.ranks as usize != size || rank >= size {
             return Err(Error::Segment {
@@ -407,8 +405,8 @@ fn map_of_other(file: OwnedFd) -> Result<Arc<Mapping>> {
     Mapping::of_other(file).map(Arc::new)
 }
 
-/// A descriptor of this number, which may have been inherited or be the program's own.
-fn inherited(number: usize) -> Result<BorrowedFd<'static>> {
+/// The descriptor of this number, which may have been inherited or be the program's own, and a duplicate of it.
+fn inherited(number: usize) -> Result<(RawFd, OwnedFd)> {
     let not_open = |why: String| Error::Segment {
         why,
         advice: "only the program that `phalanx run` starts may use the segment, not programs that it starts in turn; \
@@ -418,11 +416,11 @@ fn inherited(number: usize) -> Result<BorrowedFd<'static>> {
         .ok()
         .filter(|&raw| raw > 2)
         .ok_or_else(|| not_open(format!("{number} is no descriptor of a segment")))?;
-    // SAFETY: the descriptor is only asked about; if it is not open, the call says so.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(raw) };
-    fcntl(borrowed, FcntlArg::F_GETFD)
-        .map_err(|_| not_open(format!("descriptor {} is not open in this process", borrowed.as_raw_fd())))?;
-    Ok(borrowed)
+    // SAFETY: nothing happens to the descriptor; if there is none the call says so.
+    let copy = Errno::result(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 3) });
+    let copy = copy.map_err(|_| not_open(format!("descriptor {raw} is not open in this process")))?;
+    // SAFETY: it was just made, and is nobody else's.
+    Ok((raw, unsafe { OwnedFd::from_raw_fd(copy) }))
 }
 
 fn missing(name: &'static str) -> Error {

@@ -199,7 +199,7 @@ fn huge_bytes(address: usize) -> Option<u64> {
 /// Whether processes that this one has started copy from each other's memory: two of this command.
 fn copies() -> Finding {
     let advice = match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
-        Some("2" | "3") => "lower kernel.yama.ptrace_scope to 1",
+        Some("2" | "3") => "lower kernel.yama.ptrace_scope to 1 (for the ranks of MPI jobs, to 0)",
         _ => "allow process_vm_readv and process_vm_writev (and ptrace) in the sandbox or container",
     };
     match super::copying::between_processes() {

@@ -179,6 +179,9 @@ pub(super) fn places(
     })?;
     // Where it leads to, if it is a link: a table is put in the place of the file.
     let output = output.canonicalize().unwrap_or(output);
+    if output.is_symlink() {
+        return Err(Stopped::because(format!("{} is a link that leads nowhere; name a file", output.display()), 2));
+    }
     if output.is_dir() {
         return Err(Stopped::because(format!("{} is a folder; name a file in it", output.display()), 2));
     }

@@ -74,6 +74,9 @@ fn what_cannot_become_a_table_is_refused_before_anything_is_measured() {
         let link = folder.join("link");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
         refused(&mut tune("tiny", &link), "is no file");
+        let nowhere = folder.join("nowhere");
+        std::os::unix::fs::symlink(folder.join("not-there"), &nowhere).unwrap();
+        refused(&mut tune("tiny", &nowhere), "leads nowhere");
         std::fs::remove_dir_all(&folder).unwrap();
     });
 }

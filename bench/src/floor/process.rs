@@ -133,7 +133,7 @@ fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
     }
 }
 
-/// Runs of a length that fills its part of a block, of which the quickest counts.
+/// Runs of each length that is tried, of which the quickest counts.
 const CALIBRATING_RUNS: usize = 3;
 
 /// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says how many

@@ -37,7 +37,7 @@ impl HierComm {
         if nodes == 1 {
             return "within the node".to_owned();
         }
-        if choice.one_sided {
+        if choice.one_sided && self.has_windows.get() != Some(false) {
             return format!("one-sided among {nodes} nodes, where the network can, else {}", choice.algorithm);
         }
         let slice = match self.slice_bytes(what, bytes, &choice) {

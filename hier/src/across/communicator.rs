@@ -11,7 +11,7 @@ use shm_core::{Buffer, Counters, Element, Zeroable};
 use super::adapt::Search;
 use super::alarm::{Alarm, Cause};
 use super::choosing::{Lane, LaneKey, ProgramKey};
-use super::error::{Error, Result, of_node};
+use super::error::{Error, Result, of_job, of_node};
 use super::model::NetworkModel;
 use super::network::Network;
 use super::one_sided::OneSided;
@@ -172,7 +172,7 @@ impl HierComm {
                 let rank = placement.members(here)[rank];
                 Error::RankFailed { rank, host: joined.hosts.get(rank).cloned().unwrap_or_default() }
             }
-            other => of_node(other, &placement, here),
+            other => of_node(of_job(other, |rank| placement.rank_at(here, rank).unwrap_or(rank)), &placement, here),
         };
         let places = exchange_places(&joined.node, own_place(machine.as_ref())).map_err(on_node)?;
         let plan = TopologyPlan::new(agreed.trees.clone(), places, joined.node.crowd());
@@ -268,7 +268,7 @@ impl HierComm {
     /// # Errors
     /// [`Error::Node`], as [`shm_core::Communicator::alloc`]; the communicator is as it was.
     pub fn alloc<T: Element + Zeroable>(&self, len: usize) -> Result<Buffer<T>> {
-        self.node.alloc(len).map_err(Error::from)
+        self.node.alloc(len).map_err(|error| self.translated(error))
     }
 
     /// Makes a copy of a vector in the node's shared memory: [`shm_core::Communicator::alloc_copy`]. Not collective.
@@ -276,7 +276,7 @@ impl HierComm {
     /// # Errors
     /// As [`alloc`](HierComm::alloc).
     pub fn alloc_copy<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
-        self.node.alloc_copy(values).map_err(Error::from)
+        self.node.alloc_copy(values).map_err(|error| self.translated(error))
     }
 
     /// What this rank has counted within its node. Messages between nodes are not in it.
@@ -327,7 +327,7 @@ impl HierComm {
         let mut all = [u8::from(node.is_ok())];
         self.all_reduce_in_place(&mut all, Min)?;
         let node = match node {
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.translated(error)),
             Ok(_) if all[0] == 0 => return Err(Error::NoRoom { rank: self.rank }),
             Ok(None) => return Ok(None),
             Ok(Some(node)) => node,

@@ -160,6 +160,18 @@ impl Error {
     }
 }
 
+/// A node's error in which ranks of the node's job are what `rank_of` makes of them.
+pub(super) fn of_job(error: shm_core::Error, rank_of: impl Fn(usize) -> usize) -> shm_core::Error {
+    use shm_core::Error as E;
+    match error {
+        E::Memory { rank, what, bytes, cause, advice } => {
+            E::Memory { rank: rank.map(rank_of), what, bytes, cause, advice }
+        }
+        E::HeapExhausted { rank, needed, free, heap } => E::HeapExhausted { rank: rank_of(rank), needed, free, heap },
+        other => other,
+    }
+}
+
 /// A node's error in terms of the ranks of the whole communicator.
 pub(super) fn of_node(error: shm_core::Error, placement: &Placement, node: usize) -> Error {
     use shm_core::Error as E;

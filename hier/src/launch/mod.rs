@@ -188,7 +188,8 @@ impl Launch {
 
     /// Starts the ranks, and returns when all have ended and nothing of the job is left.
     ///
-    /// Rank 0 gets the standard input of this process, the others an empty one.
+    /// Rank 0 gets the standard input of this process, the others an empty one. A SIGCHLD that this process ignores (or
+    /// handles with `SA_NOCLDWAIT`) is not ignored meanwhile: the system would not say how ranks end.
     ///
     /// # Errors
     ///

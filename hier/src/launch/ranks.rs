@@ -1,7 +1,6 @@
 //! The processes of a job: how many still run, and sending signals to them and to all that they started.
 
 use std::cell::OnceCell;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Child;
 
@@ -21,7 +20,8 @@ pub(super) struct Rank {
     /// How the process ended, once it has.
     pub(super) end: Option<End>,
     /// G1: while this is false, the number of the group means this group: its leader is not waited for, or it has
-    /// other members, and so the system does not give the number to anybody else.
+    /// other members, and so the system does not give the number to anybody else. (Where somebody else has waited for
+    /// the leader, [`End::Unknown`], it may have: between that and the next look there is nothing to hold it by.)
     gone: bool,
 }
 
@@ -132,14 +132,36 @@ impl Ranks {
         self.0.get_mut(rank)?.child.stdin.take()
     }
 
-    fn wait(&mut self) -> io::Result<()> {
-        self.0.iter_mut().filter(|rank| rank.end.is_none()).try_for_each(|rank| rank.child.wait().map(drop))
+    fn wait(&mut self) {
+        // Who is no child any more is waited for already.
+        self.0.iter_mut().filter(|rank| rank.end.is_none()).for_each(|rank| drop(rank.child.wait()));
     }
 }
 
 impl Drop for Ranks {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
-        let _ = self.wait();
+        self.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use nix::sys::wait::waitpid;
+
+    use super::*;
+
+    /// How a rank ended whom somebody else has waited for nobody knows; that it has is seen.
+    #[test]
+    fn ranks_that_somebody_else_has_waited_for() {
+        let child = Command::new("true").process_group(0).spawn().unwrap();
+        let mut ranks = Ranks::default();
+        ranks.add(child);
+        waitpid(ranks.0[0].group(), None).unwrap();
+        assert_eq!(ranks.collect(0), Some(End::Unknown));
+        assert_eq!((ranks.running(), ranks.collect(0)), (vec![], None));
     }
 }

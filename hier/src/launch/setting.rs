@@ -68,16 +68,16 @@ impl Setting {
             spec.tuning.debug = u32::from(!debug.is_empty() && debug != "0");
         }
         if let Some(value) = text(given, "PHALANX_ARENA") {
-            spec.arena = Some(read_bytes("PHALANX_ARENA", &value, 1).map_err(LaunchError::Job)?);
+            spec.arena = wanted(value, |value| read_bytes("PHALANX_ARENA", value, 1))?;
         }
         if let Some(value) = text(given, "PHALANX_HEAP") {
-            spec.heap = Some(read_bytes("PHALANX_HEAP", &value, 0).map_err(LaunchError::Job)?);
+            spec.heap = wanted(value, |value| read_bytes("PHALANX_HEAP", value, 0))?;
         }
         if let Some(value) = text(given, "PHALANX_CMA") {
-            spec.cma = read_cma(&value).map_err(LaunchError::Job)?;
+            spec.cma = wanted(value, read_cma)?.unwrap_or(true);
         }
         if let Some(value) = text(given, "PHALANX_CONVERT") {
-            spec.convert = read_convert(&value).map_err(LaunchError::Job)?;
+            spec.convert = wanted(value, read_convert)?.unwrap_or_default();
         }
         spec.cores = self.cores;
         spec.note = Note { machine: self.machine, rules: rules.map_err(LaunchError::Job)? }.to_bytes();
@@ -103,6 +103,11 @@ pub fn crowd(ranks: usize) -> Result<u32, LaunchError> {
 fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
     let (_, value) = given.iter().rev().find(|(key, _)| key == OsStr::new(name))?;
     Some(value.to_string_lossy().into_owned())
+}
+
+/// What a value asks for. An empty one asks for nothing, and hides what this process's own environment asks for.
+fn wanted<T>(value: String, read: impl FnOnce(&str) -> shm_core::Result<T>) -> Result<Option<T>, LaunchError> {
+    Some(value).filter(|value| !value.is_empty()).map(|value| read(&value)).transpose().map_err(LaunchError::Job)
 }
 
 #[cfg(test)]
@@ -137,6 +142,11 @@ mod tests {
             Conversion::From(1 << 20)
         );
         assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
+        for nothing in ["PHALANX_ARENA", "PHALANX_HEAP", "PHALANX_CMA", "PHALANX_CONVERT", "PHALANX_ALGORITHM"] {
+            let (made, usual) = (spec(&[(nothing, "")]).unwrap(), spec(&[]).unwrap());
+            assert_eq!((made.arena, made.heap, made.cma), (usual.arena, usual.heap, usual.cma), "{nothing}");
+            assert_eq!((made.convert, made.tuning), (usual.convert, usual.tuning), "{nothing}");
+        }
         // A table's trees count unless others are asked for; an empty text asks for none.
         let file = std::env::temp_dir().join(format!("phalanx-table-with-trees-{}", std::process::id()));
         let machine = "model = \"\"\npackages = 1\ncores = 2\npus = 2\nl2 = \"1M\"\nl3 = \"32M\"\n";

@@ -8,6 +8,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -100,36 +101,48 @@ impl Drop for Signals {
 
 /// Has the system keep how children end, until this is dropped: it does not where SIGCHLD is ignored, which programs
 /// inherit from those that start them.
-pub(super) struct Ends(Option<SigAction>);
+pub(super) struct Ends(());
+
+/// The jobs that want it kept, and what was in place before the first of them changed it.
+static KEPT: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None));
 
 impl Ends {
     pub(super) fn keep() -> Result<Self, LaunchError> {
-        if !are_forgotten() {
-            return Ok(Self(None));
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: a plain struct of C, for which zeros are a value.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: nothing is set; what is in place is written to a struct that lives here.
+        unsafe { libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) };
+        let before = action;
+        if action.sa_sigaction == libc::SIG_IGN {
+            action.sa_sigaction = libc::SIG_DFL;
         }
-        let kept = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: no handler.
-        let before = unsafe { sigaction(Signal::SIGCHLD, &kept) };
-        before.map(|before| Self(Some(before))).map_err(|errno| LaunchError::system("having ends of ranks kept", errno))
+        action.sa_flags &= !libc::SA_NOCLDWAIT;
+        if (action.sa_sigaction, action.sa_flags) != (before.sa_sigaction, before.sa_flags) {
+            set_of_children(&action).map_err(|errno| LaunchError::system("having ends of ranks kept", errno))?;
+            kept.1.get_or_insert(before);
+        }
+        kept.0 += 1;
+        Ok(Self(()))
     }
 }
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            // SAFETY: what ignored the signal before this job ignores it again.
-            let _ = unsafe { sigaction(Signal::SIGCHLD, before) };
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.0 -= 1;
+        if kept.0 == 0
+            && let Some(before) = kept.1.take()
+        {
+            let _ = set_of_children(&before);
         }
     }
 }
 
-/// Whether the system keeps no status of children.
-fn are_forgotten() -> bool {
-    // SAFETY: a plain struct of C, for which zeros are a value.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: nothing is set; what is in place is written to a struct that lives here.
-    let asked = unsafe { libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) };
-    asked == 0 && (action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0)
+/// Has SIGCHLD handled so.
+fn set_of_children(action: &libc::sigaction) -> nix::Result<()> {
+    // SAFETY: what this process had in place, but for what keeps no ends: its handler is good as it was before.
+    Errno::result(unsafe { libc::sigaction(libc::SIGCHLD, action, std::ptr::null_mut()) }).map(drop)
 }
 
 extern "C" fn note(signal: libc::c_int) {

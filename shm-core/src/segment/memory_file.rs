@@ -1,6 +1,6 @@
 //! The memory file: made, sized, sealed, reserved piece by piece, given back; and checked when it comes from others.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
@@ -58,17 +58,15 @@ pub(crate) fn give_back(file: &OwnedFd, offset: u64, bytes: u64) -> Result<()> {
 }
 
 /// Checks that a descriptor which somebody else passed is a sealed memory file, and returns its size.
-pub(crate) fn check(file: &impl AsFd) -> Result<u64> {
-    let file = file.as_fd();
+pub(crate) fn check(file: &OwnedFd) -> Result<u64> {
     let foreign = |why: String| Error::Segment {
         why,
         advice: "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",
     };
-    let seals = fcntl(file, FcntlArg::F_GET_SEALS)
-        .map_err(|e| foreign(format!("descriptor {} is not a memory file ({e})", file.as_raw_fd())))?;
+    let seals = fcntl(file, FcntlArg::F_GET_SEALS).map_err(|e| foreign(format!("it is not a memory file ({e})")))?;
     let seals = SealFlag::from_bits_truncate(seals);
     if !seals.contains(SEALS) {
-        return Err(foreign(format!("descriptor {} could still shrink or grow", file.as_raw_fd())));
+        return Err(foreign("it could still shrink or grow".to_owned()));
     }
     let status = fstat(file).map_err(|e| Error::system("fstat of the segment", e))?;
     Ok(status.st_size as u64)

@@ -1,5 +1,6 @@
 //! The suite on the hosts of an emulated cluster.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use phalanx_tests::command;
@@ -13,17 +14,20 @@ const FORBIDDEN: i32 = 77;
 /// The variable that makes that a failure: `PHALANX_TEST_CLUSTER=required`.
 const REQUIRED: &str = "PHALANX_TEST_CLUSTER";
 
-/// Runs a program on all slots of hosts, by rules for calls between them; what the library counted, and what was said
-/// on standard error.
+/// Runs a program on all slots of hosts, by rules for calls between them, beneath an MPI that lies about something or
+/// about nothing: what the library counted, and what was written, there and on standard error.
 fn run(
     library: Library,
-    hosts: usize,
-    slots: usize,
+    (hosts, slots): (usize, usize),
     name: &str,
     words: &[&str],
     rules: &str,
+    lie: Option<&str>,
 ) -> Option<(Stats, String)> {
-    let stats = target().join("dropin-suite").join(format!("stats-cluster-{}.csv", std::process::id()));
+    // Tests run side by side: each job has a file of its own.
+    static JOBS: AtomicUsize = AtomicUsize::new(0);
+    let job = JOBS.fetch_add(1, Ordering::Relaxed);
+    let stats = target().join("dropin-suite").join(format!("stats-cluster-{}-{job}.csv", std::process::id()));
     let mut job = command::bare(&root().join("scripts/cluster/run"));
     job.args([
         "-q",
@@ -40,15 +44,20 @@ fn run(
     // the library and without.
     let options = match library.family {
         Family::OpenMpi => {
-            "--mca topo ^treematch -x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS -x PHALANX_CLUSTER=$RULES"
+            "--mca topo ^treematch -x LD_PRELOAD=$DROPIN:$CLUSTER_PRELOAD -x PHALANX_AFTER=1 -x PHALANX_STATS=$STATS -x PHALANX_CLUSTER=$RULES -x LIAR=$LIAR"
         }
         _ => {
-            "-genv LD_PRELOAD $DROPIN:$CLUSTER_PRELOAD -genv PHALANX_AFTER 1 -genv PHALANX_STATS $STATS -genv PHALANX_CLUSTER $RULES"
+            "-genv LD_PRELOAD $DROPIN:$CLUSTER_PRELOAD -genv PHALANX_AFTER 1 -genv PHALANX_STATS $STATS -genv PHALANX_CLUSTER $RULES -genv LIAR $LIAR"
         }
     };
     job.args(["--", "sh", "-c", &format!(r#"exec mpirun {options} "$@""#), "sh"]);
     job.arg(programs::folder(library).join(name)).args(words);
-    job.env("DROPIN", programs::preloaded())
+    let mut dropin = programs::preloaded().display().to_string();
+    if lie.is_some() {
+        dropin = format!("{dropin}:{}", programs::folder(library).join("liar.so").display());
+    }
+    job.env("DROPIN", dropin)
+        .env("LIAR", lie.unwrap_or("nothing"))
         .env("STATS", &stats)
         .env("RULES", rules)
         .env("CARGO_TARGET_DIR", target())
@@ -67,7 +76,7 @@ fn run(
     let text = std::fs::read_to_string(&stats).unwrap_or_else(|error| panic!("no statistics ({error}): {ended:?}"));
     let _ = std::fs::remove_file(&stats);
     let stats = Stats::from_csv(&text).unwrap_or_else(|line| panic!("{line:?} in the statistics"));
-    Some((stats, ended.stderr))
+    Some((stats, ended.stderr + &text))
 }
 
 #[test]
@@ -86,7 +95,7 @@ fn programs_get_the_right_answers_on_a_cluster() {
             list.extend([(2, 2, "threads", &["24"][..]), (2, 2, "churn", &["100"]), (2, 2, "errors", &[])]);
         }
         for (hosts, slots, name, words) in list {
-            let Some((stats, _)) = run(library, hosts, slots, name, words, "all:auto") else { return };
+            let Some((stats, _)) = run(library, (hosts, slots), name, words, "all:auto", None) else { return };
             assert!(stats.calls() > 0, "{library:?}, {hosts} x {slots}, {name}: {stats:?}");
         }
     });
@@ -97,8 +106,17 @@ fn programs_get_the_right_answers_on_a_cluster() {
 fn windows_are_not_made() {
     each(|library| {
         let rules = "allreduce:one-sided";
-        let Some((stats, said)) = run(library, 3, 1, "freed", &[], rules) else { return };
+        let Some((stats, said)) = run(library, (3, 1), "freed", &[], rules, None) else { return };
         assert!(stats.of("allreduce").calls > 0, "{library:?}: {stats:?}");
         assert_eq!(said.matches("not carried out one-sided").count(), 1, "{library:?}: {said}");
+        assert!(!said.contains("one-sided among"), "the statistics tell what was done: {library:?}: {said}");
+    });
+}
+
+/// A rank that cannot send, a node's first one or not, says so to those of other nodes.
+#[test]
+fn ranks_of_other_nodes_hear_of_data_that_cannot_be_packed() {
+    each(|library| {
+        let _ = run(library, (2, 2), "refused", &[], "all:auto", Some("pack"));
     });
 }
