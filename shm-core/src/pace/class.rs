@@ -32,7 +32,7 @@ impl Cost {
 /// How ways are tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
-    /// Slices from one trial to the next, once there have been some: from the first to the second it is a sixteenth of
+    /// Slices from one trial to the next, once there have been some: from the first to the second it is a [`FIRST`] of
     /// that, and then twice as many each time. What a job does at first is not what it goes on with.
     pub period: u32,
     /// Slices for which each way is tried.
@@ -40,6 +40,9 @@ pub(super) struct Trial {
     /// Slices for which [`Way::BothByString`] is taken ahead of that.
     pub ahead: u32,
 }
+
+/// By how much sooner the second trial comes.
+const FIRST: u32 = 32;
 
 /// Samples after which a way may be given up before its time, because it is far worse.
 const ENOUGH: u32 = 2;
@@ -85,8 +88,8 @@ impl Class {
             costs: Default::default(),
             better: Way::Cached,
             decided: 0,
-            turn: trial.period / 16,
-            period: trial.period / 16,
+            turn: trial.period / FIRST,
+            period: trial.period / FIRST,
             tried: Tried::default(),
         }
     }
@@ -208,8 +211,8 @@ mod tests {
     use super::super::{is_rare_sample, is_sample};
     use super::*;
 
-    const PERIOD: u32 = 65_536;
-    const TRIAL: Trial = Trial { period: PERIOD, slices: 128, ahead: 512 };
+    const PERIOD: u32 = 131_072;
+    const TRIAL: Trial = Trial { period: PERIOD, slices: 128, ahead: 2048 };
 
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];
@@ -250,9 +253,9 @@ mod tests {
             ([120, 300, 100, 60], Way::BothByString),
             ([400, 180, 300, 310], Way::Streamed),
         ] {
-            let (_, late) = fill(&mut class, 0, (300_000, 150_000), costs);
+            let (_, late) = fill(&mut class, 0, (600_000, 300_000), costs);
             assert_eq!(class.better, best, "{costs:?}");
-            assert!(late[best as usize] > 140_000, "{costs:?}: {late:?}");
+            assert!(late[best as usize] > 285_000, "{costs:?}: {late:?}");
             assert!(late.iter().all(|&slices| slices > 10), "all are tried: {costs:?}: {late:?}");
         }
     }
@@ -290,7 +293,7 @@ mod tests {
                 if is_sample(slice) {
                     counted += u32::from(taken > TRIAL.ahead);
                     let figure = match way {
-                        Way::BothByString if taken < 400 => 500,
+                        Way::BothByString if taken < 1600 => 500,
                         Way::BothByString if outlier && counted == 1 => 100_000,
                         Way::BothByString => 60,
                         _ => 100,
