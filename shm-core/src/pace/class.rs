@@ -37,7 +37,7 @@ pub(super) struct Trial {
     pub period: u32,
     /// Slices for which each way is tried.
     pub slices: u32,
-    /// Slices for which [`Way::BothByString`] is taken ahead of that.
+    /// Most slices for which [`Way::BothByString`] is taken ahead of that, and four times the least.
     pub ahead: u32,
 }
 
@@ -124,7 +124,13 @@ impl Class {
 
     /// Slices of the way that is tried before it counts: those of what is not the better way already.
     fn ahead(&self) -> u32 {
-        if self.tried.ways > 0 && self.on_trial() == Some(Way::BothByString) { self.trial.ahead } else { 0 }
+        if self.tried.ways > 0 && self.on_trial() == Some(Way::BothByString) { self.settling() } else { 0 }
+    }
+
+    /// Slices that [`Way::BothByString`] gets to settle: a sixteenth of what lies between trials, but for the first
+    /// ones.
+    fn settling(&self) -> u32 {
+        (self.period / 16).clamp(self.trial.ahead / 4, self.trial.ahead)
     }
 
     /// The way that is tried: first the better one, then the others in their order.
@@ -165,7 +171,7 @@ impl Class {
 
     /// Whether slices of this way cost more than they will: after the trial of others, as ahead of its own.
     fn settles(&self, way: Way) -> bool {
-        way == Way::BothByString && !self.compares() && self.turn <= self.trial.ahead
+        way == Way::BothByString && !self.compares() && self.turn <= self.settling()
     }
 
     /// Takes what it cost to fill a slice.
@@ -291,9 +297,9 @@ mod tests {
                 let way = class.next();
                 taken = if way == Way::BothByString { taken + 1 } else { 0 };
                 if is_sample(slice) {
-                    counted += u32::from(taken > TRIAL.ahead);
+                    counted += u32::from(taken > TRIAL.ahead / 4);
                     let figure = match way {
-                        Way::BothByString if taken < 1600 => 500,
+                        Way::BothByString if taken < 400 => 500,
                         Way::BothByString if outlier && counted == 1 => 100_000,
                         Way::BothByString => 60,
                         _ => 100,
