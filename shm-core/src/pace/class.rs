@@ -32,8 +32,8 @@ impl Cost {
 /// How ways are tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
-    /// Slices from one trial to the next, once there have been some: from the first to the second it is a [`FIRST`] of
-    /// that, and then twice as many each time. What a job does at first is not what it goes on with.
+    /// Slices from one trial to the next, once there have been some: from the first to the second it is one in
+    /// [`FIRST`] of that, and then twice as many each time. What a job does at first is not what it goes on with.
     pub period: u32,
     /// Slices for which each way is tried.
     pub slices: u32,
