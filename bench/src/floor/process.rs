@@ -17,6 +17,7 @@ use crate::gate::Gate;
 use crate::gate::look::Look;
 use crate::machine::bind_to;
 use crate::mapping::Mapping;
+use crate::rank::measure::CALIBRATING_RUNS;
 use crate::rank::{SETTLE, SETTLE_CALLS};
 use crate::samples::Sheet;
 use crate::tether::tie_to;
@@ -132,9 +133,6 @@ fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
         nanoseconds_since(start)
     }
 }
-
-/// Runs of each length that is tried, of which the quickest counts.
-const CALIBRATING_RUNS: usize = 3;
 
 /// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says how many
 /// nanoseconds they took.

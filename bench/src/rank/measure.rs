@@ -25,7 +25,7 @@ const MOST_CALLS: f64 = 1e7;
 /// A block is calibrated on a run of at least this part of it.
 const CALIBRATED_PART: f64 = 0.25;
 /// Runs of that length, of which the quickest counts.
-const CALIBRATING_RUNS: usize = 3;
+pub(crate) const CALIBRATING_RUNS: usize = 3;
 /// Slow cases keep at least this many blocks.
 const LEAST_BLOCKS: usize = 3;
 /// Delays from this many microseconds on are slept, shorter ones spun.

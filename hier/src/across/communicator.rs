@@ -11,7 +11,7 @@ use shm_core::{Buffer, Counters, Element, Zeroable};
 use super::adapt::Search;
 use super::alarm::{Alarm, Cause};
 use super::choosing::{Lane, LaneKey, ProgramKey};
-use super::error::{Error, Result, of_job, of_node};
+use super::error::{Error, Result, of_node};
 use super::model::NetworkModel;
 use super::network::Network;
 use super::one_sided::OneSided;
@@ -172,7 +172,7 @@ impl HierComm {
                 let rank = placement.members(here)[rank];
                 Error::RankFailed { rank, host: joined.hosts.get(rank).cloned().unwrap_or_default() }
             }
-            other => of_node(of_job(other, |rank| placement.rank_at(here, rank).unwrap_or(rank)), &placement, here),
+            other => of_node(other, &placement, here, |rank| placement.rank_at(here, rank).unwrap_or(rank)),
         };
         let places = exchange_places(&joined.node, own_place(machine.as_ref())).map_err(on_node)?;
         let plan = TopologyPlan::new(agreed.trees.clone(), places, joined.node.crowd());

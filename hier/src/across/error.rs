@@ -160,26 +160,24 @@ impl Error {
     }
 }
 
-/// A node's error in which ranks of the node's job are what `rank_of` makes of them.
-pub(super) fn of_job(error: shm_core::Error, rank_of: impl Fn(usize) -> usize) -> shm_core::Error {
-    use shm_core::Error as E;
-    match error {
-        E::Memory { rank, what, bytes, cause, advice } => {
-            E::Memory { rank: rank.map(rank_of), what, bytes, cause, advice }
-        }
-        E::HeapExhausted { rank, needed, free, heap } => E::HeapExhausted { rank: rank_of(rank), needed, free, heap },
-        other => other,
-    }
-}
-
-/// A node's error in terms of the ranks of the whole communicator.
-pub(super) fn of_node(error: shm_core::Error, placement: &Placement, node: usize) -> Error {
+/// A node's error in terms of the ranks of the whole communicator. Where it speaks of a rank of the node's job, that is
+/// what `of_job` makes of it.
+pub(super) fn of_node(
+    error: shm_core::Error,
+    placement: &Placement,
+    node: usize,
+    of_job: impl Fn(usize) -> usize,
+) -> Error {
     use shm_core::Error as E;
     let global = |local: usize| placement.rank_at(node, local).unwrap_or(local);
     Error::Node(match error {
         E::Refused { rank } => E::Refused { rank: global(rank) },
         E::Mismatch { rank, own, own_call } => E::Mismatch { rank: global(rank), own: global(own), own_call },
         E::Busy { rank } => E::Busy { rank: global(rank) },
+        E::Memory { rank, what, bytes, cause, advice } => {
+            E::Memory { rank: rank.map(of_job), what, bytes, cause, advice }
+        }
+        E::HeapExhausted { rank, needed, free, heap } => E::HeapExhausted { rank: of_job(rank), needed, free, heap },
         E::Length { rank, what, found, expected } => E::Length { rank: global(rank), what, found, expected },
         other => other,
     })

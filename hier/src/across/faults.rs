@@ -4,7 +4,7 @@ use std::sync::{MutexGuard, PoisonError, TryLockError};
 
 use super::alarm::Cause;
 use super::communicator::HierComm;
-use super::error::{Error, Result, of_job, of_node};
+use super::error::{Error, Result, of_node};
 use super::network::Network;
 
 /// A call that runs.
@@ -91,11 +91,11 @@ impl HierComm {
     }
 
     pub(super) fn translated(&self, error: shm_core::Error) -> Error {
+        let of_job = |rank: usize| self.world.get(rank).copied().flatten();
         let shm_core::Error::RankFailed { rank } = error else {
-            let error = of_job(error, |rank| self.world.get(rank).copied().flatten().unwrap_or(self.rank));
-            return of_node(error, &self.placement, self.here);
+            return of_node(error, &self.placement, self.here, |rank| of_job(rank).unwrap_or(self.rank));
         };
-        match self.world.get(rank).copied().flatten() {
+        match of_job(rank) {
             Some(rank) => self.rank_failed(rank),
             None => Error::NodeFailed { rank: self.rank, host: self.hosts[self.rank].clone() },
         }

@@ -32,17 +32,16 @@ impl Cost {
 /// How ways are tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
-    /// Slices from one trial to the next, once there have been some: from the first to the second it is one in
-    /// [`FIRST`] of that, and then twice as many each time. What a job does at first is not what it goes on with.
+    /// Slices from the first trial to the second, and then twice as many each time: what a job does at first is not what
+    /// it goes on with; ..
+    pub first: u32,
+    /// .. but no more than these.
     pub period: u32,
     /// Slices for which each way is tried.
     pub slices: u32,
     /// Most slices for which [`Way::BothByString`] is taken ahead of that, and four times the least.
     pub ahead: u32,
 }
-
-/// By how much sooner the second trial comes.
-const FIRST: u32 = 32;
 
 /// Samples after which a way may be given up before its time, because it is far worse.
 const ENOUGH: u32 = 2;
@@ -88,8 +87,8 @@ impl Class {
             costs: Default::default(),
             better: Way::Cached,
             decided: 0,
-            turn: trial.period / FIRST,
-            period: trial.period / FIRST,
+            turn: trial.first,
+            period: trial.first,
             tried: Tried::default(),
         }
     }
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
 
     const PERIOD: u32 = 131_072;
-    const TRIAL: Trial = Trial { period: PERIOD, slices: 128, ahead: 2048 };
+    const TRIAL: Trial = Trial { first: 4096, period: PERIOD, slices: 128, ahead: 2048 };
 
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];
