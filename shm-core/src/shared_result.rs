@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn copies_of_other_processes_give_nothing_back() {
         Communicator::threads(2, |comm| {
-            let view = comm.all_reduce_shared(&vec![1u32; LONG], Sum).unwrap();
+            let view = comm.all_reduce_shared(&vec![1u64; LONG], Sum).unwrap();
             let Some(Place::Shared { mapping, rank, extents, process }) = &view.place else { panic!("it is long") };
             let users = || extents.users(mapping).load(Ordering::Relaxed);
             comm.barrier().unwrap();

@@ -11,7 +11,7 @@ use crate::select::{Collective, Regime};
 use crate::shared_result::{ResultMemory, SharedResult};
 
 /// Bytes up to which a shared result may be each rank's own.
-const MOST_OWN: usize = 8 << 10;
+const MOST_OWN: usize = 16 << 10;
 
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI_Allreduce; MPI 4.1, section 6.9.6).
@@ -121,7 +121,7 @@ impl Communicator {
     /// vector, in rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once;
     /// the memory of one is used again when all ranks have dropped their views of it.
     ///
-    /// A vector that fits a slot of lines, and one of up to 8 KiB of which everybody reads everybody's, each rank folds
+    /// A vector that fits a slot of lines, and one of up to 16 KiB of which everybody reads everybody's, each rank folds
     /// for itself, to memory of its own: to agree on a place would cost more than to copy it. So nobody may count on
     /// the same address, or the same memory, on all ranks.
     ///
@@ -159,6 +159,11 @@ impl Communicator {
             return self.own_result(send, fold, |engine, reduction, tag| engine.slot_allreduce(reduction, tag));
         }
         if (1..=MOST_OWN).contains(&bytes) {
+            // What is copied anyway may lie anywhere.
+            if let Some(single) = self.single(Collective::Allreduce, bytes, std::ptr::null()) {
+                return self
+                    .own_result(send, fold, |engine, reduction, tag| engine.single_allreduce(single, reduction, tag));
+            }
             let choice = self.or_refuse(self.choose(Collective::Allreduce, fold.vector(bytes)))?;
             if choice.regime == Regime::Exchange {
                 return self.own_result(send, fold, |engine, reduction, tag| {
