@@ -34,6 +34,7 @@ pub mod job;
 mod last_level;
 mod links;
 pub mod operator;
+mod own_process;
 mod pace;
 mod payload;
 mod plan;

@@ -4,14 +4,15 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::element::Element;
-use crate::error::{Error, Result};
-use crate::seat::Seat;
-use crate::segment::layout::{EXTENT, LINE};
-use crate::segment::mapping::Mapping;
+use crate::error::Result;
+use crate::own_process;
+
+mod memory;
+
+use memory::View;
+pub(crate) use memory::{ResultMemory, Viewer};
 
 /// A read-only view of a vector that is the same on all ranks of a communicator, and that they share unless it is
 /// short: what [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
@@ -30,9 +31,7 @@ pub struct SharedResult<T> {
 enum Place {
     /// In the heap. It keeps the memory mapped, and nothing else: not the rank's seat in the job.
     Shared {
-        mapping: Arc<Mapping>,
-        rank: usize,
-        extents: Extents,
+        view: View,
         /// The process whose view is counted. The copy that a forked child has is nobody's.
         process: u32,
     },
@@ -47,18 +46,14 @@ unsafe impl<T: Sync> Send for SharedResult<T> {}
 unsafe impl<T: Sync> Sync for SharedResult<T> {}
 
 impl<T: Element> SharedResult<T> {
-    /// A view of `len` elements at `at`, which lie in extents of the heap if they have bytes.
+    /// What `viewer` sees of `len` elements at `at`, which lie in a block of the heap if they have bytes.
     ///
     /// # Safety
-    /// They are there, initialised, and one of the users that the extents count is this view.
-    pub(crate) unsafe fn new(seat: &Seat, at: *mut u8, len: usize) -> Self {
+    /// They are there, initialised, and of this turn of the block the viewer has no other view.
+    pub(crate) unsafe fn new(viewer: Viewer<'_>, at: *mut u8, len: usize) -> Self {
         let bytes = len * size_of::<T>();
-        let place = (bytes > 0).then(|| Place::Shared {
-            mapping: Arc::clone(seat.mapping()),
-            rank: seat.rank(),
-            extents: Extents::of_result(seat.mapping(), at, bytes),
-            process: std::process::id(),
-        });
+        let place =
+            (bytes > 0).then(|| Place::Shared { view: View::of(viewer, at, bytes), process: own_process::id() });
         let at = if bytes > 0 { NonNull::new(at.cast::<T>()) } else { None };
         Self { at: at.unwrap_or(NonNull::dangling()), len, place }
     }
@@ -98,9 +93,7 @@ impl<T: fmt::Debug> fmt::Debug for SharedResult<T> {
 impl<T> Drop for SharedResult<T> {
     fn drop(&mut self) {
         match &self.place {
-            Some(Place::Shared { mapping, rank, extents, process }) if *process == std::process::id() => {
-                extents.leave(mapping, *rank, 1);
-            }
+            Some(Place::Shared { view, process }) if *process == own_process::id() => view.leave(),
             Some(Place::Own) => {
                 let memory = NonNull::slice_from_raw_parts(self.at.cast::<MaybeUninit<T>>(), self.len);
                 // SAFETY: it was leaked from such a box, and nobody looks at it any more.
@@ -111,99 +104,9 @@ impl<T> Drop for SharedResult<T> {
     }
 }
 
-/// Extents of the heap that hold a result, behind a line with the count of their users: a view on each rank, and the
-/// rank that keeps them for the next result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extents {
-    start: usize,
-    count: usize,
-}
-
-impl Extents {
-    fn for_bytes(bytes: usize) -> usize {
-        (bytes + LINE).div_ceil(EXTENT)
-    }
-
-    /// Those around a result of so many bytes.
-    fn of_result(mapping: &Mapping, at: *mut u8, bytes: usize) -> Self {
-        let heap = mapping.base().addr() + mapping.layout.heap;
-        Self { start: (at.addr() - heap) / EXTENT, count: Self::for_bytes(bytes) }
-    }
-
-    fn base(self, mapping: &Mapping) -> *mut u8 {
-        mapping.base().wrapping_add(mapping.layout.heap + self.start * EXTENT)
-    }
-
-    fn users(self, mapping: &Mapping) -> &AtomicU64 {
-        // SAFETY: the extents are taken; their first word is used as an atomic word only.
-        unsafe { &*self.base(mapping).cast::<AtomicU64>() }
-    }
-
-    /// So many users less; the last one gives the extents back.
-    fn leave(self, mapping: &Mapping, rank: usize, users: u64) {
-        // B4: what this user read comes before the memory is written or given back.
-        if self.users(mapping).fetch_sub(users, Ordering::AcqRel) == users {
-            mapping.give_extents_back(rank, self.start, self.count);
-        }
-    }
-}
-
-/// The memory of results that one rank provides: kept, and used again once nobody looks at it any more.
-#[derive(Default)]
-pub(crate) struct ResultMemory {
-    kept: Vec<Extents>,
-}
-
-/// Results whose memory is kept.
-const KEPT: usize = 4;
-
-impl ResultMemory {
-    /// Memory for a result of `bytes` bytes with `views` views.
-    ///
-    /// # Errors
-    /// As for [`Communicator::alloc`](crate::Communicator::alloc).
-    pub fn take(&mut self, seat: &Seat, bytes: usize, views: usize) -> Result<*mut u8> {
-        let mapping = seat.mapping();
-        let count = Extents::for_bytes(bytes);
-        // B4: all who looked at what lay there have left.
-        let free = |extents: &Extents| extents.users(mapping).load(Ordering::Acquire) == 1;
-        let extents = match self.kept.iter().find(|extents| extents.count == count && free(extents)) {
-            Some(&extents) => extents,
-            None => {
-                self.shrink(seat, KEPT - 1);
-                let start = match mapping.take_extents(seat.rank(), count) {
-                    Err(Error::HeapExhausted { .. } | Error::Memory { .. }) if !self.kept.is_empty() => {
-                        self.shrink(seat, 0);
-                        mapping.take_extents(seat.rank(), count)
-                    }
-                    other => other,
-                }?;
-                self.kept.push(Extents { start, count });
-                Extents { start, count }
-            }
-        };
-        extents.users(mapping).store(views as u64 + 1, Ordering::Relaxed);
-        Ok(extents.base(mapping).wrapping_add(LINE))
-    }
-
-    /// Lets go of all but the `most` that were taken last; where somebody still looks, the last view gives the memory
-    /// back.
-    pub fn shrink(&mut self, seat: &Seat, most: usize) {
-        while self.kept.len() > most {
-            self.kept.remove(0).leave(seat.mapping(), seat.rank(), 1);
-        }
-    }
-
-    /// Says that the result of `bytes` bytes at `at` gets so many views less, because there is none.
-    pub fn forgo(seat: &Seat, at: *mut u8, bytes: usize, views: usize) {
-        let mapping = seat.mapping();
-        Extents::of_result(mapping, at, bytes).leave(mapping, seat.rank(), views as u64);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Ordering, Place, SharedResult};
+    use super::{Place, SharedResult};
     use crate::communicator::Communicator;
     use crate::error::Error;
     use crate::job::JobSpec;
@@ -337,17 +240,12 @@ mod tests {
     fn copies_of_other_processes_give_nothing_back() {
         Communicator::threads(2, |comm| {
             let view = comm.all_reduce_shared(&vec![1u64; LONG], Sum).unwrap();
-            let Some(Place::Shared { mapping, rank, extents, process }) = &view.place else { panic!("it is long") };
-            let users = || extents.users(mapping).load(Ordering::Relaxed);
+            let Some(Place::Shared { view: counted, process }) = &view.place else { panic!("it is long") };
             comm.barrier().unwrap();
-            let before = users();
-            let (mapping, rank, extents, process) = (Arc::clone(mapping), *rank, *extents, process + 1);
-            drop(SharedResult {
-                at: view.at,
-                len: view.len,
-                place: Some(Place::Shared { mapping, rank, extents, process }),
-            });
-            assert_eq!(users(), before);
+            let before = counted.dropped();
+            let place = Some(Place::Shared { view: counted.clone(), process: process + 1 });
+            drop(SharedResult { at: view.at, len: view.len, place });
+            assert_eq!(counted.dropped(), before);
             comm.barrier().unwrap();
         })
         .unwrap();

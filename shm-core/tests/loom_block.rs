@@ -4,8 +4,8 @@ mod model;
 
 use std::sync::Arc;
 
-use loom::sync::atomic::AtomicU64;
-use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use loom::sync::atomic::{AtomicU64, fence};
 use loom::thread;
 
 use model::calls::TAG;
@@ -136,34 +136,24 @@ model! {
     rejects_a_missing_lock: Mutant::NotLookedAt => [Race];
 }
 
-/// B4: a shared result of two views is looked at by both, and its memory is used again by the rank that keeps it once
-/// it is the only user left, or given back by the last user if that has let go of it.
+/// B4: a shared result is looked at by two other ranks, whose views are dropped by plain stores, each to a word of its
+/// own; the rank that provides the memory uses it again if it finds both dropped.
 ///
-/// `ResultMemory::take` and `Extents::leave` written out again.
+/// `View::leave` and `ResultMemory::take` written out again.
 fn the_memory_of_a_result_is_used_again(mutant: Mutant) {
-    let shared = Arc::new((AtomicU64::new(3), Watched::new(1)));
-    let leave = move |shared: &(AtomicU64, Watched)| {
-        let ordering = match mutant {
-            Mutant::StoreRelaxed => Acquire,
-            Mutant::LoadRelaxed => Release,
-            _ => AcqRel,
-        };
-        if shared.0.fetch_sub(1, ordering) == 1 {
-            shared.1.write(0);
-        }
-    };
-    let others = [(); 2].map(|()| {
+    let shared = Arc::new(([AtomicU64::new(0), AtomicU64::new(0)], Watched::new(1)));
+    let store = unless(mutant == Mutant::StoreRelaxed, Release);
+    let others = [0, 1].map(|other| {
         let shared = Arc::clone(&shared);
         thread::spawn(move || {
             expect_value(shared.1.read(), 1);
-            leave(&shared);
+            shared.0[other].store(1, store);
         })
     });
-    let (users, block) = &*shared;
-    if mutant == Mutant::NotLookedAt || users.load(unless(mutant == Mutant::LoadRelaxed, Acquire)) == 1 {
+    let (dropped, block) = &*shared;
+    let load = unless(mutant == Mutant::LoadRelaxed, Acquire);
+    if mutant == Mutant::NotLookedAt || dropped.iter().all(|word| word.load(load) == 1) {
         block.write(2);
-    } else {
-        leave(&shared);
     }
     for other in others {
         other.join().unwrap();
@@ -172,7 +162,91 @@ fn the_memory_of_a_result_is_used_again(mutant: Mutant) {
 
 model! {
     shared_result, Bound::All, the_memory_of_a_result_is_used_again, [];
-    rejects_a_count_without_release: Mutant::StoreRelaxed => [Race];
-    rejects_a_count_without_acquire: Mutant::LoadRelaxed => [Race];
-    rejects_a_count_that_is_not_looked_at: Mutant::NotLookedAt => [Race, WrongValue];
+    rejects_a_view_dropped_without_release: Mutant::StoreRelaxed => [Race];
+    rejects_a_look_without_acquire: Mutant::LoadRelaxed => [Race];
+    rejects_views_that_are_not_looked_at: Mutant::NotLookedAt => [Race, WrongValue];
+}
+
+/// The head of a result's memory, of which two other ranks have a view.
+struct Head {
+    let_go: AtomicU64,
+    users: AtomicU64,
+    dropped: [AtomicU64; 2],
+    block: Watched,
+}
+
+impl Head {
+    /// The last user gives the memory back, that is, overwrites it.
+    fn leave(&self, mutant: Mutant) {
+        let ordering = match mutant {
+            Mutant::CountRelaxed => Acquire,
+            Mutant::CountReadRelaxed => Release,
+            _ => AcqRel,
+        };
+        if self.users.fetch_sub(1, ordering) == 1 {
+            self.block.write(self.block.read() + 1);
+        }
+    }
+
+    /// A view that both sides find dropped is counted out once.
+    fn count_out(&self, other: usize, mutant: Mutant) {
+        let counted = self.dropped[other].fetch_or(COUNTED, AcqRel) & COUNTED != 0;
+        if !counted || mutant == Mutant::ClaimedTwice {
+            self.leave(mutant);
+        }
+    }
+}
+
+/// The mark in a viewer's word.
+const COUNTED: u64 = 1 << 63;
+
+/// B5: the rank that provides the memory of a result lets go of it while others may still look, or drop their views;
+/// once all have, it has been given back, and once only.
+///
+/// `View::leave` and `Kept::let_go` written out again; what is given back at once, without a fence, is B4.
+fn the_memory_of_a_result_is_left_to_others(mutant: Mutant) {
+    let head = Arc::new(Head {
+        let_go: AtomicU64::new(0),
+        users: AtomicU64::new(0),
+        dropped: [AtomicU64::new(0), AtomicU64::new(0)],
+        block: Watched::new(1),
+    });
+    let others = [0, 1].map(|other| {
+        let head = Arc::clone(&head);
+        thread::spawn(move || {
+            expect_value(head.block.read(), 1);
+            head.dropped[other].store(1, Release);
+            if mutant != Mutant::LightFenceMissing {
+                fence(SeqCst);
+            }
+            if head.let_go.load(Acquire) == 1 {
+                head.count_out(other, mutant);
+            }
+        })
+    });
+    head.users.store(3, Relaxed);
+    head.let_go.store(1, Release);
+    if mutant != Mutant::HeavyFenceMissing {
+        fence(SeqCst);
+    }
+    for other in 0..2 {
+        if mutant != Mutant::NotLookedAt && head.dropped[other].load(Acquire) == 1 {
+            head.count_out(other, mutant);
+        }
+    }
+    head.leave(mutant);
+    for other in others {
+        other.join().unwrap();
+    }
+    expect_value(head.block.read(), 2);
+}
+
+model! {
+    shared_result_let_go, Bound::Preemptions(3), the_memory_of_a_result_is_left_to_others, [];
+    rejects_a_missing_light_fence: Mutant::LightFenceMissing => [WrongValue];
+    rejects_a_missing_heavy_fence: Mutant::HeavyFenceMissing => [WrongValue];
+    rejects_views_that_are_not_looked_at: Mutant::NotLookedAt => [WrongValue];
+    rejects_a_count_without_release: Mutant::CountRelaxed => [Race];
+    rejects_a_count_without_acquire: Mutant::CountReadRelaxed => [Race];
+    rejects_a_view_that_is_counted_twice: Mutant::ClaimedTwice => [Race, WrongValue];
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::operator::{Fold, Operator};
 use crate::regime::{Engine, Reduction};
 use crate::select::{Collective, Regime};
-use crate::shared_result::{ResultMemory, SharedResult};
+use crate::shared_result::{SharedResult, Viewer};
 
 /// Bytes up to which a shared result may be each rank's own.
 const MOST_OWN: usize = 16 << 10;
@@ -127,8 +127,8 @@ impl Communicator {
     ///
     /// # Cost
     /// For n bytes on p ranks whose `send` is used where it lies ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded
-    /// and stored; 2(p-1)n more for private ones. A result takes n + 64 bytes of the heap, rounded up to 2 MiB; rank 0
-    /// keeps the memory of four. A short one costs what it costs with
+    /// and stored; 2(p-1)n more for private ones. A result takes n bytes of the heap, and 64 for each rank and 64 more,
+    /// rounded up to 2 MiB; rank 0 keeps the memory of four. A short one costs what it costs with
     /// [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
     ///
     /// # Errors
@@ -190,7 +190,8 @@ impl Communicator {
         let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, send.len()));
         if let Err(error) = engine.board.begin(tag) {
             if !recv.is_null() {
-                ResultMemory::forgo(self.seat(), recv, bytes, self.size());
+                // Nobody was told of it.
+                engine.shared.abandon(self.seat(), recv, self.size());
             }
             return Err(error);
         }
@@ -200,8 +201,9 @@ impl Communicator {
             unsafe { self.lend(self.lends_from(Collective::Allreduce, &choice), from, bytes, Use::Reads) };
         let reduction = Reduction { send: from, recv, bytes, fold };
         let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
-        // SAFETY: all leaders have stored their shares there, and rank 0 has counted a view for each rank.
-        Ok(unsafe { SharedResult::new(self.seat(), at, send.len()) })
+        let viewer = Viewer { seat: self.seat(), rank: self.rank(), size: self.size() };
+        // SAFETY: all leaders have stored their shares there, and rank 0 has given it out for a view of each rank.
+        Ok(unsafe { SharedResult::new(viewer, at, send.len()) })
     }
 
     /// A result that each rank has for itself, by the allreduce `reduce`.

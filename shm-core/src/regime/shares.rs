@@ -21,7 +21,7 @@ use crate::payload::{Manner, copy_in, copy_in_again};
 use crate::protocol::shares::{self, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
-use crate::shared_result::ResultMemory;
+use crate::shared_result::{ResultMemory, Viewer};
 
 impl Engine {
     /// An allreduce: all ranks take all shares.
@@ -36,23 +36,23 @@ impl Engine {
         if let Err(error) = self.cut_cells(choice) {
             if provides(&self.board, &reduction) {
                 // Nobody was told of it.
-                ResultMemory::forgo(self.board.seat(), reduction.recv, reduction.bytes, self.board.size());
+                self.shared.abandon(self.board.seat(), reduction.recv, self.board.size());
             }
             return Err(error);
         }
         let reduced = self.reduce_shares(choice, Takers::All, reduction, tag, true);
         let at = self.results.first().copied().flatten().unwrap_or(reduction.recv);
-        if let Err(error) = reduced {
-            let (seat, board, bytes) = (self.board.seat(), &self.board, reduction.bytes);
-            if provides(board, &reduction) {
-                // Its own view, and those of ranks that know of none.
-                ResultMemory::forgo(seat, at, bytes, 1 + board.never_saw_result());
-            } else if board.sees_result() {
-                ResultMemory::forgo(seat, at, bytes, 1);
+        let Self { board, shared, .. } = self;
+        reduced.map(|()| at).inspect_err(|_| {
+            let provides = provides(board, &reduction);
+            if provides || board.sees_result() {
+                let viewer = Viewer { seat: board.seat(), rank: board.rank(), size: board.size() };
+                ResultMemory::forgo(viewer, at, reduction.bytes);
             }
-            return Err(error);
-        }
-        Ok(at)
+            if provides {
+                shared.abandon(board.seat(), at, board.never_saw_result());
+            }
+        })
     }
 
     /// A reduction: the root takes all shares.

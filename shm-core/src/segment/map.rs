@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::layout::{EXTENT, round_up};
+use crate::own_process;
 
 /// The addresses of all files that this process has mapped so.
 static VIEWS: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
@@ -51,7 +52,7 @@ impl Map {
         let reserved = unsafe { mmap_anonymous(None, span, ProtFlags::PROT_NONE, flags) }?;
         let skip = reserved.as_ptr().addr().next_multiple_of(EXTENT) - reserved.as_ptr().addr();
         let base = reserved.as_ptr().cast::<u8>().wrapping_add(skip);
-        let map = Self { reserved, span: span.get(), base, bytes, process: std::process::id() };
+        let map = Self { reserved, span: span.get(), base, bytes, process: own_process::id() };
         // After the map, so that it is unlocked first should the map be dropped here.
         let mut views = views();
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -95,7 +96,7 @@ impl Map {
 impl Drop for Map {
     fn drop(&mut self) {
         // A copy of this in a forked child may find the list locked by a thread that is not there.
-        let mut views = (self.process == std::process::id()).then(views);
+        let mut views = (self.process == own_process::id()).then(views);
         views.iter_mut().for_each(|views| views.retain(|view| view.start != self.base.addr()));
         // SAFETY: by the invariant it is this map's own, and who is left with a pointer into it must not use it.
         let _ = unsafe { munmap(self.reserved, self.span) };

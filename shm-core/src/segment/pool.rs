@@ -11,6 +11,7 @@ use super::arena::first_fit;
 use super::layout::EXTENT;
 use super::mapping::Mapping;
 use crate::error::{Error, Result};
+use crate::own_process;
 
 /// The unit in which short buffers are given out, and what all are aligned to.
 pub(crate) const PAGE: usize = 4096;
@@ -62,7 +63,7 @@ impl RankHeap {
         Arc::new(Self {
             source: Source { mapping, rank },
             pool: Mutex::new(Pool::new(keeps)),
-            process: std::process::id(),
+            process: own_process::id(),
         })
     }
 
@@ -77,7 +78,7 @@ impl RankHeap {
 
     /// Whether this is not the copy that a forked child has.
     pub fn is_of_this_process(&self) -> bool {
-        self.process == std::process::id()
+        self.process == own_process::id()
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
