@@ -44,15 +44,18 @@ pub struct Moved {
     operation: Operation,
     buffers: BufferMode,
     bytes: u64,
-    kind: Kind,
+    loops: &'static [Kind],
 }
 
 impl Moved {
     /// All that can be compared.
     fn all() -> impl Iterator<Item = Moved> {
-        MOVES.into_iter().flat_map(|(operation, buffers, kind)| {
-            MOVED.into_iter().map(move |bytes| Moved { operation, buffers, bytes, kind })
-        })
+        let of = |(sizes, moves): (&'static [u64], &'static [(Operation, BufferMode, &'static [Kind])])| {
+            moves.iter().flat_map(move |&(operation, buffers, loops)| {
+                sizes.iter().map(move |&bytes| Moved { operation, buffers, bytes, loops })
+            })
+        };
+        [(LINES, OF_LINES), (MOVED, MOVES)].into_iter().flat_map(of)
     }
 
     /// Those of these cases.
@@ -142,18 +145,26 @@ pub struct Against {
     pub beside: Vec<Beside>,
 }
 
-/// Sizes of messages that are compared with the bare moves.
-const MOVED: [u64; 3] = [16 << 10, 64 << 10, 1 << 20];
+/// Sizes of messages that are compared with bare lines, and with the bare moves.
+const LINES: &[u64] = &[8];
+const MOVED: &[u64] = &[16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+
+/// What is compared with which lines.
+const OF_LINES: &[(Operation, BufferMode, &[Kind])] = &[
+    (Operation::Broadcast, BufferMode::Rewritten, &[Kind::LineAlone]),
+    (Operation::Reduce, BufferMode::Rewritten, &[Kind::LineAlone]),
+    (Operation::Allreduce, BufferMode::Rewritten, &[Kind::ExchangeAlone]),
+];
 
 /// What is compared with which moves.
-const MOVES: [(Operation, BufferMode, Kind); 7] = [
-    (Operation::Broadcast, BufferMode::Rewritten, Kind::Staged),
-    (Operation::Broadcast, BufferMode::Shared, Kind::Pull),
-    (Operation::Reduce, BufferMode::Rewritten, Kind::StagedSum),
-    (Operation::Reduce, BufferMode::Shared, Kind::PullSum),
-    (Operation::Allreduce, BufferMode::Rewritten, Kind::StagedHalves),
-    (Operation::Allreduce, BufferMode::Shared, Kind::Halves),
-    (Operation::Allreduce, BufferMode::View, Kind::HalvesView),
+const MOVES: &[(Operation, BufferMode, &[Kind])] = &[
+    (Operation::Broadcast, BufferMode::Rewritten, &[Kind::Staged, Kind::StagedByString]),
+    (Operation::Broadcast, BufferMode::Shared, &[Kind::Pull]),
+    (Operation::Reduce, BufferMode::Rewritten, &[Kind::StagedSum, Kind::StagedSumByString]),
+    (Operation::Reduce, BufferMode::Shared, &[Kind::PullSum]),
+    (Operation::Allreduce, BufferMode::Rewritten, &[Kind::StagedHalves]),
+    (Operation::Allreduce, BufferMode::Shared, &[Kind::Halves]),
+    (Operation::Allreduce, BufferMode::View, &[Kind::HalvesView]),
 ];
 
 /// One of our calls, and the bare loops that it is read against: the one that sets the floor first.
@@ -175,12 +186,14 @@ fn compared(wish: &Wish) -> Vec<Compared> {
     let mut all =
         vec![short(Operation::Barrier, 0, Kind::FlagBarrier), short(Operation::Allreduce, 8, Kind::FlagAllreduce)];
     if wish.has_cores_for_two() {
-        all.extend(wish.moves.iter().map(|&Moved { operation, buffers, bytes, kind }| Compared {
+        // Lines are no buffers of the loops.
+        let length = |kind: Kind, bytes: u64| if kind.is_move() { bytes as usize } else { 0 };
+        all.extend(wish.moves.iter().map(|&Moved { operation, buffers, bytes, loops }| Compared {
             operation,
             buffers,
             timing: Timing::Each,
             bytes,
-            loops: vec![(kind, bytes as usize)],
+            loops: loops.iter().map(|&kind| (kind, length(kind, bytes))).collect(),
         }));
     }
     all
@@ -282,12 +295,15 @@ pub fn render(all: &[Against]) -> String {
             };
             let loops = match beside.kind {
                 Kind::Exchange => "bare line exchange",
+                Kind::ExchangeAlone => "bare line exchange, timed alone",
+                Kind::LineAlone => "bare line one way, timed alone",
                 Kind::FlagBarrier | Kind::FlagAllreduce => "flat flags + sched_yield",
                 Kind::Pull => "one copies",
                 Kind::PullSum => "one sums",
                 Kind::Halves => "a half each, stored twice",
                 Kind::HalvesView => "a half each, stored once",
                 Kind::Staged | Kind::StagedSum | Kind::StagedHalves => "the same by way of pieces",
+                Kind::StagedByString | Kind::StagedSumByString => "the same, copied by string",
                 _ => "process-shared pthread barrier",
             };
             let whole =
@@ -338,8 +354,9 @@ mod tests {
             return;
         }
         let compared = compared(&wish);
-        assert_eq!(compared.len(), 2 + Kind::MOVES.len() * MOVED.len());
-        assert_eq!(all_loops(&compared).len(), 4 + Kind::MOVES.len() * MOVED.len());
+        assert_eq!(compared.len(), 2 + OF_LINES.len() + MOVES.len() * MOVED.len());
+        // One exchange, flags of two kinds, the library's barrier, and two kinds of lines.
+        assert_eq!(all_loops(&compared).len(), 4 + 2 + Kind::MOVES.len() * MOVED.len());
         assert!(compared.iter().all(|one| one.buffers.serves(one.operation) || one.bytes == 0));
     }
 
@@ -360,8 +377,8 @@ mod tests {
             case(Operation::Allreduce, BufferMode::Shared, 32 << 10),
             case(Operation::Reduce, BufferMode::Warm, 64 << 10),
         ];
-        let moved: Vec<_> = Moved::of(&cases).iter().map(|moved| (moved.kind, moved.bytes)).collect();
-        assert_eq!(moved, [(Kind::Halves, 64 << 10)]);
+        let moved: Vec<_> = Moved::of(&cases).iter().map(|moved| (moved.loops, moved.bytes)).collect();
+        assert_eq!(moved, [(&[Kind::Halves][..], 64 << 10)]);
     }
 
     #[test]

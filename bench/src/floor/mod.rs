@@ -6,6 +6,8 @@
 //! - *exchange*: two processes bound to two cores, each writes one 64-byte line (sequence number
 //!   and 56 bytes) and spins on the other's. One round is the least that a barrier or an 8-byte
 //!   allreduce of two ranks can take.
+//! - *exchange alone*, *line alone*: the same after a common start, timed as calls are that are timed alone; and one
+//!   line that one process writes and the other waits for, the least that a rooted collective can take.
 //! - *flag barrier*, *flag allreduce*: `p` processes on the usable cores, each publishes its own
 //!   line and polls all others, with `sched_yield` between two polls.
 //! - *thread barrier*: `pthread_barrier_wait` with the process-shared attribute.
@@ -32,6 +34,10 @@ use serde::{Serialize, Serializer};
 pub enum Kind {
     /// Two processes exchange one line each.
     Exchange,
+    /// The same after a common start, timed alone.
+    ExchangeAlone,
+    /// One process hands the other a line, after a common start, timed alone.
+    LineAlone,
     /// Flat flags polled with `sched_yield`, no payload.
     FlagBarrier,
     /// Flat flags polled with `sched_yield`, 8 bytes of payload in the line, summed.
@@ -48,8 +54,12 @@ pub enum Kind {
     HalvesView,
     /// A broadcast of private buffers.
     Staged,
+    /// The same, copied by the string instruction.
+    StagedByString,
     /// A reduce of private buffers.
     StagedSum,
+    /// The same, copied by the string instruction.
+    StagedSumByString,
     /// An allreduce of private buffers.
     StagedHalves,
     /// Each process copies its own buffer.
@@ -58,8 +68,10 @@ pub enum Kind {
     Add,
 }
 
-const NAMES: [(Kind, &str); 13] = [
+const NAMES: [(Kind, &str); 17] = [
     (Kind::Exchange, "exchange"),
+    (Kind::ExchangeAlone, "exchange-alone"),
+    (Kind::LineAlone, "line-alone"),
     (Kind::FlagBarrier, "flag-barrier"),
     (Kind::FlagAllreduce, "flag-allreduce"),
     (Kind::ThreadBarrier, "thread-barrier"),
@@ -68,7 +80,9 @@ const NAMES: [(Kind, &str); 13] = [
     (Kind::Halves, "halves"),
     (Kind::HalvesView, "halves-view"),
     (Kind::Staged, "staged"),
+    (Kind::StagedByString, "staged-by-string"),
     (Kind::StagedSum, "staged-sum"),
+    (Kind::StagedSumByString, "staged-sum-by-string"),
     (Kind::StagedHalves, "staged-halves"),
     (Kind::Copy, "copy"),
     (Kind::Add, "add"),
@@ -76,8 +90,17 @@ const NAMES: [(Kind, &str); 13] = [
 
 impl Kind {
     /// The moves of collectives between two processes.
-    pub const MOVES: [Kind; 7] =
-        [Kind::Pull, Kind::PullSum, Kind::Halves, Kind::HalvesView, Kind::Staged, Kind::StagedSum, Kind::StagedHalves];
+    pub const MOVES: [Kind; 9] = [
+        Kind::Pull,
+        Kind::PullSum,
+        Kind::Halves,
+        Kind::HalvesView,
+        Kind::Staged,
+        Kind::StagedByString,
+        Kind::StagedSum,
+        Kind::StagedSumByString,
+        Kind::StagedHalves,
+    ];
 
     /// Whether it is one of [`Kind::MOVES`].
     pub fn is_move(self) -> bool {
@@ -86,7 +109,17 @@ impl Kind {
 
     /// Whether it goes through memory that both processes map, from and to private buffers.
     pub fn is_staged(self) -> bool {
-        matches!(self, Kind::Staged | Kind::StagedSum | Kind::StagedHalves)
+        matches!(self, Kind::Staged | Kind::StagedSum | Kind::StagedHalves) || self.is_by_string()
+    }
+
+    /// Whether it copies by the string instruction.
+    pub fn is_by_string(self) -> bool {
+        matches!(self, Kind::StagedByString | Kind::StagedSumByString)
+    }
+
+    /// Whether it is between two processes.
+    pub fn is_of_two(self) -> bool {
+        self.is_move() || matches!(self, Kind::Exchange | Kind::ExchangeAlone | Kind::LineAlone)
     }
 }
 

@@ -13,8 +13,8 @@ use super::moves::{self, Moves};
 use super::rounds::Rounds;
 use crate::clock::nanoseconds_since;
 use crate::error::Result;
-use crate::gate::Gate;
 use crate::gate::look::Look;
+use crate::gate::{Gate, now};
 use crate::machine::bind_to;
 use crate::mapping::Mapping;
 use crate::rank::measure::CALIBRATING_RUNS;
@@ -98,6 +98,8 @@ pub fn run(spec: &Spec) -> Result<()> {
     let mut of = |rounds: &mut dyn FnMut(&mut Gate, u64) -> f64| blocks(spec, &mapping, &mut gate, rounds);
     let timed = match spec.kind {
         Kind::Exchange => of(&mut together(|| rounds.exchange())),
+        Kind::ExchangeAlone => of(&mut alone(|| rounds.exchange())),
+        Kind::LineAlone => of(&mut alone(|| rounds.hand_over())),
         Kind::FlagBarrier => of(&mut together(|| rounds.flag_barrier())),
         Kind::FlagAllreduce => of(&mut together(|| rounds.flag_allreduce())),
         Kind::ThreadBarrier => of(&mut together(|| rounds.thread_barrier())),
@@ -131,6 +133,18 @@ fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
         let start = Instant::now();
         (0..rounds).for_each(|_| round());
         nanoseconds_since(start)
+    }
+}
+
+/// Rounds that are timed one by one, each after a common start; nanoseconds.
+fn alone(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
+    move |gate, rounds| {
+        let timed = (0..rounds).map(|_| {
+            let start = gate.start();
+            round();
+            (now() - start) as f64
+        });
+        timed.sum()
     }
 }
 

@@ -151,8 +151,7 @@ impl Report {
                 Kind::FlagAllreduce => "flat flags + sched_yield: 8-byte allreduce",
                 Kind::ThreadBarrier => "process-shared pthread barrier",
                 // No rounds, or not of this report.
-                Kind::Copy | Kind::Add | Kind::Pull | Kind::PullSum | Kind::Halves | Kind::HalvesView => "",
-                Kind::Staged | Kind::StagedSum | Kind::StagedHalves => "",
+                _ => "",
             };
             let mut cells = vec![name.to_string(), ranks.to_string()];
             cells.extend([time.median, time.min, time.p25, time.p75].map(microseconds));

@@ -41,11 +41,31 @@ impl<'a> Rounds<'a> {
     /// One exchange of full lines with the other process of two, spinning.
     pub fn exchange(&mut self) {
         self.seq += 1;
+        self.publish();
+        self.await_other();
+    }
+
+    /// The first of two processes hands the other one a full line. Who begins it knows that the other one has ended the
+    /// round before.
+    pub fn hand_over(&mut self) {
+        self.seq += 1;
+        match self.rank {
+            0 => self.publish(),
+            _ => self.await_other(),
+        }
+    }
+
+    /// Stores the own line of this round.
+    fn publish(&self) {
         let mine = self.line(self.rank, self.seq);
         for word in &mine.words[1..] {
             word.store(self.seq, Relaxed);
         }
         mine.words[0].store(self.seq, Release);
+    }
+
+    /// Waits for that of the other process of two.
+    fn await_other(&self) {
         let other = self.line(1 - self.rank, self.seq);
         while other.words[0].load(Acquire) != self.seq {
             spin_loop();
@@ -142,6 +162,15 @@ mod tests {
     #[test]
     fn two_exchange_whole_lines() {
         run(2, 200, |place| place.exchange());
+    }
+
+    #[test]
+    fn one_hands_lines_over() {
+        let meeting = std::sync::Barrier::new(2);
+        run(2, 200, |place| {
+            meeting.wait();
+            place.hand_over();
+        });
     }
 
     #[test]

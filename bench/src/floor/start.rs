@@ -20,7 +20,7 @@ use crate::scratch::Scratch;
 /// The processes are this program again, under a hidden subcommand: they share nothing with the
 /// caller but the mapping, and the kernel ends them when the caller ends.
 pub fn run(task: &Task, scratch: &Scratch) -> Result<CaseSamples> {
-    if (task.kind == super::Kind::Exchange || task.kind.is_move()) && task.ranks != 2 {
+    if task.kind.is_of_two() && task.ranks != 2 {
         return Err(Error::Floor(format!("{} is between 2 processes, not {}", task.kind, task.ranks)));
     }
     let folder = scratch.fresh("floor")?;
