@@ -23,9 +23,12 @@ impl Cost {
         };
     }
 
-    /// To take lines ahead counts for a half: while the stores stand in line the caller does something else.
+    /// Of a message of several slices one is filled while another is read: then the slower side alone counts, of one
+    /// slice both do. So the quicker side counts for a half. To take lines ahead does so, too: while the stores stand
+    /// in line the caller does something else.
     fn total(&self) -> Option<u64> {
-        (self.write != 0 && self.read != 0).then_some(self.write + self.read + self.take / 2)
+        let (write, read) = (self.write + self.take / 2, self.read);
+        (self.write != 0 && read != 0).then_some(write.max(read) + write.min(read) / 2)
     }
 }
 
