@@ -50,7 +50,7 @@ pub struct Moved {
 impl Moved {
     /// All that can be compared.
     fn all() -> impl Iterator<Item = Moved> {
-        let of = |(sizes, moves): (&'static [u64], &'static [(Operation, BufferMode, &'static [Kind])])| {
+        let of = |(sizes, moves): (&'static [u64], &'static [Moves])| {
             moves.iter().flat_map(move |&(operation, buffers, loops)| {
                 sizes.iter().map(move |&bytes| Moved { operation, buffers, bytes, loops })
             })
@@ -149,15 +149,18 @@ pub struct Against {
 const LINES: &[u64] = &[8];
 const MOVED: &[u64] = &[16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
+/// One of our calls, and the loops that do the same.
+type Moves = (Operation, BufferMode, &'static [Kind]);
+
 /// What is compared with which lines.
-const OF_LINES: &[(Operation, BufferMode, &[Kind])] = &[
+const OF_LINES: &[Moves] = &[
     (Operation::Broadcast, BufferMode::Rewritten, &[Kind::LineAlone]),
     (Operation::Reduce, BufferMode::Rewritten, &[Kind::LineAlone]),
     (Operation::Allreduce, BufferMode::Rewritten, &[Kind::ExchangeAlone]),
 ];
 
 /// What is compared with which moves.
-const MOVES: &[(Operation, BufferMode, &[Kind])] = &[
+const MOVES: &[Moves] = &[
     (Operation::Broadcast, BufferMode::Rewritten, &[Kind::Staged, Kind::StagedByString]),
     (Operation::Broadcast, BufferMode::Shared, &[Kind::Pull]),
     (Operation::Reduce, BufferMode::Rewritten, &[Kind::StagedSum, Kind::StagedSumByString]),
