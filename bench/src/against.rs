@@ -1,5 +1,5 @@
 //! Ours beside the floor, in turns with the bare loops: barrier and 8-byte allreduce, and, of two ranks with a core
-//! each, some sizes of broadcast, reduce and allreduce beside the bare moves.
+//! each, some sizes of broadcast, reduce and allreduce beside bare lines and moves.
 
 use std::time::Duration;
 
@@ -34,11 +34,11 @@ pub struct Wish {
     pub block: Duration,
     /// When a run is stopped.
     pub limit: Duration,
-    /// Which long messages are compared with the bare moves, too, where two ranks have a core each.
+    /// Which messages are compared with bare lines and moves, too, where two ranks have a core each.
     pub moves: Vec<Moved>,
 }
 
-/// A long message beside the bare moves that do the same.
+/// A message beside the bare lines or moves that do the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved {
     operation: Operation,

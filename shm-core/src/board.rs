@@ -75,7 +75,7 @@ pub(crate) struct SharedBoard {
     chain: Cell<u32>,
     /// Whether this rank lends memory of its caller's in the call that is running.
     lends: Cell<bool>,
-    /// Whether this rank has found where the shared result of that call lies, and so counts among its users.
+    /// Whether this rank has found where the shared result of that call lies, and so has a view of it, or will.
     sees_result: Cell<bool>,
     idle: RefCell<Option<IdleHook>>,
     /// Bytes of the own up, down and short cells that are reserved.

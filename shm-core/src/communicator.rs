@@ -311,6 +311,12 @@ impl Communicator {
         surely.then_some(single)
     }
 
+    /// The same of a call that copies what it gives and what it takes, wherever they lie.
+    #[inline]
+    pub(crate) fn single_of_copied(&self, what: Collective, bytes: usize) -> Option<&Single> {
+        self.singles[what as usize].find(bytes)
+    }
+
     /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for
     /// none), once for each size class and place, if the job is to (`PHALANX_DEBUG`).
     #[inline]

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// The number of this process.
 #[inline]
@@ -30,13 +30,21 @@ fn ask(kept: &AtomicU32) -> u32 {
     id
 }
 
-/// A word of such a page; none where the system has no such pages (Linux before 4.14).
+/// A word of such a page; none where the system has no such pages (Linux before 4.14, some emulators).
 fn page() -> Option<&'static AtomicU32> {
     let (bytes, protection) = (NonZeroUsize::new(4096)?, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
     // SAFETY: new memory, at no address that anybody has.
     let page = unsafe { mmap_anonymous(None, bytes, protection, MapFlags::MAP_PRIVATE) }.ok()?;
-    // SAFETY: the page is this function's; in children it changes to zeros, which are a value of all that lies there.
-    unsafe { madvise(page, bytes.get(), MmapAdvise::MADV_WIPEONFORK) }.ok()?;
+    // Emulators may say yes to any advice, and do nothing: then they do so to one that there is not.
+    // SAFETY: no advice; the page is this function's, and nobody knows of it.
+    let says_yes = unsafe { libc::madvise(page.as_ptr(), bytes.get(), -1) } == 0;
+    // SAFETY: in children the page changes to zeros, which are a value of all that lies there.
+    let wiped = unsafe { madvise(page, bytes.get(), MmapAdvise::MADV_WIPEONFORK) };
+    if says_yes || wiped.is_err() {
+        // SAFETY: mapped above, and in nobody's use.
+        let _ = unsafe { munmap(page, bytes.get()) };
+        return None;
+    }
     // SAFETY: mapped for as long as the process lives, and zero: an atomic word, and used as nothing else.
     Some(unsafe { page.cast::<AtomicU32>().as_ref() })
 }

@@ -59,7 +59,7 @@ impl Way {
     }
 
     /// What a cost counts for when ways are compared. Figures of one way differ as much as these weights from one trial
-    /// to the next; and where the caches serve both, what the second rank finds there is worth more than the sum says.
+    /// to the next; and where the caches serve both, what the second rank finds there is worth more than figures say.
     fn weighed(self, cost: u64) -> u64 {
         cost * match self {
             Way::Cached => 32,
@@ -104,7 +104,7 @@ const HERE: &[Way] = &[Way::Cached, Way::ByString];
 /// more until lines are where they will be: at first each costs its writer 170 to 480 ticks for 4 KiB, later 100 to 120
 /// (AMD EPYC, Zen 5). Where nothing but such messages used the caches 400 slices were enough; where another library had
 /// its turn after each 128, 512 were too few in the first three trials of 4 of 6 programs, 2048 in no second one of 5.
-const TRIAL: Trial = Trial { first: 4096, period: 131_072, slices: 128, ahead: 2048 };
+const TRIAL: Trial = Trial { first: 4096, period: 131_072, slices: 128, ahead: 2048, overlaps: true };
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
@@ -262,7 +262,8 @@ impl Pace {
     pub fn new(ring: RingName, stream: u32) -> Self {
         let copied = Class::new(if ring == RingName::Down { COPIED } else { FOLDED }, TRIAL);
         let mut classes = [copied; 3 * CLASSES];
-        classes[Lines::Here as usize * CLASSES..].fill(Class::new(HERE, TRIAL));
+        // Where both have written before either reads.
+        classes[Lines::Here as usize * CLASSES..].fill(Class::new(HERE, Trial { overlaps: false, ..TRIAL }));
         let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0 };
         pace.go_by(stream);
         pace

@@ -97,12 +97,7 @@ impl Seat {
         })
     }
 
-    /// What fences and wakes, for those that outlive the seat.
-    pub fn system(&self) -> System {
-        self.system
-    }
-
-    /// E1, B5: the other side of light fences.
+    /// E1: the other side of [`light_fence`](Watch::light_fence).
     pub fn heavy_fence(&self) {
         self.system.heavy_fence();
     }
@@ -154,7 +149,7 @@ fn bell_of(words: &RankWords) -> Bell<'_, AtomicU32> {
 
 /// The real system beneath the bells: the shared futex, and membarrier.
 #[derive(Clone, Copy)]
-pub(crate) struct System {
+struct System {
     /// Whether both sides must fence, because membarrier is not to be had.
     fences: bool,
 }

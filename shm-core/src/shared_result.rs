@@ -11,8 +11,7 @@ use crate::own_process;
 
 mod memory;
 
-use memory::View;
-pub(crate) use memory::{ResultMemory, Viewer};
+pub(crate) use memory::{ResultMemory, View, Viewer};
 
 /// A read-only view of a vector that is the same on all ranks of a communicator, and that they share unless it is
 /// short: what [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
@@ -212,7 +211,7 @@ mod tests {
                 let job = &job;
                 scope.spawn(move || {
                     for odd in 0..3 {
-                        for len in [1, 4000, 300_000] {
+                        for len in [1, 5000, 300_000] {
                             let comm = world.duplicate().unwrap();
                             let kept = comm.all_reduce_shared(&vec![1u32; len], Sum).unwrap();
                             // One rank goes by another length; then nobody can begin.
@@ -243,7 +242,7 @@ mod tests {
             let Some(Place::Shared { view: counted, process }) = &view.place else { panic!("it is long") };
             comm.barrier().unwrap();
             let before = counted.dropped();
-            let place = Some(Place::Shared { view: counted.clone(), process: process + 1 });
+            let place = Some(Place::Shared { view: counted.copy(), process: process + 1 });
             drop(SharedResult { at: view.at, len: view.len, place });
             assert_eq!(counted.dropped(), before);
             comm.barrier().unwrap();

@@ -1,4 +1,4 @@
-//! Edges B3, A1 and G1: a block of the arena from its grant to its return.
+//! Edges B3, A1 and G1: a block of the arena from its grant to its return. B4 and B5: the same of shared results.
 
 mod model;
 
@@ -136,117 +136,141 @@ model! {
     rejects_a_missing_lock: Mutant::NotLookedAt => [Race];
 }
 
-/// B4: a shared result is looked at by two other ranks, whose views are dropped by plain stores, each to a word of its
-/// own; the rank that provides the memory uses it again if it finds both dropped.
-///
-/// `View::leave` and `ResultMemory::take` written out again.
-fn the_memory_of_a_result_is_used_again(mutant: Mutant) {
-    let shared = Arc::new(([AtomicU64::new(0), AtomicU64::new(0)], Watched::new(1)));
-    let store = unless(mutant == Mutant::StoreRelaxed, Release);
-    let others = [0, 1].map(|other| {
-        let shared = Arc::clone(&shared);
-        thread::spawn(move || {
-            expect_value(shared.1.read(), 1);
-            shared.0[other].store(1, store);
-        })
-    });
-    let (dropped, block) = &*shared;
-    let load = unless(mutant == Mutant::LoadRelaxed, Acquire);
-    if mutant == Mutant::NotLookedAt || dropped.iter().all(|word| word.load(load) == 1) {
-        block.write(2);
-    }
-    for other in others {
-        other.join().unwrap();
-    }
-}
-
-model! {
-    shared_result, Bound::All, the_memory_of_a_result_is_used_again, [];
-    rejects_a_view_dropped_without_release: Mutant::StoreRelaxed => [Race];
-    rejects_a_look_without_acquire: Mutant::LoadRelaxed => [Race];
-    rejects_views_that_are_not_looked_at: Mutant::NotLookedAt => [Race, WrongValue];
-}
-
-/// The head of a result's memory, of which two other ranks have a view.
-struct Head {
-    let_go: AtomicU64,
+/// A shared result of the provider and one other rank, which looks at it in two turns.
+struct Shared {
+    /// The views that the other rank has dropped, and the mark of who has let go: in the head, as `users`.
+    dropped: AtomicU64,
     users: AtomicU64,
-    dropped: [AtomicU64; 2],
-    block: Watched,
+    /// Who may touch the head reads this; who gives it back, or provides it again, writes it.
+    head: Watched,
+    /// What is looked at.
+    result: Watched,
+    /// The turn that the other rank has been told of.
+    told: AtomicU64,
+    /// How often the memory was given back.
+    given_back: AtomicU64,
 }
 
-impl Head {
-    /// The last user gives the memory back, that is, overwrites it.
-    fn leave(&self, mutant: Mutant) {
+const LET_GO: u64 = 1 << 63;
+
+impl Shared {
+    fn new() -> Self {
+        let [dropped, users, given_back] = [(); 3].map(|()| AtomicU64::new(0));
+        let told = AtomicU64::new(1);
+        Self { dropped, users, head: Watched::new(0), result: Watched::new(1), told, given_back }
+    }
+
+    /// What comes next in this memory is somebody else's.
+    fn give_back(&self) {
+        self.head.write(1);
+        self.result.write(9);
+        self.given_back.fetch_add(1, Relaxed);
+    }
+
+    /// So many users less, of whom the last one gives the memory back.
+    fn leave(&self, users: u64, mutant: Mutant) {
+        expect_value(self.head.read(), 0);
         let ordering = match mutant {
             Mutant::CountRelaxed => Acquire,
             Mutant::CountReadRelaxed => Release,
             _ => AcqRel,
         };
-        if self.users.fetch_sub(1, ordering) == 1 {
-            self.block.write(self.block.read() + 1);
+        if self.users.fetch_sub(users, ordering) == users {
+            self.give_back();
         }
     }
 
-    /// A view that both sides find dropped is counted out once.
-    fn count_out(&self, other: usize, mutant: Mutant) {
-        let counted = self.dropped[other].fetch_or(COUNTED, AcqRel) & COUNTED != 0;
-        if !counted || mutant == Mutant::ClaimedTwice {
-            self.leave(mutant);
+    /// `View::leave`.
+    fn drop_view(&self, mutant: Mutant) {
+        expect_value(self.head.read(), 0);
+        if mutant == Mutant::LookedAtLate {
+            // A store, and then a look whether the provider has let go: with no fence between them missing.
+            let before = self.dropped.load(Relaxed);
+            self.dropped.store(before + 1, Release);
+            fence(SeqCst);
+            expect_value(self.head.read(), 0);
+            if self.users.load(Acquire) != 0 {
+                self.leave(1, mutant);
+            }
+            return;
         }
+        let ordering = match mutant {
+            Mutant::StoreRelaxed => Acquire,
+            _ => AcqRel,
+        };
+        if self.dropped.fetch_add(1, ordering) & LET_GO != 0 {
+            self.leave(1, mutant);
+        }
+    }
+
+    /// `Kept::is_free`.
+    fn is_free(&self, turns: u64, mutant: Mutant) -> bool {
+        let load = unless(mutant == Mutant::LoadRelaxed, Acquire);
+        mutant == Mutant::NotLookedAt || self.dropped.load(load) == turns
+    }
+
+    /// `Kept::let_go`.
+    fn let_go(&self, turns: u64, mutant: Mutant) {
+        if self.is_free(turns, mutant) {
+            return self.give_back();
+        }
+        self.users.store(2, Relaxed);
+        if mutant == Mutant::LookedAtLate {
+            fence(SeqCst);
+            let gone = u64::from(self.dropped.load(Acquire) == turns);
+            return self.leave(1 + gone, mutant);
+        }
+        let gone = u64::from(self.dropped.fetch_or(LET_GO, AcqRel) == turns);
+        self.leave(1 + gone, mutant);
     }
 }
 
-/// The mark in a viewer's word.
-const COUNTED: u64 = 1 << 63;
-
-/// B5: the rank that provides the memory of a result lets go of it while others may still look, or drop their views;
-/// once all have, it has been given back, and once only.
+/// B4, B5: the provider uses the memory again if it finds that the other rank has dropped its view, and lets go of it
+/// in the end, whoever looks. The other rank looks at both turns, and may drop the first view late.
 ///
-/// `View::leave` and `Kept::let_go` written out again; what is given back at once, without a fence, is B4.
-fn the_memory_of_a_result_is_left_to_others(mutant: Mutant) {
-    let head = Arc::new(Head {
-        let_go: AtomicU64::new(0),
-        users: AtomicU64::new(0),
-        dropped: [AtomicU64::new(0), AtomicU64::new(0)],
-        block: Watched::new(1),
-    });
-    let others = [0, 1].map(|other| {
-        let head = Arc::clone(&head);
+/// `View::leave`, `ResultMemory::take` and `Kept::let_go` written out again.
+fn the_memory_of_a_result_is_used_again_and_let_go(mutant: Mutant) {
+    let shared = Arc::new(Shared::new());
+    let first = {
+        let shared = Arc::clone(&shared);
         thread::spawn(move || {
-            expect_value(head.block.read(), 1);
-            head.dropped[other].store(1, Release);
-            if mutant != Mutant::LightFenceMissing {
-                fence(SeqCst);
-            }
-            if head.let_go.load(Acquire) == 1 {
-                head.count_out(other, mutant);
-            }
+            expect_value(shared.result.read(), 1);
+            shared.drop_view(mutant);
         })
-    });
-    head.users.store(3, Relaxed);
-    head.let_go.store(1, Release);
-    if mutant != Mutant::HeavyFenceMissing {
-        fence(SeqCst);
+    };
+    let second = {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || {
+            if shared.told.load(Acquire) == 2 {
+                expect_value(shared.result.read(), 2);
+                shared.drop_view(mutant);
+                return true;
+            }
+            false
+        })
+    };
+    let mut turns = 1;
+    if shared.is_free(turns, mutant) {
+        turns = 2;
+        shared.result.write(2);
+        shared.told.store(2, Release);
     }
-    for other in 0..2 {
-        if mutant != Mutant::NotLookedAt && head.dropped[other].load(Acquire) == 1 {
-            head.count_out(other, mutant);
-        }
+    shared.let_go(turns, mutant);
+    first.join().unwrap();
+    if !second.join().unwrap() && turns == 2 {
+        // It came too early to be told, and looks now.
+        expect_value(shared.result.read(), 2);
+        shared.drop_view(mutant);
     }
-    head.leave(mutant);
-    for other in others {
-        other.join().unwrap();
-    }
-    expect_value(head.block.read(), 2);
+    assert_eq!(shared.given_back.load(Relaxed), 1, "given back once");
 }
 
 model! {
-    shared_result_let_go, Bound::Preemptions(3), the_memory_of_a_result_is_left_to_others, [];
-    rejects_a_missing_light_fence: Mutant::LightFenceMissing => [WrongValue];
-    rejects_a_missing_heavy_fence: Mutant::HeavyFenceMissing => [WrongValue];
-    rejects_views_that_are_not_looked_at: Mutant::NotLookedAt => [WrongValue];
+    shared_result, Bound::Preemptions(3), the_memory_of_a_result_is_used_again_and_let_go, [];
+    rejects_a_view_dropped_without_release: Mutant::StoreRelaxed => [Race];
+    rejects_a_look_without_acquire: Mutant::LoadRelaxed => [Race];
+    rejects_views_that_are_not_looked_at: Mutant::NotLookedAt => [Race, WrongValue];
     rejects_a_count_without_release: Mutant::CountRelaxed => [Race];
     rejects_a_count_without_acquire: Mutant::CountReadRelaxed => [Race];
-    rejects_a_view_that_is_counted_twice: Mutant::ClaimedTwice => [Race, WrongValue];
+    rejects_a_look_at_memory_that_was_left: Mutant::LookedAtLate => [Race, WrongValue];
 }

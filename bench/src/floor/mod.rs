@@ -12,7 +12,7 @@
 //!   line and polls all others, with `sched_yield` between two polls.
 //! - *thread barrier*: `pthread_barrier_wait` with the process-shared attribute.
 //! - *moves* ([`moves`]): what two processes bound to two cores have to load and store for a broadcast, a reduce or an
-//!   allreduce, and nothing else.
+//!   allreduce, and nothing else; some by the string instruction, where there is one.
 //! - *copy*, *add*: `dst = src` and `dst += src` over f64, in the second-level cache and in
 //!   memory, on one core and on several at the same time.
 

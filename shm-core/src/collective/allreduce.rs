@@ -6,12 +6,9 @@ use crate::convert::{Use, end_all};
 use crate::element::Element;
 use crate::error::Result;
 use crate::operator::{Fold, Operator};
-use crate::regime::{Engine, Reduction};
+use crate::regime::{COPIED, Engine, Reduction};
 use crate::select::{Collective, Regime};
 use crate::shared_result::{SharedResult, Viewer};
-
-/// Bytes up to which a shared result may be each rank's own.
-const MOST_OWN: usize = 16 << 10;
 
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI_Allreduce; MPI 4.1, section 6.9.6).
@@ -22,7 +19,8 @@ impl Communicator {
     /// All ranks get the same bits.
     ///
     /// Buffers in shared memory that are long enough ([`alloc`](Communicator::alloc)) are used where they lie, each by
-    /// itself, whatever the others are: a contribution is combined there, a result is stored there.
+    /// itself, whatever the others are: a contribution is combined there, a result is stored there. (Contributions of
+    /// up to 16 KiB that everybody reads are copied, if the rank's result is private.)
     ///
     /// # Cost
     /// For n bytes on p ranks: p(p+3)n bytes loaded and stored (lines, and exchange through cells), in lines with one
@@ -127,8 +125,8 @@ impl Communicator {
     ///
     /// # Cost
     /// For n bytes on p ranks whose `send` is used where it lies ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded
-    /// and stored; 2(p-1)n more for private ones. A result takes n bytes of the heap, and 64 for each rank and 64 more,
-    /// rounded up to 2 MiB; rank 0 keeps the memory of four. A short one costs what it costs with
+    /// and stored; 2(p-1)n more for private ones. A result takes n bytes of the heap, and 128 for each rank and 128
+    /// more, rounded up to 2 MiB; rank 0 keeps the memory of four. A short one costs what it costs with
     /// [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
     ///
     /// # Errors
@@ -158,9 +156,8 @@ impl Communicator {
         if bytes > 0 && self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
             return self.own_result(send, fold, |engine, reduction, tag| engine.slot_allreduce(reduction, tag));
         }
-        if (1..=MOST_OWN).contains(&bytes) {
-            // What is copied anyway may lie anywhere.
-            if let Some(single) = self.single(Collective::Allreduce, bytes, std::ptr::null()) {
+        if (1..=COPIED).contains(&bytes) {
+            if let Some(single) = self.single_of_copied(Collective::Allreduce, bytes) {
                 return self
                     .own_result(send, fold, |engine, reduction, tag| engine.single_allreduce(single, reduction, tag));
             }

@@ -6,7 +6,7 @@ use super::{Way, cost, is_rare_sample, possible, ticks_behind_loads};
 use crate::select::tuning::{STREAM_BOTH_BY_STRING, STREAM_BY_STRING};
 
 /// How ways are tried: calls, not slices; there is no ring that they would have to come round in.
-const TRIAL: Trial = Trial { first: 128, period: 2048, slices: 16, ahead: 0 };
+const TRIAL: Trial = Trial { first: 128, period: 2048, slices: 16, ahead: 0, overlaps: false };
 
 /// The ways: copied to the other's buffer, and from it, by loops; to it by the string instruction; and from it, too.
 const WAYS: &[Way] = &[Way::Cached, Way::ByString, Way::BothByString];

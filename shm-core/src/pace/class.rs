@@ -24,11 +24,12 @@ impl Cost {
     }
 
     /// Of a message of several slices one is filled while another is read: then the slower side alone counts, of one
-    /// slice both do. So the quicker side counts for a half. To take lines ahead does so, too: while the stores stand
-    /// in line the caller does something else.
-    fn total(&self) -> Option<u64> {
+    /// slice both do. So the quicker side counts for a half, unless no slice ever overlaps another. To take lines ahead
+    /// does so, too: while the stores stand in line the caller does something else.
+    fn total(&self, overlaps: bool) -> Option<u64> {
         let (write, read) = (self.write + self.take / 2, self.read);
-        (self.write != 0 && read != 0).then_some(write.max(read) + write.min(read) / 2)
+        let both = if overlaps { write.max(read) + write.min(read) / 2 } else { write + read };
+        (self.write != 0 && read != 0).then_some(both)
     }
 }
 
@@ -44,6 +45,8 @@ pub(super) struct Trial {
     pub slices: u32,
     /// Most slices for which [`Way::BothByString`] is taken ahead of that, and four times the least.
     pub ahead: u32,
+    /// Whether a slice may be filled while another is read.
+    pub overlaps: bool,
 }
 
 /// Samples after which a way may be given up before its time, because it is far worse.
@@ -146,13 +149,13 @@ impl Class {
         if self.decided != 0 {
             self.period = (2 * self.period).min(self.trial.period);
         }
-        let cost = |way: &Way| Some((way.weighed(self.costs[*way as usize].total()?), *way));
+        let cost = |way: &Way| Some((way.weighed(self.costs[*way as usize].total(self.trial.overlaps)?), *way));
         // Without a figure of the better one there is nothing to compare with.
         if let (Some(_), Some((_, best))) =
             (cost(&self.better), self.ways.iter().filter_map(cost).min_by_key(|&(cost, _)| cost))
         {
             self.better = best;
-            self.decided = self.costs[best as usize].total().expect("it was compared");
+            self.decided = self.costs[best as usize].total(self.trial.overlaps).expect("it was compared");
         }
     }
 
@@ -163,7 +166,9 @@ impl Class {
         let Some(other) = self.on_trial().filter(|_| ways > 0 && samples >= ENOUGH) else { return false };
         let Cost { write, take, .. } = self.costs[other as usize];
         let times = if slices > self.ahead() { 2 } else { 4 };
-        self.costs[self.better as usize].total().is_some_and(|known| write + take / 2 > times * known)
+        self.costs[self.better as usize]
+            .total(self.trial.overlaps)
+            .is_some_and(|known| write + take / 2 > times * known)
     }
 
     /// Whether ways are being compared.
@@ -203,7 +208,7 @@ impl Class {
 
     /// Has a trial begin at once if this is the better way, and has become a worse one than it was.
     fn look_again(&mut self, way: Way) {
-        let total = self.costs[self.better as usize].total();
+        let total = self.costs[self.better as usize].total(self.trial.overlaps);
         if way == self.better
             && self.decided != 0
             && !self.compares()
@@ -220,7 +225,7 @@ mod tests {
     use super::*;
 
     const PERIOD: u32 = 131_072;
-    const TRIAL: Trial = Trial { first: 4096, period: PERIOD, slices: 128, ahead: 2048 };
+    const TRIAL: Trial = Trial { first: 4096, period: PERIOD, slices: 128, ahead: 2048, overlaps: true };
 
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];

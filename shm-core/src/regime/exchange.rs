@@ -74,8 +74,9 @@ impl Engine {
 }
 
 /// Bytes up to which a contribution is copied to a cell, wherever it lies, if the result goes to memory of the rank's
-/// own: that costs less than to wait, at the end, until all others have read it.
-const COPIED: usize = 16 * 1024;
+/// own: that costs less than to wait, at the end, until all others have read it. And up to which, where everybody reads
+/// everybody's, a shared result is each rank's own: it costs less than to agree on a place.
+pub(crate) const COPIED: usize = 16 * 1024;
 
 /// The cells that a message of one slice goes through, by the most bytes: the shorter it is the fewer, which stay in
 /// the caches nearest to the ranks. Longer ones go through all there are.

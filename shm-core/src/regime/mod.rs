@@ -56,6 +56,7 @@ use crate::segment::layout::SLOT;
 use crate::select::{Choice, Collective};
 use crate::shared_result::ResultMemory;
 
+pub(crate) use exchange::COPIED;
 pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
 use lend_trial::LendTrial;

@@ -21,7 +21,7 @@ use crate::payload::{Manner, copy_in, copy_in_again};
 use crate::protocol::shares::{self, Shares, Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
-use crate::shared_result::{ResultMemory, Viewer};
+use crate::shared_result::{View, Viewer};
 
 impl Engine {
     /// An allreduce: all ranks take all shares.
@@ -43,11 +43,16 @@ impl Engine {
         let reduced = self.reduce_shares(choice, Takers::All, reduction, tag, true);
         let at = self.results.first().copied().flatten().unwrap_or(reduction.recv);
         let Self { board, shared, .. } = self;
+        // Rank 0 has named no place, though its call has the same tag: its vector is empty.
+        let reduced = match at.is_null() && reduction.bytes > 0 {
+            true => reduced.and_then(|()| Err(board.differs(0, 0, reduction.bytes))),
+            false => reduced,
+        };
         reduced.map(|()| at).inspect_err(|_| {
             let provides = provides(board, &reduction);
             if provides || board.sees_result() {
                 let viewer = Viewer { seat: board.seat(), rank: board.rank(), size: board.size() };
-                ResultMemory::forgo(viewer, at, reduction.bytes);
+                View::of(viewer, at, reduction.bytes).leave();
             }
             if provides {
                 shared.abandon(board.seat(), at, board.never_saw_result());

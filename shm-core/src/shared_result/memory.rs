@@ -1,33 +1,25 @@
 //! The memory of shared results: blocks of the heap, which rank 0 of a communicator provides and uses again and again.
 //!
-//! A block begins with its head: a line of the provider, and one for each rank that looks at what lies there. A rank
-//! that drops its view counts that in its own line, by a store that waits for nobody (B4). The provider, who knows how
-//! often it has given the block out, finds it free when all lines say so.
+//! A block begins with its head: a word of the provider, and one for each rank that looks at what lies there, well
+//! apart. A rank that drops its view counts that in its own word, which no other rank writes meanwhile (B4). The
+//! provider, who knows how often it has given the block out, finds it free when all words say so.
 //!
-//! Who lets go of a block at which somebody still looks leaves it to the last one of them. Provider and viewer each say
-//! what they have done, then look at what the other said (B5), so that at least one knows of both; a mark in the
-//! viewer's line sees to it that this view is counted out once.
+//! Who lets go of a block at which somebody still looks leaves it to the last one of them (B5): it puts a mark into each
+//! word, and finds by what the word held whether that view was dropped before. If not, who drops it finds the mark, and
+//! counts itself out. What a rank does to its word when it drops a view is one operation, and without the mark its last
+//! one in the block: another turn, or other memory, may begin right behind it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::ask;
 use crate::error::{Error, Result};
-use crate::seat::{Seat, System};
-use crate::segment::layout::{EXTENT, LINE};
+use crate::seat::Seat;
+use crate::segment::layout::{APART, EXTENT, MOST_RANKS};
 use crate::segment::mapping::Mapping;
-use crate::wait::bell::Sleepers;
 
-/// In a viewer's line: its last view is counted out.
-const COUNTED: u64 = 1 << 63;
-
-/// The line of the provider.
-#[repr(C)]
-struct Provided {
-    /// 1 once it has let go of the block.
-    let_go: AtomicU64,
-    /// From then on: the views that are not counted out, and 1 for the provider until it has looked at all.
-    users: AtomicU64,
-}
+/// In a viewer's word: the provider has let go of the block.
+const LET_GO: u64 = 1 << 63;
 
 /// A rank as one of those who look at a result.
 #[derive(Clone, Copy)]
@@ -39,6 +31,8 @@ pub(crate) struct Viewer<'a> {
 }
 
 /// Extents of the heap that hold a result behind a head for so many views.
+///
+/// Heads fit an extent, whatever the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     start: usize,
@@ -48,11 +42,12 @@ struct Block {
 
 impl Block {
     /// Bytes of the head.
-    fn head(views: usize) -> usize {
-        (1 + views) * LINE
+    const fn head(views: usize) -> usize {
+        (1 + views) * APART
     }
 
     fn extents_for(bytes: usize, views: usize) -> usize {
+        const { assert!(Self::head(MOST_RANKS) < EXTENT) };
         (Self::head(views) + bytes).div_ceil(EXTENT)
     }
 
@@ -62,43 +57,36 @@ impl Block {
         Self { start: (at.addr() - heap) / EXTENT, extents: Self::extents_for(bytes, views), views }
     }
 
-    fn line(self, mapping: &Mapping, line: usize) -> *mut u8 {
-        debug_assert!(line <= self.views);
-        mapping.base().wrapping_add(mapping.layout.heap + self.start * EXTENT + line * LINE)
+    fn at(self, mapping: &Mapping, offset: usize) -> *mut u8 {
+        mapping.base().wrapping_add(mapping.layout.heap + self.start * EXTENT + offset)
     }
 
-    fn provided(self, mapping: &Mapping) -> &Provided {
-        // SAFETY: the extents are taken; what lies in this line is used as such words only.
-        unsafe { &*self.line(mapping, 0).cast::<Provided>() }
+    /// Words of the head; they are read and written by who is known to keep the block from being given back.
+    fn word(self, mapping: &Mapping, number: usize) -> &AtomicU64 {
+        debug_assert!(number <= self.views);
+        // SAFETY: the extents are taken: by the provider until it has let go, by a view until it is counted out. What
+        // lies here is used as such words only.
+        unsafe { &*self.at(mapping, number * APART).cast::<AtomicU64>() }
+    }
+
+    /// Once the provider has let go: the views that are not counted out, and 1 for the provider until it has looked at
+    /// all.
+    fn users(self, mapping: &Mapping) -> &AtomicU64 {
+        self.word(mapping, 0)
     }
 
     /// How many views a rank has dropped here.
     fn dropped(self, mapping: &Mapping, rank: usize) -> &AtomicU64 {
-        // SAFETY: the same.
-        unsafe { &*self.line(mapping, 1 + rank).cast::<AtomicU64>() }
+        self.word(mapping, 1 + rank)
     }
 
     fn result(self, mapping: &Mapping) -> *mut u8 {
-        self.line(mapping, 0).wrapping_add(Self::head(self.views))
+        self.at(mapping, Self::head(self.views))
     }
 
-    /// A head that says nothing.
-    fn clear(self, mapping: &Mapping) {
-        let Provided { let_go, users } = self.provided(mapping);
-        let dropped = (0..self.views).map(|rank| self.dropped(mapping, rank));
-        [let_go, users].into_iter().chain(dropped).for_each(|word| word.store(0, Ordering::Relaxed));
-    }
-
-    /// Counts out the view that a rank has dropped, if nobody has yet.
-    fn count_out(self, mapping: &Mapping, rank: usize, by: usize) {
-        if self.dropped(mapping, rank).fetch_or(COUNTED, Ordering::AcqRel) & COUNTED == 0 {
-            self.leave(mapping, by);
-        }
-    }
-
-    /// A user less; the last one gives the extents back.
-    fn leave(self, mapping: &Mapping, by: usize) {
-        if self.provided(mapping).users.fetch_sub(1, Ordering::AcqRel) == 1 {
+    /// So many users less; the last one gives the extents back.
+    fn leave(self, mapping: &Mapping, users: u64, by: usize) {
+        if self.users(mapping).fetch_sub(users, Ordering::AcqRel) == users {
             self.give_back(mapping, by);
         }
     }
@@ -109,10 +97,8 @@ impl Block {
 }
 
 /// A view that counts.
-#[derive(Clone)]
-pub(super) struct View {
+pub(crate) struct View {
     mapping: Arc<Mapping>,
-    system: System,
     block: Block,
     /// The rank in the communicator, and in the job.
     rank: usize,
@@ -124,21 +110,18 @@ impl View {
         let Viewer { seat, rank, size } = viewer;
         let mapping = Arc::clone(seat.mapping());
         let block = Block::around(&mapping, at, bytes, size);
-        Self { mapping, system: seat.system(), block, rank, seat: seat.rank() }
+        // The provider has looked at it: so that the drop does not wait for the line.
+        ask::all_to_store(block.at(&mapping, (1 + rank) * APART), 1);
+        Self { mapping, block, rank, seat: seat.rank() }
     }
 
-    /// Says that it was dropped.
+    /// Says that it was dropped, or that a failure has kept it from being seen.
     pub fn leave(&self) {
-        let Self { mapping, system, block, rank, seat } = self;
-        let dropped = block.dropped(mapping, *rank);
-        // The provider marks it only once it says that all views were dropped.
-        let before = dropped.load(Ordering::Relaxed);
-        // B4, viewer: what was read comes before the memory is written, or given back.
-        dropped.store(before + 1, Ordering::Release);
-        // B5, viewer: said before this look.
-        system.light_fence();
-        if block.provided(mapping).let_go.load(Ordering::Acquire) != 0 {
-            block.count_out(mapping, *rank, *seat);
+        let Self { mapping, block, rank, seat } = self;
+        // B4, viewer: what was read comes before the memory is written, or given back. B5: and after the provider has
+        // let go, if the mark says so.
+        if block.dropped(mapping, *rank).fetch_add(1, Ordering::AcqRel) & LET_GO != 0 {
+            block.leave(mapping, 1, *seat);
         }
     }
 
@@ -146,6 +129,12 @@ impl View {
     #[cfg(test)]
     pub fn dropped(&self) -> u64 {
         self.block.dropped(&self.mapping, self.rank).load(Ordering::Acquire)
+    }
+
+    /// The same once more, as a forked child has it.
+    #[cfg(test)]
+    pub fn copy(&self) -> Self {
+        Self { mapping: Arc::clone(&self.mapping), ..*self }
     }
 }
 
@@ -157,33 +146,26 @@ struct Kept {
 }
 
 impl Kept {
-    /// Whether a rank looks at it no more.
-    fn is_left_by(&self, mapping: &Mapping, rank: usize) -> bool {
-        // B4, provider.
-        self.block.dropped(mapping, rank).load(Ordering::Acquire) == self.turns
-    }
-
+    /// Whether nobody looks at it any more.
     fn is_free(&self, mapping: &Mapping) -> bool {
-        (0..self.block.views).all(|rank| self.is_left_by(mapping, rank))
+        // B4, provider.
+        let dropped = |rank| self.block.dropped(mapping, rank).load(Ordering::Acquire);
+        (0..self.block.views).all(|rank| dropped(rank) == self.turns)
     }
 
     /// Lets go of it, or leaves it to the last one who looks; `never` ranks have no view of this turn, and will have
     /// none.
     fn let_go(self, seat: &Seat, never: usize) {
-        let Self { block, .. } = self;
+        let Self { block, turns } = self;
         let (mapping, views) = (seat.mapping(), block.views);
         if never == views || self.is_free(mapping) {
             return block.give_back(mapping, seat.rank());
         }
-        let Provided { let_go, users } = block.provided(mapping);
-        users.store((views - never + 1) as u64, Ordering::Relaxed);
-        let_go.store(1, Ordering::Release);
-        // B5, provider: said before these looks.
-        seat.heavy_fence();
-        for rank in (0..views).filter(|&rank| self.is_left_by(mapping, rank)) {
-            block.count_out(mapping, rank, seat.rank());
-        }
-        block.leave(mapping, seat.rank());
+        block.users(mapping).store((views - never + 1) as u64, Ordering::Relaxed);
+        // B5, provider: of each word it is clear who comes first.
+        let mark = |rank| block.dropped(mapping, rank).fetch_or(LET_GO, Ordering::AcqRel);
+        let gone = (0..views).filter(|&rank| mark(rank) == turns).count();
+        block.leave(mapping, 1 + gone as u64, seat.rank());
     }
 }
 
@@ -218,7 +200,7 @@ impl ResultMemory {
             other => other,
         }?;
         let block = Block { start, extents, views };
-        block.clear(mapping);
+        debug_assert!((0..=views).all(|word| block.word(mapping, word).load(Ordering::Relaxed) == 0), "taken as zeros");
         self.kept.push(Kept { block, turns: 1 });
         Ok(block.result(mapping))
     }
@@ -237,11 +219,5 @@ impl ResultMemory {
         let found = self.kept.iter().position(|kept| kept.block.result(seat.mapping()) == at);
         let failed = self.kept.remove(found.expect("what was taken is kept"));
         failed.let_go(seat, never);
-    }
-
-    /// Says that the view of a result of `bytes` bytes at `at` is dropped, which the call's failure has kept from
-    /// being seen.
-    pub fn forgo(viewer: Viewer<'_>, at: *mut u8, bytes: usize) {
-        View::of(viewer, at, bytes).leave();
     }
 }

@@ -78,4 +78,6 @@ pub enum Mutant {
     LoadRelaxed,
     /// The same word is not waited for, or not looked at.
     NotLookedAt,
+    /// Something is looked at after the word was given up that kept it.
+    LookedAtLate,
 }
