@@ -17,7 +17,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use phalanx_tests::command::{Ended, bare, job, run};
 use phalanx_tests::phalanx_command;
 use phalanx_tests::random::Random;
-use shm_core::segment::layout::HEADER;
+use shm_core::segment::layout::{HEADER, VERSION};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -189,7 +189,8 @@ fn headers_of_other_builds() {
     // A faithful copy is as good as the original, so that what is refused below is refused for its change.
     assert!(with(&|_| ()).stdout.contains("world of 1"));
     refused(&with(&|bytes| bytes[0] ^= 1), &["mark of a segment", "phalanx run"]);
-    refused(&with(&|bytes| bytes[8] += 1), &["layout is version 6", "version 5", "same sources"]);
+    let [other, own] = [VERSION + 1, VERSION].map(|version| format!("version {version}"));
+    refused(&with(&|bytes| bytes[8] += 1), &["layout is", &other, &own, "same sources"]);
     refused(&with(&|bytes| bytes[16] ^= 0x80), &["layout is version", "same sources"]);
     refused(&with(&|bytes| bytes[12] = 2), &["2 ranks"]);
     refused(&with(&|bytes| bytes[12..16].fill(0xff)), &["damaged"]);
