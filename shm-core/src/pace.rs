@@ -262,7 +262,7 @@ impl Pace {
     pub fn new(ring: RingName, stream: u32) -> Self {
         let copied = Class::new(if ring == RingName::Down { COPIED } else { FOLDED }, TRIAL);
         let mut classes = [copied; 3 * CLASSES];
-        // Where both have written before either reads.
+        // There each rank does both.
         classes[Lines::Here as usize * CLASSES..].fill(Class::new(HERE, Trial { overlaps: false, ..TRIAL }));
         let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0 };
         pace.go_by(stream);

@@ -1,7 +1,7 @@
 //! The memory of shared results: blocks of the heap, which rank 0 of a communicator provides and uses again and again.
 //!
 //! A block begins with its head: a word of the provider, and one for each rank that looks at what lies there, well
-//! apart. A rank that drops its view counts that in its own word, which no other rank writes meanwhile (B4). The
+//! apart. A rank that drops its view counts that in its own word, which none but the provider ever writes (B4). The
 //! provider, who knows how often it has given the block out, finds it free when all words say so.
 //!
 //! Who lets go of a block at which somebody still looks leaves it to the last one of them (B5): it puts a mark into each
