@@ -112,6 +112,7 @@ mod tests {
     use crate::operator::{Max, Sum};
     use crate::plan::{FlatPlan, Plan};
     use std::sync::Arc;
+    use std::sync::atomic::Ordering;
 
     /// Elements of eight bytes that no rank has for itself.
     const LONG: usize = 4096;
@@ -228,6 +229,42 @@ mod tests {
                             assert_eq!(job.heap_taken(), 0, "odd {odd}, {len}");
                             world.barrier().unwrap();
                         }
+                    }
+                });
+            }
+        });
+    }
+
+    /// A rank that made another call, which ended well, and then cannot begin the next one, never saw the result.
+    #[test]
+    fn who_made_another_call_has_no_view() {
+        let job = crate::job::Job::create(&JobSpec::new(3).unwrap()).unwrap();
+        let worlds: Vec<_> = (0..3).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
+        let rounds = 30;
+        let failed = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for world in worlds {
+                let (job, failed) = (&job, &failed);
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let comm = world.duplicate().unwrap();
+                        comm.barrier().unwrap();
+                        if comm.rank() == 2 {
+                            // The root of a short broadcast waits for nobody.
+                            comm.process_at_rank(2).broadcast_into(&mut [1u64]).unwrap();
+                            // Another has returned with an error; rank 0 is about to.
+                            while failed.load(Ordering::SeqCst) == round {
+                                std::hint::spin_loop();
+                            }
+                            comm.barrier().unwrap_err();
+                        } else {
+                            comm.all_reduce_shared(&[1u64; LONG], Sum).unwrap_err();
+                            failed.fetch_max(round + 1, Ordering::SeqCst);
+                        }
+                        drop(comm);
+                        world.barrier().unwrap();
+                        assert_eq!(job.heap_taken(), 0, "round {round}");
+                        world.barrier().unwrap();
                     }
                 });
             }

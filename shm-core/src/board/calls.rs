@@ -14,7 +14,7 @@ use crate::segment::layout::CALLS;
 /// The tag of a call whose arguments a rank refused.
 const REFUSED: u32 = 0xff_ffff;
 
-/// In the place of a call's note: the rank is out of a call that it has finished, or whose shared result it has found.
+/// In the place of a call's note: the rank is out of a call in which it has found where the shared result lies.
 const FINISHED: u64 = 1;
 
 /// Faults of a communicator: kind in the upper half, one plus the rank in the lower.
@@ -42,13 +42,7 @@ impl SharedBoard {
     /// who leaves that by an error does not wait for it.
     #[inline]
     pub fn may_begin(&self) -> Result<()> {
-        self.check().inspect_err(|_| {
-            let (call, tag) = self.call.get();
-            let word = self.call_word(self.rank, call);
-            if word.0.load(Ordering::Relaxed) == Stamp::new(call, tag).0 {
-                word.0.store(FINISHED, Ordering::Release);
-            }
-        })
+        self.check().inspect_err(|_| self.unnote())
     }
 
     /// Begins a call that all ranks must tag alike.
@@ -81,14 +75,17 @@ impl SharedBoard {
         self.sees_result.get()
     }
 
-    /// The ranks that never found where the shared result of the last call lies, and will not any more. Of this rank
-    /// alone when it has left that call by an error: then all others are out of it.
+    /// The ranks that never found where the shared result lies that this rank provided for the last call, and will not
+    /// any more. Of a call that this rank has left by an error: then all others are out of it, or were never told.
     pub fn never_saw_result(&self) -> usize {
+        if !self.lends.get() {
+            return self.layout.size;
+        }
         let (call, tag) = self.call.get();
         let others = (0..self.layout.size).filter(|&other| other != self.rank);
         let never = |&other: &usize| {
             let word = self.call_word(other, call).0.load(Ordering::Acquire);
-            // A note of an earlier call, of another one in this one's place, or one that was taken back.
+            // A note of an earlier call, of another one in this one's place, or one that was taken back (0).
             let stamp = Stamp(word);
             word != FINISHED && stamp != Stamp::new(call, tag) && stamp.position() <= call
         };
@@ -107,7 +104,7 @@ impl SharedBoard {
             self.give_up();
         }
         self.unnote();
-        if !self.lends.replace(false) {
+        if !self.lends.get() {
             return;
         }
         // E1, who lent: what stands against the call is stored before the others' notes are looked at.

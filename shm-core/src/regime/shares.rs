@@ -162,7 +162,9 @@ impl Engine {
         results.resize(board.size(), None);
         let lending = Lending::begin(board, (up, rounds * leaders.len() as u64), (down, rounds));
         let cell = choice.up_cell;
-        let comes_back = board.size() == 2 && keeps && up.slots() >= shares::up_slots_to_give_back(leaders.len());
+        let takes_from_slots = wants && !shared && wanted.is_none();
+        let comes_back =
+            board.size() == 2 && takes_from_slots && up.slots() >= shares::up_slots_to_give_back(leaders.len());
         // A rank that takes this rank's results.
         let taker = match takers {
             Takers::Root(root) => root,
