@@ -141,6 +141,9 @@ struct Shared {
     /// The views that the other rank has dropped, and the mark of who has let go: in the head, as `users`.
     dropped: AtomicU64,
     users: AtomicU64,
+    /// The first value of `users`, written with it: who counts must have acquired that (the real one would count from
+    /// what it finds).
+    counted: Watched,
     /// Who may touch the head reads this; who gives it back, or provides it again, writes it.
     head: Watched,
     /// What is looked at.
@@ -157,7 +160,8 @@ impl Shared {
     fn new() -> Self {
         let [dropped, users, given_back] = [(); 3].map(|()| AtomicU64::new(0));
         let told = AtomicU64::new(1);
-        Self { dropped, users, head: Watched::new(0), result: Watched::new(1), told, given_back }
+        let [counted, head, result] = [0, 0, 1].map(Watched::new);
+        Self { dropped, users, counted, head, result, told, given_back }
     }
 
     /// What comes next in this memory is somebody else's.
@@ -170,6 +174,7 @@ impl Shared {
     /// So many users less, of whom the last one gives the memory back.
     fn leave(&self, users: u64, mutant: Mutant) {
         expect_value(self.head.read(), 0);
+        expect_value(self.counted.read(), 2);
         let ordering = match mutant {
             Mutant::CountRelaxed => Acquire,
             Mutant::CountReadRelaxed => Release,
@@ -196,9 +201,10 @@ impl Shared {
         }
         let ordering = match mutant {
             Mutant::StoreRelaxed => Acquire,
+            Mutant::MarkFoundRelaxed => Release,
             _ => AcqRel,
         };
-        if self.dropped.fetch_add(1, ordering) & LET_GO != 0 {
+        if self.dropped.fetch_add(1, ordering) & LET_GO != 0 && mutant != Mutant::MarkNotHeeded {
             self.leave(1, mutant);
         }
     }
@@ -215,13 +221,19 @@ impl Shared {
             return self.give_back();
         }
         self.users.store(2, Relaxed);
+        self.counted.write(2);
         if mutant == Mutant::LookedAtLate {
             fence(SeqCst);
             let gone = u64::from(self.dropped.load(Acquire) == turns);
             return self.leave(1 + gone, mutant);
         }
-        let gone = u64::from(self.dropped.fetch_or(LET_GO, AcqRel) == turns);
-        self.leave(1 + gone, mutant);
+        let ordering = match mutant {
+            Mutant::MarkRelaxed => Acquire,
+            Mutant::MarkReadRelaxed => Release,
+            _ => AcqRel,
+        };
+        let gone = self.dropped.fetch_or(LET_GO, ordering) == turns && mutant != Mutant::GoneNotCounted;
+        self.leave(1 + u64::from(gone), mutant);
     }
 }
 
@@ -262,7 +274,7 @@ fn the_memory_of_a_result_is_used_again_and_let_go(mutant: Mutant) {
         expect_value(shared.result.read(), 2);
         shared.drop_view(mutant);
     }
-    assert_eq!(shared.given_back.load(Relaxed), 1, "given back once");
+    assert_eq!(shared.given_back.load(Relaxed), 1, "wrong value: how often it was given back");
 }
 
 model! {
@@ -273,4 +285,9 @@ model! {
     rejects_a_count_without_release: Mutant::CountRelaxed => [Race];
     rejects_a_count_without_acquire: Mutant::CountReadRelaxed => [Race];
     rejects_a_look_at_memory_that_was_left: Mutant::LookedAtLate => [Race, WrongValue];
+    rejects_a_mark_without_release: Mutant::MarkRelaxed => [Race];
+    rejects_a_mark_that_does_not_acquire: Mutant::MarkReadRelaxed => [Race];
+    rejects_a_mark_found_without_acquire: Mutant::MarkFoundRelaxed => [Race];
+    rejects_who_is_gone_not_counted: Mutant::GoneNotCounted => [WrongValue];
+    rejects_a_mark_that_is_not_heeded: Mutant::MarkNotHeeded => [WrongValue];
 }

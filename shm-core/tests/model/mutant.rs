@@ -80,4 +80,14 @@ pub enum Mutant {
     NotLookedAt,
     /// Something is looked at after the word was given up that kept it.
     LookedAtLate,
+    /// The mark of who lets go is put without release ordering.
+    MarkRelaxed,
+    /// What the mark replaces is read without acquire ordering.
+    MarkReadRelaxed,
+    /// A mark is found without acquire ordering.
+    MarkFoundRelaxed,
+    /// Who lets go counts nobody out who went before.
+    GoneNotCounted,
+    /// Who finds the mark does not count itself out.
+    MarkNotHeeded,
 }
