@@ -57,17 +57,6 @@ impl Way {
             _ => Way::Cached,
         }
     }
-
-    /// What a cost counts for when ways are compared. Figures of one way differ as much as these weights from one trial
-    /// to the next; and where the caches serve both, what the second rank finds there is worth more than figures say.
-    fn weighed(self, cost: u64) -> u64 {
-        cost * match self {
-            Way::Cached => 32,
-            Way::Streamed => 48,
-            Way::ByString => 33,
-            Way::BothByString => 34,
-        }
-    }
 }
 
 /// What is known of the lines of a cell that is filled.
@@ -100,11 +89,16 @@ const FOLDED: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString];
 const COPIED: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];
 const HERE: &[Way] = &[Way::Cached, Way::ByString];
 
+/// What the cost of each way counts for when ways are compared. Figures of one way differ as much as these weights from
+/// one trial to the next; and where the caches serve both, what the second rank finds there is worth more than figures
+/// say.
+const WEIGHTS: [u64; Way::COUNT] = [32, 48, 33, 34];
+
 /// Slices for which each way is tried: two turns of a ring. Where both sides go by the string instruction it takes many
 /// more until lines are where they will be: at first each costs its writer 170 to 480 ticks for 4 KiB, later 100 to 120
 /// (AMD EPYC, Zen 5). Where nothing but such messages used the caches 400 slices were enough; where another library had
 /// its turn after each 128, 512 were too few in the first three trials of 4 of 6 programs, 2048 in no second one of 5.
-const TRIAL: Trial = Trial { first: 4096, period: 131_072, slices: 128, ahead: 2048, overlaps: true };
+const TRIAL: Trial = Trial { first: 4096, period: 131_072, slices: 128, ahead: 2048, overlaps: true, weights: WEIGHTS };
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;

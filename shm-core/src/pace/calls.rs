@@ -5,11 +5,10 @@ use super::class::{Class, Trial};
 use super::{Way, cost, is_rare_sample, possible, ticks_behind_loads};
 use crate::select::tuning::{STREAM_BOTH_BY_STRING, STREAM_BY_STRING};
 
-/// How ways are tried: calls, not slices; there is no ring that they would have to come round in.
-const TRIAL: Trial = Trial { first: 128, period: 2048, slices: 16, ahead: 0, overlaps: false };
-
-/// The ways: copied to the other's buffer, and from it, by loops; to it by the string instruction; and from it, too.
-const WAYS: &[Way] = &[Way::Cached, Way::ByString, Way::BothByString];
+/// How ways are tried: calls, not slices; there is no ring that they would have to come round in. What a whole call
+/// costs is much the same each time.
+const TRIAL: Trial =
+    Trial { first: 128, period: 2048, slices: 16, ahead: 0, overlaps: false, weights: [32, 48, 33, 33] };
 
 /// Messages of fewer bytes are copied by loops.
 const LEAST: usize = 16 * 1024;
@@ -19,14 +18,24 @@ const CLASSES: usize = 11;
 
 /// What a rank knows of the calls of one kind.
 pub(crate) struct Calls {
+    /// The ways that there are.
+    ways: &'static [Way],
     classes: [Class; CLASSES],
     stream: u32,
 }
 
 impl Calls {
+    /// Of halves that two ranks copy: to the other's buffer, and from it, by loops; to it by the string instruction;
+    /// and from it, too.
+    pub const HALVES: &[Way] = &[Way::Cached, Way::ByString, Way::BothByString];
+
+    /// Of results that lie in the own cells, where the other rank has stored them: copied out by loops, or by the
+    /// string instruction.
+    pub const BACK: &[Way] = &[Way::Cached, Way::BothByString];
+
     /// Nothing is known; `stream` is the table's word.
-    pub fn new(stream: u32) -> Self {
-        Self { classes: [Class::new(WAYS, TRIAL); CLASSES], stream: possible(stream) }
+    pub fn new(ways: &'static [Way], stream: u32) -> Self {
+        Self { ways, classes: [Class::new(ways, TRIAL); CLASSES], stream: possible(stream) }
     }
 
     /// Goes by another word of the table from now on.
@@ -43,20 +52,31 @@ impl Calls {
     /// The way of the next call, of a message of `bytes` bytes.
     #[inline]
     pub fn next(&mut self, bytes: usize) -> Way {
-        match (self.stream, self.class(bytes)) {
-            (STREAM_BY_STRING, _) => Way::ByString,
-            (STREAM_BOTH_BY_STRING, _) => Way::BothByString,
-            (_, Some(class)) => class.next(),
+        let forced = match self.stream {
+            STREAM_BY_STRING => Way::ByString,
+            STREAM_BOTH_BY_STRING => Way::BothByString,
             _ => Way::Cached,
+        };
+        let ways = self.ways;
+        match self.class(bytes) {
+            Some(class) => class.next(),
+            None if ways.contains(&forced) => forced,
+            None => Way::Cached,
         }
+    }
+
+    /// Whether the call of this position, of a message of `bytes` bytes, is one of those that are measured.
+    #[inline]
+    pub fn measures(&mut self, position: u64, bytes: usize) -> bool {
+        self.class(bytes).is_some_and(|class| class.compares() || is_rare_sample(position))
     }
 
     /// Takes what the call of this position has cost, which has just ended, since `begun`, in ticks.
     #[inline]
     pub fn learn(&mut self, position: u64, bytes: usize, way: Way, begun: u64) {
-        let Some(class) = self.class(bytes) else { return };
-        if class.compares() || is_rare_sample(position) {
-            Self::note(class, way, cost(ticks_behind_loads().wrapping_sub(begun), bytes));
+        if self.measures(position, bytes) {
+            let figure = cost(ticks_behind_loads().wrapping_sub(begun), bytes);
+            self.class(bytes).into_iter().for_each(|class| Self::note(class, way, figure));
         }
     }
 
@@ -75,7 +95,7 @@ mod tests {
     /// Messages of each length find their own way, and short ones are not asked for any.
     #[test]
     fn each_length_finds_its_way() {
-        let mut calls = Calls::new(0);
+        let mut calls = Calls::new(Calls::HALVES, 0);
         let costs = |bytes: usize| match bytes {
             0x8000 => [100, 50, 100],
             0x10_0000 => [100, 90, 40],
@@ -84,7 +104,7 @@ mod tests {
         for _ in 0..3000 {
             for bytes in [LEAST - 1, 0x8000, 0x10_0000, usize::MAX] {
                 let way = calls.next(bytes);
-                let of = WAYS.iter().position(|&known| known == way).unwrap();
+                let of = Calls::HALVES.iter().position(|&known| known == way).unwrap();
                 assert!(bytes >= LEAST || way == Way::Cached);
                 if let Some(class) = calls.class(bytes) {
                     Calls::note(class, way, costs(bytes)[of]);
@@ -97,5 +117,10 @@ mod tests {
             calls.go_by(stream);
             assert_eq!(calls.next(1 << 20), way, "{stream}");
         }
+        // A word that means nothing to a call is no word.
+        let mut calls = Calls::new(Calls::BACK, STREAM_BY_STRING);
+        assert_eq!(calls.next(1 << 20), Way::Cached);
+        calls.go_by(STREAM_BOTH_BY_STRING);
+        assert_eq!(calls.next(1 << 20), Way::BothByString);
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Trial {
     pub ahead: u32,
     /// Whether a slice may be filled while another is read.
     pub overlaps: bool,
+    /// What the cost of each way counts for when they are compared.
+    pub weights: [u64; Way::COUNT],
 }
 
 /// Samples after which a way may be given up before its time, because it is far worse.
@@ -149,13 +151,14 @@ impl Class {
         if self.decided != 0 {
             self.period = (2 * self.period).min(self.trial.period);
         }
-        let cost = |way: &Way| Some((way.weighed(self.costs[*way as usize].total(self.trial.overlaps)?), *way));
+        let Trial { overlaps, weights, .. } = self.trial;
+        let cost = |&way: &Way| Some((weights[way as usize] * self.costs[way as usize].total(overlaps)?, way));
         // Without a figure of the better one there is nothing to compare with.
         if let (Some(_), Some((_, best))) =
             (cost(&self.better), self.ways.iter().filter_map(cost).min_by_key(|&(cost, _)| cost))
         {
             self.better = best;
-            self.decided = self.costs[best as usize].total(self.trial.overlaps).expect("it was compared");
+            self.decided = self.costs[best as usize].total(overlaps).expect("it was compared");
         }
     }
 
@@ -221,11 +224,10 @@ impl Class {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{is_rare_sample, is_sample};
+    use super::super::{TRIAL, is_rare_sample, is_sample};
     use super::*;
 
-    const PERIOD: u32 = 131_072;
-    const TRIAL: Trial = Trial { first: 4096, period: PERIOD, slices: 128, ahead: 2048, overlaps: true };
+    const PERIOD: u32 = TRIAL.period;
 
     const TWO: &[Way] = &[Way::Cached, Way::Streamed];
     const ALL: &[Way] = &[Way::Cached, Way::Streamed, Way::ByString, Way::BothByString];

@@ -15,9 +15,10 @@
 //! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds);
 //! `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for messages
 //! of one slice, `one_exchange` that of an exchange between two ranks, and `two` what one of two ranks folds then.
-//! `combining` and `passing` are the payload of the two steps of cells, `handing` that of an allgather of shares, which
-//! `division` cuts.
+//! `combining` and `passing` are the payload of the two steps of cells, `slicing` and `handing` that of reductions and of
+//! an allgather of shares, which `division` cuts; `back` takes what came back.
 
+mod back;
 pub(crate) mod blocks;
 mod cells;
 mod combining;
@@ -39,6 +40,7 @@ mod operands;
 mod passing;
 mod rows;
 pub(crate) mod shares;
+mod slicing;
 mod slots;
 mod thresholds;
 mod two;
@@ -94,6 +96,8 @@ pub(crate) struct Engine {
     down_pace: Pace,
     /// How the halves of broadcasts are copied that two ranks do together and that this one takes.
     copies: Calls,
+    /// How results are copied out that came back, of reductions to a root and of those to all.
+    backs: [Calls; 2],
     /// Where a partial result is made that goes on in a line.
     scratch: Box<Scratch>,
     /// Where each rank's piece of an exchange lies.
@@ -140,7 +144,8 @@ impl Engine {
             down_cell: 0,
             up_pace: Pace::new(RingName::Up, thresholds.stream),
             down_pace: Pace::new(RingName::Down, thresholds.stream),
-            copies: Calls::new(thresholds.stream),
+            copies: Calls::new(Calls::HALVES, thresholds.stream),
+            backs: [(); 2].map(|()| Calls::new(Calls::BACK, thresholds.stream)),
             scratch: Box::new(Scratch([0; SLOT])),
             places: vec![std::ptr::null(); size].into_boxed_slice(),
             line_operands: Vec::with_capacity(size),
@@ -162,6 +167,7 @@ impl Engine {
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);
         self.copies.go_by(thresholds.stream);
+        self.backs.iter_mut().for_each(|calls| calls.go_by(thresholds.stream));
     }
 
     /// Where others find a buffer of this rank in a call of this collective that is no exchange of lines.
