@@ -42,7 +42,12 @@ impl SharedBoard {
     /// who leaves that by an error does not wait for it.
     #[inline]
     pub fn may_begin(&self) -> Result<()> {
-        self.check().inspect_err(|_| self.unnote())
+        self.check().inspect_err(|_| {
+            // Of a call that it refused nobody waits for it; and that note may be in the place of an earlier call's.
+            if self.call.get().1 != REFUSED {
+                self.unnote();
+            }
+        })
     }
 
     /// Begins a call that all ranks must tag alike.

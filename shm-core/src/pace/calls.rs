@@ -1,5 +1,5 @@
-//! In which way two ranks copy where no cell lies between them: found by one of them, which measures what a call costs
-//! as a whole, and tells the other one. So what serves one rank and holds up the other does not seem to gain.
+//! In which way two ranks copy what takes a whole call to judge: who decides measures what calls cost from one end to
+//! the other. So what serves one side of a copy and holds up the other does not seem to gain.
 
 use super::class::{Class, Trial};
 use super::{Way, cost, is_rare_sample, possible, ticks_behind_loads};
@@ -7,8 +7,15 @@ use crate::select::tuning::{STREAM_BOTH_BY_STRING, STREAM_BY_STRING};
 
 /// How ways are tried: calls, not slices; there is no ring that they would have to come round in. What a whole call
 /// costs is much the same each time.
-const TRIAL: Trial =
-    Trial { first: 128, period: 2048, slices: 16, ahead: 0, overlaps: false, weights: [32, 48, 33, 33] };
+const TRIAL: Trial = Trial {
+    first: 128,
+    period: 2048,
+    slices: 16,
+    in_order: true,
+    ahead: 0,
+    overlaps: false,
+    weights: [32, 48, 33, 33],
+};
 
 /// Messages of fewer bytes are copied by loops.
 const LEAST: usize = 16 * 1024;
@@ -25,12 +32,12 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Of halves that two ranks copy: to the other's buffer, and from it, by loops; to it by the string instruction;
-    /// and from it, too.
+    /// Of halves that two ranks copy where no cell lies between them: to the other's buffer, and from it, by loops; to
+    /// it by the string instruction; and from it, too. One of the two decides, and tells the other one.
     pub const HALVES: &[Way] = &[Way::Cached, Way::ByString, Way::BothByString];
 
     /// Of results that lie in the own cells, where the other rank has stored them: copied out by loops, or by the
-    /// string instruction.
+    /// string instruction. Each rank decides for itself, and tries the same at the same calls as the other one.
     pub const BACK: &[Way] = &[Way::Cached, Way::BothByString];
 
     /// Nothing is known; `stream` is the table's word.

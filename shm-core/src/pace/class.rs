@@ -43,6 +43,9 @@ pub(super) struct Trial {
     pub period: u32,
     /// Slices for which each way is tried.
     pub slices: u32,
+    /// Whether they are tried in their order, and not the better one first: so that two ranks who try them at the same
+    /// calls try the same ones, whichever is the better one to each.
+    pub in_order: bool,
     /// Most slices for which [`Way::BothByString`] is taken ahead of that, and four times the least.
     pub ahead: u32,
     /// Whether a slice may be filled while another is read.
@@ -112,7 +115,8 @@ impl Class {
     #[cold]
     fn trial(&mut self) -> Way {
         if self.turn == self.period + 1 {
-            (self.tried, self.costs[self.better as usize]) = (Tried::default(), Cost::default());
+            self.tried = Tried::default();
+            self.costs = Default::default();
         }
         self.tried.slices += 1;
         let ahead = self.ahead();
@@ -140,23 +144,26 @@ impl Class {
         (self.period / 16).clamp(self.trial.ahead / 4, self.trial.ahead)
     }
 
-    /// The way that is tried: first the better one, then the others in their order.
+    /// The way that is tried: first the better one, then the others in their order, if not all are in their order.
     fn on_trial(&self) -> Option<Way> {
+        if self.trial.in_order {
+            return self.ways.get(self.tried.ways).copied();
+        }
         let others = self.ways.iter().copied().filter(|&way| way != self.better);
         std::iter::once(self.better).chain(others).nth(self.tried.ways)
     }
 
     fn decide(&mut self) {
         self.turn = 0;
-        if self.decided != 0 {
-            self.period = (2 * self.period).min(self.trial.period);
-        }
-        let Trial { overlaps, weights, .. } = self.trial;
+        let Trial { overlaps, weights, period, .. } = self.trial;
         let cost = |&way: &Way| Some((weights[way as usize] * self.costs[way as usize].total(overlaps)?, way));
         // Without a figure of the better one there is nothing to compare with.
-        if let (Some(_), Some((_, best))) =
-            (cost(&self.better), self.ways.iter().filter_map(cost).min_by_key(|&(cost, _)| cost))
-        {
+        let best = cost(&self.better).and_then(|_| self.ways.iter().filter_map(cost).min_by_key(|&(cost, _)| cost));
+        // What a job does at first is not what it goes on with; but where nothing was learnt, nothing may be to learn.
+        if self.decided != 0 || best.is_none() {
+            self.period = (2 * self.period).min(period);
+        }
+        if let Some((_, best)) = best {
             self.better = best;
             self.decided = self.costs[best as usize].total(overlaps).expect("it was compared");
         }

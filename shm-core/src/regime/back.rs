@@ -4,7 +4,7 @@
 //! 1.78 (AMD EPYC, Zen 5, near). What it does to the lines of the cells the other rank pays for when it stores to them
 //! next, so the two are judged by whole calls, each rank by its own.
 
-use crate::pace::{Calls, Way, ticks};
+use crate::pace::{Calls, LEAST, Way, ticks};
 use crate::payload::Manner;
 
 /// The results of one call.
@@ -28,7 +28,7 @@ enum Stage {
     Alone,
     /// It was.
     Together,
-    /// A result has come back.
+    /// A result has come back, and was taken in the way that is judged.
     Back,
 }
 
@@ -60,14 +60,14 @@ impl<'a> Back<'a> {
         }
     }
 
-    /// How a result that came back is taken, where this manner would do as a rule.
+    /// How `bytes` bytes of a result that came back are taken, where this manner would do as a rule.
     #[inline]
-    pub fn manner(&mut self, usual: Manner) -> Manner {
-        self.stage = Stage::Back;
-        match (usual, self.way) {
-            (Manner::Streamed, _) | (_, Way::Cached) => usual,
-            _ => Manner::String,
+    pub fn manner(&mut self, usual: Manner, bytes: usize) -> Manner {
+        if usual == Manner::Streamed || bytes < LEAST {
+            return usual;
         }
+        self.stage = Stage::Back;
+        if self.way == Way::Cached { usual } else { Manner::String }
     }
 
     /// The call has ended well.

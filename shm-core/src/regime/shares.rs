@@ -162,7 +162,7 @@ impl Engine {
         results.resize(board.size(), None);
         let lending = Lending::begin(board, (up, rounds * leaders.len() as u64), (down, rounds));
         let cell = choice.up_cell;
-        let takes_from_slots = wants && !shared && wanted.is_none();
+        let takes_from_slots = wants && !shared && wanted.is_none() && !contribution.is_lent();
         let comes_back =
             board.size() == 2 && takes_from_slots && up.slots() >= shares::up_slots_to_give_back(leaders.len());
         let backs = &mut backs[usize::from(takers == Takers::All)];

@@ -226,7 +226,7 @@ impl Work for Slicing<'_> {
             manner => manner,
         };
         let manner = match &mut self.back {
-            Some(back) if location.place == Place::Back => back.manner(manner),
+            Some(back) if location.place == Place::Back => back.manner(manner, len),
             _ => manner,
         };
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies

@@ -33,10 +33,10 @@ pub struct Tuning {
     /// Bytes of down cells a rank; 0 to derive them from the number of ranks.
     pub down_bytes: u32,
     /// How cells are filled: 0 in the way that measuring finds best, 1 by ordinary stores, 2 past the caches, 3 by the
-    /// processor's string instruction, where it has one, 4 so, and down cells copied out by it too. Slices shorter than
-    /// 5 KiB are filled by ordinary stores, and so are cells that two ranks with equal blocks fill in turn. Results go
-    /// the same way with 1 and with 2; else they are stored past the caches where those cannot hold the buffers of all
-    /// ranks.
+    /// processor's string instruction, where it has one, 4 so, and down cells, and results that came back in up cells,
+    /// copied out by it too. Slices shorter than 5 KiB go by ordinary loads and stores, and so do cells that two ranks
+    /// with equal blocks fill in turn. Results go the same way with 1 and with 2; else they are stored past the caches
+    /// where those cannot hold the buffers of all ranks.
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
