@@ -207,3 +207,99 @@ fn a_result_between_exchanges(mutant: Mutant) {
 model! {
     given_back_between_exchanges, Bound::Preemptions(1), a_result_between_exchanges, [U1, D1];
 }
+
+/// Two ranks, of which that leads which is not the root, four calls of one round: it folds what it finds of the root,
+/// and goes on without the rest, which the root folds.
+fn calls_to_a_root(mutant: Mutant, down: usize) {
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(down).run(|rank| {
+        for _ in 0..4 {
+            rank.reduce_shares_ahead(&[1], 1, 0);
+        }
+    });
+}
+
+/// With two slots to say so: what was said there the root has read, and so the cells before that.
+fn calls_through_few_slots(mutant: Mutant) {
+    calls_to_a_root(mutant, LEAST_DOWN_SLOTS);
+}
+
+model! {
+    declined, Bound::Preemptions(2), calls_through_few_slots, [D1, D2];
+    rejects_a_contribution_published_relaxed: Mutant::PublishRelaxed(model::U1) => [Race];
+    rejects_a_contribution_found_relaxed: Mutant::ObserveRelaxed(model::U1) => [Race];
+    rejects_up_done_left_out: Mutant::DoneMissing(Up) => [Deadlock];
+    rejects_down_done_left_out: Mutant::DoneMissing(Down) => [Deadlock];
+}
+
+/// With one for each call: the fourth comes to the cells of the first.
+fn calls_through_few_cells(mutant: Mutant) {
+    calls_to_a_root(mutant, 4);
+}
+
+model! {
+    declined_through_few_cells, Bound::Preemptions(2), calls_through_few_cells, [U2, D1];
+    rejects_done_before_the_fold: Mutant::DoneTooEarly(Up) => [Race, WrongValue];
+}
+
+/// Both lead: the root folds its own share besides.
+fn both_lead_to_a_root(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.reduce_shares_ahead(&[0, 1], 2, 0);
+    });
+}
+
+model! {
+    declined_where_both_lead, Bound::Preemptions(2), both_lead_to_a_root, [U1, D1];
+}
+
+/// The one leader in several rounds: in turns, and in phases; then a call to all.
+fn rounds_to_a_root(mutant: Mutant, down: usize) {
+    World::new(mutant, 2).up(up_slots_to_give_back(1)).down(down).run(|rank| {
+        rank.reduce_shares_ahead(&[1], 3, 0);
+        rank.allreduce_shares(&[1], 1);
+    });
+}
+
+fn rounds_in_turns(mutant: Mutant) {
+    rounds_to_a_root(mutant, LEAST_DOWN_SLOTS);
+}
+
+fn rounds_in_phases(mutant: Mutant) {
+    rounds_to_a_root(mutant, 3);
+}
+
+model! {
+    declined_in_turns, Bound::Preemptions(2), rounds_in_turns, [U1, D1];
+}
+
+model! {
+    declined_in_phases, Bound::Preemptions(2), rounds_in_phases, [U1, D1];
+}
+
+/// Two rounds to rank 1, both lead; the root changes, and words go through the same slots.
+fn roots_change(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
+        rank.reduce_shares_ahead(&[0, 1], 2, 1);
+        rank.collect(Up, 0);
+        rank.reduce_shares_ahead(&[0, 1], 2, 0);
+    });
+}
+
+model! {
+    declined_by_either, Bound::Preemptions(1), roots_change, [U1, D1];
+}
+
+/// Both lead, four calls of one round: the fourth comes to the cells of the first, which the root has read when it has
+/// taken, and not when it has folded its own share.
+fn both_lead_again_and_again(mutant: Mutant) {
+    World::new(mutant, 2).up(up_slots_to_give_back(2)).down(4).run(|rank| {
+        for _ in 0..4 {
+            rank.reduce_shares_ahead(&[0, 1], 1, 0);
+        }
+    });
+}
+
+model! {
+    declined_again_and_again, Bound::Preemptions(1), both_lead_again_and_again, [U2, D1];
+    rejects_done_before_the_fold: Mutant::DoneTooEarly(Up) => [Race, WrongValue];
+}

@@ -24,7 +24,7 @@
 
 use std::sync::Arc;
 
-use super::board::{Board, Moment, RingName, Stamp, Until};
+use super::board::{Board, Moment, RingName, Stamp, Until, Word};
 use super::location::Location;
 use crate::error::Result;
 
@@ -280,6 +280,17 @@ impl Ring {
         let slot = self.slot(position);
         self.expect_in(board, self.name, from, (slot, None), Stamp::new(position, tag))?;
         Ok(slot)
+    }
+
+    /// Whether `from` has published `position`, as this rank finds in so many looks: if so, the slot may be read.
+    pub(super) fn finds<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32, looks: u32) -> bool {
+        let (word, stamp) = (board.stamp(self.name, from, self.slot(position)), Stamp::new(position, tag));
+        let found = || word.observe(self.name.publish_edge()) == stamp.0;
+        found()
+            || (1..looks).any(|_| {
+                std::hint::spin_loop();
+                found()
+            })
     }
 
     /// [`expect`](Ring::expect), where slot and stamp are known already, with a first look no sooner than at a moment,

@@ -26,6 +26,13 @@
 //! Where both take results a call takes whole turns of that ring: calls of one length come to the same slots, whose
 //! lines stay near.
 //!
+//! In a reduction of two ranks to a root the other one, where it leads, need not wait for the root: what it does not find
+//! after a look or so it *declines* to fold. It puts its own part of that slice in a cell of its own, at the position of
+//! the contribution that it did not wait for (of its ring, where nothing else lies there), says so by the stamp of its
+//! down slot, and goes on; the root folds the slice itself. A root that comes so late that it finds this said before it
+//! has contributed leaves its own contribution out. So whoever reduces to a root that is busy runs ahead, as through
+//! cells, and who finds it waiting shares the work with it.
+//!
 //! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring (of R*L
 //! positions the call takes as many as whole turns have, where it takes those); result r of any leader at
 //! `first_down + r` of that leader's down ring. The up ring needs slots for two rounds, the down ring two slots: with
@@ -96,7 +103,18 @@ pub trait Work {
         false
     }
 
-    /// Fills the own up slot with the own part of slice `round` of the share of `leader` (an index).
+    /// Whether a leader of two ranks goes on without a root that is not there: the same on all ranks.
+    fn may_decline(&self) -> bool {
+        false
+    }
+
+    /// How often it looks for the root before it does.
+    fn patience(&self) -> u32 {
+        1
+    }
+
+    /// Fills the own up slot with the own part of slice `round` of the share of `leader` (an index), its own if it
+    /// declines to fold that.
     fn contribute(&mut self, round: u64, leader: usize, slot: usize);
 
     /// Folds everybody's part of slice `round` of the own share (index `leader`; those in cells lie in slot `up` of
@@ -170,6 +188,7 @@ pub fn run<B: Board>(
     if gives_back && *leaders == [0, 1] && rounds == 1 && takers == Takers::All && pair::suits(work) {
         return pair::run(board, up, down, tag, work);
     }
+    let declines = gives_back && matches!(takers, Takers::Root(_)) && work.may_decline();
     // Everybody begins with another leader, so that no leader is everybody's target at once.
     let start = me * count / board.size() + 1;
     let positions = rounds * count as u64;
@@ -185,7 +204,9 @@ pub fn run<B: Board>(
     let phases = gives_back && rounds <= (up.slots() / count).min(down.slots()) as u64;
     let (ahead, behind) = if phases { (rounds, rounds) } else { (ROUNDS_AHEAD, ROUNDS_BEHIND) };
     let mut lends_result = false;
-    if served && rounds > 1 {
+    // How often a leader looks for what the root contributes.
+    let mut looks = work.patience();
+    if served && rounds > 1 && !declines {
         // It reads no slot of the down ring; of the last round it waits for the stamps.
         down.finish(board, last_down - 1);
     }
@@ -195,6 +216,12 @@ pub fn run<B: Board>(
             let base = first_up + turn * count as u64;
             for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {
                 let position = base + leader as u64;
+                if declines && takes && !contribution.is_lent() {
+                    // Who has said something of this slice already has declined to fold it.
+                    if down.finds(board, leaders[leader], first_down + turn, tag, 1) {
+                        continue;
+                    }
+                }
                 let slot = up.claim(board, position)?;
                 if !contribution.is_lent() {
                     work.contribute(turn, leader, slot);
@@ -206,6 +233,19 @@ pub fn run<B: Board>(
         if let (Some(round), Some(own)) = (within(turn, ahead, rounds), own) {
             let base = first_up + round * count as u64;
             let position = base + own as u64;
+            if let (Takers::Root(root), true) = (takers, declines && !takes && !contribution.is_lent()) {
+                if !work.has(root) && !up.finds(board, root, position, tag, looks) {
+                    looks = 1;
+                    let (readers, stamp) = (Readers::One(root), first_down + round);
+                    let slot = up.claim(board, position)?;
+                    work.contribute(round, own, slot);
+                    up.publish(board, position, tag, &readers);
+                    down.claim(board, stamp)?;
+                    down.publish_at(board, stamp, stamp, tag, &readers, Location::DECLINED);
+                    up.finish(board, base + count as u64 - 1);
+                    continue;
+                }
+            }
             for rank in (0..board.size()).filter(|&rank| rank != me) {
                 if !work.has(rank) {
                     let (_, location) = up.expect_at(board, rank, position, tag)?;
@@ -222,7 +262,7 @@ pub fn run<B: Board>(
             let all_served = readers.is_none() || work.serves(takers);
             let result = if all_served { Location::CELL } else { work.result() };
             // Where nobody takes from slots, one stamp says that all is stored.
-            let readers = readers.filter(|_| !all_served || round == rounds - 1);
+            let readers = readers.filter(|_| !all_served || declines || round == rounds - 1);
             let slot = match readers {
                 Some(_) => Some(down.claim(board, first_down + round)?),
                 None => None,
@@ -239,17 +279,23 @@ pub fn run<B: Board>(
                 lends_result |= result.is_lent();
             }
             // Who lent waits for the last word alone, which follows.
-            if !(0..board.size()).all(|rank| rank == me || work.has(rank)) {
+            // What others declined to fold this rank reads later.
+            if !(declines && takes) && !(0..board.size()).all(|rank| rank == me || work.has(rank)) {
                 up.finish(board, base + count as u64 - 1);
             }
         }
         if let (Some(round), true) = (within(turn, ahead + behind, rounds), takes) {
             let position = first_down + round;
-            if !served || round == rounds - 1 {
+            if !served || declines || round == rounds - 1 {
                 for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {
                     let (mut slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
+                    let own = first_up + round * count as u64 + leader as u64;
+                    if location == Location::DECLINED {
+                        let (slot, _) = up.expect_at(board, leaders[leader], own, tag)?;
+                        work.fold(round, leader, slot, None)?;
+                        continue;
+                    }
                     if location.place == Place::Back {
-                        let own = first_up + round * count as u64 + leader as u64;
                         // Who has stored a result there has folded what lay there.
                         up.know(leaders[leader], own);
                         slot = up.slot(own);
@@ -257,6 +303,9 @@ pub fn run<B: Board>(
                     if !served {
                         work.take(round, leader, slot, location)?;
                     }
+                }
+                if declines && !work.has(1 - me) {
+                    up.finish(board, first_up + (round + 1) * count as u64 - 1);
                 }
                 down.finish(board, position);
             }

@@ -14,6 +14,10 @@ use crate::payload::{Manner, copy_in, copy_in_again};
 use crate::protocol::shares::{Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
 
+/// How often one of two ranks looks for what the root of a reduction contributes, before it goes on without that: for
+/// as long as ranks that begin at once differ.
+const LOOKS: u32 = 32;
+
 /// The payload of one call.
 pub(super) struct Slicing<'a> {
     pub board: &'a SharedBoard,
@@ -163,11 +167,21 @@ impl Work for Slicing<'_> {
         true
     }
 
+    fn may_decline(&self) -> bool {
+        true
+    }
+
+    fn patience(&self) -> u32 {
+        if self.board.seat().patience.spins > 0 { LOOKS } else { 1 }
+    }
+
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
         let (at, len) = self.division.range(leader, round);
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         let (send, position) = (self.reduction.send.wrapping_add(at), self.up_position(round, leader));
-        let filled = Slice { position, slot, bytes: len, reader: self.leaders[leader] };
+        // Its own part of what it does not fold goes to who takes the result.
+        let reader = Some(self.leaders[leader]).filter(|&leader| leader != self.board.rank()).unwrap_or(self.taker);
+        let filled = Slice { position, slot, bytes: len, reader };
         match self.back.is_some() {
             // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.
             true => self.up_pace.writing_to(self.board, filled, Lines::Here, |way| unsafe {

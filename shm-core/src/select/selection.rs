@@ -189,7 +189,13 @@ impl Selection {
                     regime == Regime::Exchange || !vector.commutative || (self.strict && what != Collective::Broadcast);
                 Ok(Choice { regime, flat, leaders: 1, up_cell, up_slots, down_cell, down_slots })
             }
-            Regime::Shares => self.shares(band, band.leaders as usize, vector),
+            Regime::Shares => {
+                // Of two ranks who reduces to a root that is late runs ahead, as far as all cells go; and so calls of
+                // this length have the cells of shorter and longer ones.
+                let runs_ahead = self.size == 2 && what == Collective::Reduce;
+                let area = if runs_ahead { usize::MAX } else { SHARES_AREA };
+                self.shares(band, band.leaders as usize, vector, area)
+            }
         }
     }
 
@@ -200,7 +206,7 @@ impl Selection {
     pub(crate) fn choose_shares(&self, leaders: usize, vector: Vector) -> Result<Choice> {
         let mut band = *self.ladders[Collective::Allreduce as usize].at(vector.bytes);
         band.share_cell = band.share_cell.min(HALVES_CELL);
-        self.shares(&band, leaders, vector)
+        self.shares(&band, leaders, vector, SHARES_AREA)
     }
 
     /// Whether `parts` blocks of `bytes` bytes go in one slot of lines.
@@ -242,7 +248,7 @@ impl Selection {
         Ok(BlockChoice { lines: false, part, slice, cell, slots })
     }
 
-    fn shares(&self, band: &Band, leaders: usize, vector: Vector) -> Result<Choice> {
+    fn shares(&self, band: &Band, leaders: usize, vector: Vector, area: usize) -> Result<Choice> {
         let element = vector.element.max(1);
         let leaders = match leaders {
             0 => self.size,
@@ -259,11 +265,11 @@ impl Selection {
         if cell > most {
             return Err(too_large(element, most));
         }
-        let area = if self.size == 2 { SHARES_AREA.max(kept_slots.next_power_of_two() * cell) } else { SHARES_AREA };
-        let up_slots =
-            (self.up_area.min(area) / cell / leaders * leaders).clamp(least_up, most_up_slots(self.size).max(least_up));
+        let up_area = if self.size == 2 { area.max(kept_slots.next_power_of_two() * cell) } else { area };
+        let up_slots = (self.up_area.min(up_area) / cell / leaders * leaders)
+            .clamp(least_up, most_up_slots(self.size).max(least_up));
         let asked = (band.share_downs as usize).clamp(least_down, MOST_DOWN_SLOTS);
-        let down_slots = (self.down_area.min(SHARES_AREA) / cell).clamp(least_down, asked);
+        let down_slots = (self.down_area.min(area) / cell).clamp(least_down, asked);
         let regime = Regime::Shares;
         Ok(Choice { regime, flat: false, leaders, up_cell: cell, up_slots, down_cell: cell, down_slots })
     }

@@ -11,35 +11,45 @@ use super::world::{ModelBoard, expect_value, word_of};
 impl Rank {
     /// Every rank gets all shares of the sum.
     pub fn allreduce_shares(&mut self, leaders: &[usize], rounds: u64) {
-        self.reduce(leaders, rounds, Takers::All);
+        self.reduce(leaders, rounds, Takers::All, false);
     }
 
     /// The root gets all shares of the sum.
     pub fn reduce_shares(&mut self, leaders: &[usize], rounds: u64, root: usize) {
-        self.reduce(leaders, rounds, Takers::Root(root));
+        self.reduce(leaders, rounds, Takers::Root(root), false);
+    }
+
+    /// The same, where a leader goes on without a root that it does not find.
+    pub fn reduce_shares_ahead(&mut self, leaders: &[usize], rounds: u64, root: usize) {
+        self.reduce(leaders, rounds, Takers::Root(root), true);
     }
 
     /// Each leader gets its share of the sum.
     pub fn reduce_to_leaders(&mut self, leaders: &[usize], rounds: u64) {
-        self.reduce(leaders, rounds, Takers::Owners);
+        self.reduce(leaders, rounds, Takers::Owners, false);
     }
 
-    fn reduce(&mut self, leaders: &[usize], rounds: u64, takers: Takers) {
+    fn reduce(&mut self, leaders: &[usize], rounds: u64, takers: Takers, declines: bool) {
         let Self { board, up, down, .. } = self;
         let first = (up.next_position(), up.slots() as u64);
-        let mut slices = Slices { board, leaders, first, done: Vec::new(), folded: 0, taken: 0, came_back: 0 };
+        let counts = Counts::default();
+        let mut slices = Slices { board, leaders, first, declines, done: Vec::new(), counts };
         shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut slices).unwrap();
+        let Slices { done, counts: Counts { folded, taken, came_back, declined }, .. } = slices;
         let gives_back = board.size() == 2 && up.slots() >= up_slots_to_give_back(leaders.len());
-        assert_eq!(slices.came_back, if gives_back { slices.taken } else { 0 });
+        assert_eq!(came_back, if gives_back { taken } else { 0 });
         // All contributions, all folds, all takes; or in turns, which come to the same for the first rounds of those
         // that do not fold.
         let phases = gives_back && rounds <= (up.slots() / leaders.len()).min(down.slots()) as u64;
-        let few = rounds < if slices.folded > 0 { 3 } else { 4 };
-        let of_one_kind = slices.done.iter().all(|&done| done == slices.done[0]);
-        assert_eq!(slices.done.is_sorted(), phases || few || of_one_kind);
+        let few = rounds < if folded > 0 { 3 } else { 4 };
+        let of_one_kind = done.iter().all(|&kind| kind == done[0]);
+        assert!(declines || done.is_sorted() == (phases || few || of_one_kind));
         let takes = takers == Takers::All || takers == Takers::Root(board.rank());
-        assert_eq!(slices.taken, if takes { rounds * others(leaders, board.rank()) } else { 0 });
-        assert_eq!(slices.folded, if leaders.contains(&board.rank()) { rounds } else { 0 });
+        assert!(declined == 0 || declines && gives_back);
+        // What the other rank declines this one folds, and takes nothing of; what this one declines it does not fold.
+        let (given_up, got) = if takes { (0, declined) } else { (declined, 0) };
+        assert_eq!(taken + got, if takes { rounds * others(leaders, board.rank()) } else { 0 });
+        assert_eq!(folded + given_up - got, if leaders.contains(&board.rank()) { rounds } else { 0 });
     }
 
     /// Every rank gets each leader's share.
@@ -70,12 +80,21 @@ struct Slices<'a> {
     leaders: &'a [usize],
     /// The first position, and the slots of the up ring.
     first: (u64, u64),
+    declines: bool,
     /// What was done, in its order.
     done: Vec<Done>,
+    counts: Counts,
+}
+
+/// Slices of one reduction.
+#[derive(Default)]
+struct Counts {
     folded: u64,
     taken: u64,
     /// Of those that were taken, how many out of own cells.
     came_back: u64,
+    /// Those that their leader did not fold: this rank, or the other one.
+    declined: u64,
 }
 
 impl Slices<'_> {
@@ -90,14 +109,20 @@ impl Slices<'_> {
         let sum = others.map(|rank| board.read(RingName::Up, rank, up)).sum::<u64>() + word_of(board.rank(), position);
         expect_value(sum, sum_of_all(board, position));
         self.done.push(Done::Folded);
-        self.folded += 1;
+        self.counts.folded += 1;
+        self.counts.declined += u64::from(self.leaders[leader] != self.board.rank());
         sum
     }
 }
 
 impl Work for Slices<'_> {
+    fn may_decline(&self) -> bool {
+        self.declines
+    }
+
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
         self.done.push(Done::Contributed);
+        self.counts.declined += u64::from(self.leaders[leader] == self.board.rank());
         self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.position(round, leader)));
     }
 
@@ -124,14 +149,14 @@ impl Work for Slices<'_> {
         let found = match location.place {
             Place::Back => {
                 assert_eq!(slot as u64, position % self.first.1);
-                self.came_back += 1;
+                self.counts.came_back += 1;
                 board.read(RingName::Up, board.rank(), slot)
             }
             _ => board.read(RingName::Down, self.leaders[leader], slot),
         };
         self.done.push(Done::Took);
         expect_value(found, sum_of_all(board, position));
-        self.taken += 1;
+        self.counts.taken += 1;
         Ok(())
     }
 }

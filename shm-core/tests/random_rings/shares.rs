@@ -20,11 +20,16 @@ impl Engine {
         let contribution = Location::whole_at(place, BYTES).wanting((wants && takes).then_some(1), BYTES);
         let result = if gives && takers == Takers::All { Location::slice_at(RECEIVE, BYTES) } else { Location::CELL };
         let told = vec![Location::CELL; board.size];
-        let mut work = Slices { board, leaders, first, folded: 0, taken: 0, contribution, result, told, takes };
+        let (folded, taken, declined) = (0, 0, 0);
+        let mut work = Slices { board, leaders, first, folded, taken, declined, contribution, result, told, takes };
         shares::run(board, up, down, Shares { leaders, rounds, takers }, tag, &mut work).unwrap();
-        assert_eq!(work.folded, if leaders.contains(&board.rank) { rounds } else { 0 });
+        // What the other one of two ranks declines to fold a root folds, and takes nothing of.
+        let (given_up, got) = if takes { (0, work.declined) } else { (work.declined, 0) };
+        assert!(work.declined == 0 || board.size == 2 && matches!(takers, Takers::Root(_)));
+        assert_eq!(work.folded + given_up - got, if leaders.contains(&board.rank) { rounds } else { 0 });
         let by_itself = takes && contribution.result.is_none();
-        assert_eq!(work.taken, if by_itself { rounds * others(leaders, board.rank) } else { 0 });
+        let others = rounds * others(leaders, board.rank);
+        assert_eq!(work.taken, if by_itself { others - got } else { 0 });
         if takes {
             for at in 0..count {
                 let found = board.buffer(board.rank, RECEIVE)[at as usize].load(Ordering::Relaxed);
@@ -59,6 +64,8 @@ pub struct Slices<'a> {
     pub first: u64,
     pub folded: u64,
     pub taken: u64,
+    /// Slices that their leader did not fold.
+    pub declined: u64,
     pub contribution: Location,
     pub result: Location,
     /// What each rank said.
@@ -89,6 +96,7 @@ impl Slices<'_> {
             board.store(rank, RECEIVE, index, sum);
         }
         self.folded += 1;
+        self.declined += u64::from(self.leaders[leader] != board.rank);
         sum
     }
 }
@@ -118,7 +126,12 @@ impl Work for Slices<'_> {
         self.result
     }
 
+    fn may_decline(&self) -> bool {
+        true
+    }
+
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        self.declined += u64::from(self.leaders[leader] == self.board.rank);
         self.board.fill(RingName::Up, slot, word_of(self.board.rank, self.position(round, leader), 3));
     }
 
