@@ -126,10 +126,11 @@ impl Case {
     }
 
     /// Whether what each of so many ranks does follows from the call alone. In a direct broadcast of two the second
-    /// half of the work is done by who comes to it first.
+    /// half of the work is done by who comes to it first; in a reduction through shares of two it is the root's alone
+    /// where that comes late.
     #[must_use]
     pub fn is_decided(self, ranks: usize) -> bool {
-        ranks > 2 || self.way != Way::Direct || self.what != What::Broadcast
+        ranks > 2 || !matches!((self.way, self.what), (Way::Direct, What::Broadcast) | (Way::Shares, What::Reduce))
     }
 
     /// Bytes of the message, or of a block: whole lines, which all counts of ranks up to 64 that are powers of two, and

@@ -216,8 +216,10 @@ fn lent_to_shares(what: What, p: u64, is_root: bool, n: u64) -> Counts {
     let (peers, (lines, rounds)) = (p - 1, share(p, n));
     let takes = what == What::Allreduce || is_root;
     let (taken, serves) = (u64::from(takes), what == What::Allreduce || !is_root);
-    // Who takes has said so before the first of several rounds, and says so after the last.
-    let dones = taken * (u64::from(rounds > 1) + 1) + 2;
+    // Who takes has said so before the first of several rounds, and says so after the last; but a root that the other
+    // one of two ranks may go on without says so of the last alone.
+    let before = u64::from(rounds > 1 && !(p == 2 && what == What::Reduce));
+    let dones = taken * (before + 1) + 2;
     let stamps = peers + u64::from(serves);
     // Who takes nothing waits until all have read what it lent; the others know it.
     let done_waits = if takes { 0 } else { peers };

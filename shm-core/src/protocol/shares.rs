@@ -188,7 +188,12 @@ pub fn run<B: Board>(
     if gives_back && *leaders == [0, 1] && rounds == 1 && takers == Takers::All && pair::suits(work) {
         return pair::run(board, up, down, tag, work);
     }
-    let declines = gives_back && matches!(takers, Takers::Root(_)) && work.may_decline();
+    // The root that a leader may go on without.
+    let root = match takers {
+        Takers::Root(root) if gives_back && work.may_decline() => Some(root),
+        _ => None,
+    };
+    let declines = root.is_some();
     // Everybody begins with another leader, so that no leader is everybody's target at once.
     let start = me * count / board.size() + 1;
     let positions = rounds * count as u64;
@@ -204,6 +209,8 @@ pub fn run<B: Board>(
     let phases = gives_back && rounds <= (up.slots() / count).min(down.slots()) as u64;
     let (ahead, behind) = if phases { (rounds, rounds) } else { (ROUNDS_AHEAD, ROUNDS_BEHIND) };
     let mut lends_result = false;
+    // Who lends does not; the root knows it, where it leads.
+    let says_all = declines && !(contribution.is_lent() && root.is_some_and(|root| leaders.contains(&root)));
     // How often a leader looks for what the root contributes.
     let mut looks = work.patience();
     if served && rounds > 1 && !declines {
@@ -233,18 +240,18 @@ pub fn run<B: Board>(
         if let (Some(round), Some(own)) = (within(turn, ahead, rounds), own) {
             let base = first_up + round * count as u64;
             let position = base + own as u64;
-            if let (Takers::Root(root), true) = (takers, declines && !takes && !contribution.is_lent()) {
-                if !work.has(root) && !up.finds(board, root, position, tag, looks) {
-                    looks = 1;
-                    let (readers, stamp) = (Readers::One(root), first_down + round);
-                    let slot = up.claim(board, position)?;
-                    work.contribute(round, own, slot);
-                    up.publish(board, position, tag, &readers);
-                    down.claim(board, stamp)?;
-                    down.publish_at(board, stamp, stamp, tag, &readers, Location::DECLINED);
-                    up.finish(board, base + count as u64 - 1);
-                    continue;
-                }
+            if let Some(root) = root.filter(|&root| !takes && !contribution.is_lent() && !work.has(root))
+                && !up.finds(board, root, position, tag, looks)
+            {
+                looks = 1;
+                let (readers, stamp) = (Readers::One(root), first_down + round);
+                let slot = up.claim(board, position)?;
+                work.contribute(round, own, slot);
+                up.publish(board, position, tag, &readers);
+                down.claim(board, stamp)?;
+                down.publish_at(board, stamp, stamp, tag, &readers, Location::DECLINED);
+                up.finish(board, base + count as u64 - 1);
+                continue;
             }
             for rank in (0..board.size()).filter(|&rank| rank != me) {
                 if !work.has(rank) {
@@ -262,7 +269,7 @@ pub fn run<B: Board>(
             let all_served = readers.is_none() || work.serves(takers);
             let result = if all_served { Location::CELL } else { work.result() };
             // Where nobody takes from slots, one stamp says that all is stored.
-            let readers = readers.filter(|_| !all_served || declines || round == rounds - 1);
+            let readers = readers.filter(|_| !all_served || says_all || round == rounds - 1);
             let slot = match readers {
                 Some(_) => Some(down.claim(board, first_down + round)?),
                 None => None,
@@ -279,14 +286,15 @@ pub fn run<B: Board>(
                 lends_result |= result.is_lent();
             }
             // Who lent waits for the last word alone, which follows.
-            // What others declined to fold this rank reads later.
-            if !(declines && takes) && !(0..board.size()).all(|rank| rank == me || work.has(rank)) {
+            // What the other one declined to fold a root reads later.
+            let reads_later = declines && takes;
+            if !reads_later && (0..board.size()).any(|rank| rank != me && !work.has(rank)) {
                 up.finish(board, base + count as u64 - 1);
             }
         }
         if let (Some(round), true) = (within(turn, ahead + behind, rounds), takes) {
             let position = first_down + round;
-            if !served || declines || round == rounds - 1 {
+            if !served || declines && !work.has(1 - me) || round == rounds - 1 {
                 for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {
                     let (mut slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
                     let own = first_up + round * count as u64 + leader as u64;
