@@ -381,7 +381,9 @@ impl Board for SharedBoard {
         if place != 0 {
             words[1].store(result, Ordering::Relaxed);
             words[2].store(bytes, Ordering::Relaxed);
-            self.lends.set(true);
+            if location.is_lent() || location.result.is_some() {
+                self.lends.set(true);
+            }
         }
     }
 

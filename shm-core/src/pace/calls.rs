@@ -37,7 +37,8 @@ impl Calls {
     pub const HALVES: &[Way] = &[Way::Cached, Way::ByString, Way::BothByString];
 
     /// Of results that lie in the own cells, where the other rank has stored them: copied out by loops, or by the
-    /// string instruction. Each rank decides for itself, and tries the same at the same calls as the other one.
+    /// string instruction. Each rank decides for itself, and as a rule tries the same at the same calls as the
+    /// other one.
     pub const BACK: &[Way] = &[Way::Cached, Way::BothByString];
 
     /// Nothing is known; `stream` is the table's word.

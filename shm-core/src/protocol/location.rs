@@ -58,7 +58,7 @@ impl Location {
     /// In the slot's cell, and nothing wanted.
     pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, bytes: 0 };
 
-    /// The answer of who does not reach what was lent to it.
+    /// The answer of who does not reach what was lent to it; or of a leader that has left a fold to the root.
     pub const DECLINED: Self = Self { whole: true, ..Self::CELL };
 
     /// In the reader's own up cell.

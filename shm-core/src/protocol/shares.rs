@@ -190,7 +190,7 @@ pub fn run<B: Board>(
     }
     // The root that a leader may go on without.
     let root = match takers {
-        Takers::Root(root) if gives_back && work.may_decline() => Some(root),
+        Takers::Root(root) if gives_back && work.may_decline() && *leaders != [root] => Some(root),
         _ => None,
     };
     let declines = root.is_some();

@@ -60,6 +60,12 @@ impl<'a> Back<'a> {
         }
     }
 
+    /// The other rank has left a fold to this one: that is another call than those that are compared.
+    #[inline]
+    pub fn declined(&mut self) {
+        self.begun = 0;
+    }
+
     /// How `bytes` bytes of a result that came back are taken, where this manner would do as a rule.
     #[inline]
     pub fn manner(&mut self, usual: Manner, bytes: usize) -> Manner {

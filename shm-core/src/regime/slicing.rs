@@ -198,6 +198,9 @@ impl Work for Slicing<'_> {
     }
 
     fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
+        if let (Some(back), true) = (&mut self.back, self.leaders[leader] != self.board.rank()) {
+            back.declined();
+        }
         let to = down.map(|slot| self.board.down_cell(self.board.rank(), slot, self.cell));
         self.fold_into(round, leader, up, to, down)
     }
@@ -251,5 +254,77 @@ impl Work for Slicing<'_> {
             false => reading(self.board, RingName::Down, self.first.1 + round, len, copy),
         }
         copied
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
+    use crate::communicator::Communicator;
+    use crate::job::JobSpec;
+    use crate::operator::{Sum, User};
+    use crate::plan::{FlatPlan, Plan};
+
+    /// Elements of 64 KiB.
+    const COUNT: usize = 8192;
+
+    /// What a rank contributes to a call.
+    fn own(rank: usize, call: usize) -> Vec<u64> {
+        (0..COUNT as u64).map(|i| i * 7 + (call * 10 + rank) as u64).collect()
+    }
+
+    /// Reductions to `root`, of which `first` is through with so many calls before the other one begins, who waits for
+    /// that; then all are checked.
+    fn one_after_the_other(root: usize, first: Option<usize>, calls: usize) {
+        let mut spec = JobSpec::new(2).unwrap();
+        spec.tuning.force("reduce:shares,leaders=2,share_cell=16K,share_downs=64").unwrap();
+        let through = AtomicUsize::new(0);
+        let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
+        Communicator::threads_of(&spec, &plan, |comm| {
+            let (rank, process) = (comm.rank(), comm.process_at_rank(root));
+            let ordered = User::ordered(|left: &mut [u64], right: &[u64]| {
+                left.iter_mut().zip(right).for_each(|(left, right)| *left = *left * 3 + right);
+            });
+            let end = Instant::now() + Duration::from_secs(30);
+            while first.is_some_and(|first| first != rank) && through.load(Ordering::SeqCst) < calls {
+                assert!(Instant::now() < end, "rank {} waits for the root {root}", 1 - rank);
+                std::thread::yield_now();
+            }
+            for call in 0..calls {
+                let mine = own(rank, call);
+                if rank == root {
+                    let mut result = vec![0; COUNT];
+                    let (a, b) = (own(0, call), own(1, call));
+                    process.reduce_into_root(&mine, &mut result, ordered).unwrap();
+                    assert!((0..COUNT).all(|i| result[i] == a[i] * 3 + b[i]), "call {call} to {root}");
+                    process.reduce_into_root(&mine, &mut result, Sum).unwrap();
+                    assert!((0..COUNT).all(|i| result[i] == a[i] + b[i]), "sum {call} to {root}");
+                } else {
+                    process.reduce_into(&mine, ordered).unwrap();
+                    process.reduce_into(&mine, Sum).unwrap();
+                }
+                through.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+        .unwrap();
+    }
+
+    /// Who is not the root does not wait for it, as far as cells go.
+    #[test]
+    fn a_late_root_holds_nobody_up() {
+        for root in [0, 1] {
+            one_after_the_other(root, Some(1 - root), 6);
+        }
+    }
+
+    /// At once, and so in any order.
+    #[test]
+    fn both_share_the_work() {
+        for root in [0, 1] {
+            one_after_the_other(root, None, 300);
+        }
     }
 }
