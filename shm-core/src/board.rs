@@ -73,7 +73,8 @@ pub(crate) struct SharedBoard {
     call: Cell<(u64, u32)>,
     /// What goes into the tag of the next one of the calls before it.
     chain: Cell<u32>,
-    /// Whether this rank lends memory of its caller's in the call that is running, or did in the one that an error ended.
+    /// Whether this rank lends memory of its caller's in the call that is running, or did in the one that ended by an
+    /// error.
     lends: Cell<bool>,
     /// Whether this rank has found where the shared result of that call lies, and so has a view of it, or will.
     sees_result: Cell<bool>,

@@ -26,8 +26,8 @@
 //! Where both take results a call takes whole turns of that ring: calls of one length come to the same slots, whose
 //! lines stay near.
 //!
-//! In a reduction of two ranks to a root the other one, where it leads, need not wait for the root: what it does not find
-//! after a look or so it *declines* to fold. It puts its own part of that slice in a cell of its own, at the position of
+//! In a reduction of two ranks to a root the other one, where it leads, need not wait for the root: what it does not
+//! find after a look or so it *declines* to fold. It puts its own part of that slice in a cell of its own, at the position of
 //! the contribution that it did not wait for (of its ring, where nothing else lies there), says so by the stamp of its
 //! down slot, and goes on; the root folds the slice itself. A root that comes so late that it finds this said before it
 //! has contributed leaves its own contribution out. So whoever reduces to a root that is busy runs ahead, as through
@@ -223,11 +223,10 @@ pub fn run<B: Board>(
             let base = first_up + turn * count as u64;
             for leader in (start..count).chain(0..start).filter(|&leader| leaders[leader] != me) {
                 let position = base + leader as u64;
-                if declines && takes && !contribution.is_lent() {
-                    // Who has said something of this slice already has declined to fold it.
-                    if down.finds(board, leaders[leader], first_down + turn, tag, 1) {
-                        continue;
-                    }
+                // Who has said something of this slice already has declined to fold it.
+                let may_be_late = declines && takes && !contribution.is_lent();
+                if may_be_late && down.finds(board, leaders[leader], first_down + turn, tag, 1) {
+                    continue;
                 }
                 let slot = up.claim(board, position)?;
                 if !contribution.is_lent() {
@@ -285,8 +284,8 @@ pub fn run<B: Board>(
                 down.publish_at(board, position, position, tag, &readers, result);
                 lends_result |= result.is_lent();
             }
-            // Who lent waits for the last word alone, which follows.
-            // What the other one declined to fold a root reads later.
+            // Who lent waits for the last word alone, which follows; and what the other one declined to fold a root reads
+            // later.
             let reads_later = declines && takes;
             if !reads_later && (0..board.size()).any(|rank| rank != me && !work.has(rank)) {
                 up.finish(board, base + count as u64 - 1);
@@ -299,7 +298,7 @@ pub fn run<B: Board>(
                     let (mut slot, location) = down.expect_at(board, leaders[leader], position, tag)?;
                     let own = first_up + round * count as u64 + leader as u64;
                     if location == Location::DECLINED {
-                        let (slot, _) = up.expect_at(board, leaders[leader], own, tag)?;
+                        let slot = up.expect(board, leaders[leader], own, tag)?;
                         work.fold(round, leader, slot, None)?;
                         continue;
                     }

@@ -180,7 +180,8 @@ impl Work for Slicing<'_> {
         let cell = self.board.up_cell(self.board.rank(), slot, self.cell);
         let (send, position) = (self.reduction.send.wrapping_add(at), self.up_position(round, leader));
         // Its own part of what it does not fold goes to who takes the result.
-        let reader = Some(self.leaders[leader]).filter(|&leader| leader != self.board.rank()).unwrap_or(self.taker);
+        let folds = self.leaders[leader];
+        let reader = if folds == self.board.rank() { self.taker } else { folds };
         let filled = Slice { position, slot, bytes: len, reader };
         match self.back.is_some() {
             // SAFETY: `at + len <= bytes` of the caller's buffer; the slot is claimed, `len` bytes fit its cell.

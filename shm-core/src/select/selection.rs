@@ -193,7 +193,7 @@ impl Selection {
                 // Of two ranks who reduces to a root that is late runs ahead, as far as all cells go; and so calls of
                 // this length have the cells of shorter and longer ones.
                 let runs_ahead = self.size == 2 && what == Collective::Reduce;
-                let area = if runs_ahead { AHEAD_AREA } else { SHARES_AREA };
+                let area = if runs_ahead { MOST_AREA } else { SHARES_AREA };
                 self.shares(band, band.leaders as usize, vector, area)
             }
         }
@@ -298,9 +298,6 @@ const MOST_AREA: usize = 2 << 20;
 /// contributions each allreduce begins with the same cells, and they may be as large as they are wanted;
 /// [halves](Selection::choose_shares) do not come back.
 const SHARES_AREA: usize = 1 << 20;
-
-/// The same of reductions of two ranks, of which one may run ahead: as many as calls through cells have.
-const AHEAD_AREA: usize = 2 * SHARES_AREA;
 
 /// The longest slices of halves of an allreduce, which go through all cells in turn.
 const HALVES_CELL: u32 = (SHARES_AREA / 8) as u32;
