@@ -15,7 +15,9 @@
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
 //! | [`joint`] | of two ranks one lends all it gives, and both do the work |
 //! | [`shares`] | the data-partitioned reduction with several leaders |
+//! | `rounds` | one call of it, round by round |
 //! | `pair` | the same at its shortest: one round of two ranks |
+//! | [`spread`] | its other half alone: each leader hands out its share |
 //!
 //! `PROTOCOL.md` beside this crate names every synchronisation edge, its proof and its model.
 
@@ -27,7 +29,9 @@ pub mod joint;
 pub mod location;
 mod pair;
 pub mod ring;
+mod rounds;
 pub mod shares;
+pub mod spread;
 pub mod step;
 
 pub use board::{Board, Edge, Moment, RingName, Stamp, Until, Word};

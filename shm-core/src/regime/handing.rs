@@ -7,7 +7,7 @@ use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::pace::{Pace, Slice, Way, reading};
 use crate::payload::{Manner, copy_in};
-use crate::protocol::shares::Parts;
+use crate::protocol::spread::Parts;
 use crate::protocol::{Board, Location, RingName};
 
 /// The payload of an allgather of shares.

@@ -17,7 +17,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::pace::Way;
 use crate::protocol::shares::{self, Shares, Takers};
-use crate::protocol::{Board, Location, Place};
+use crate::protocol::{Board, Location, Place, spread};
 use crate::select::{Choice, Collective};
 use crate::shared_result::{View, Viewer};
 
@@ -103,7 +103,7 @@ impl Engine {
             sources,
             trouble: None,
         };
-        let ended = shares::spread(board, down, leaders, rounds, tag, &mut parts);
+        let ended = spread::run(board, down, leaders, rounds, tag, &mut parts);
         lending.end(ended)
     }
 

@@ -2,7 +2,8 @@
 //! has ended.
 
 use shm_core::protocol::exchange::{self, exchange_slices};
-use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
+use shm_core::protocol::shares::{self, Shares, Takers, Work};
+use shm_core::protocol::spread::{self, Parts};
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span, gather_release};
 use shm_core::protocol::{Board, Location, Place, RingName};
 use shm_core::{Error, Links, Result};
@@ -82,7 +83,7 @@ impl Rank {
         let location = whole(lends.contains(&me), rounds);
         let told = vec![Location::CELL; leaders.len()];
         let mut handed = Handed { board, leaders, first, location, told };
-        agreed(shares::spread(board, down, leaders, rounds, TAG, &mut handed));
+        agreed(spread::run(board, down, leaders, rounds, TAG, &mut handed));
         board.rewrite(std::iter::empty());
     }
 

@@ -1,7 +1,8 @@
 //! Reductions through shares, and their two halves, with payload whose every value is known.
 
 use shm_core::Result;
-use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work, up_slots_to_give_back};
+use shm_core::protocol::shares::{self, Shares, Takers, Work, up_slots_to_give_back};
+use shm_core::protocol::spread::{self, Parts};
 use shm_core::protocol::{Board, Location, Place, RingName};
 
 use super::calls::{TAG, sum_of_all};
@@ -56,7 +57,7 @@ impl Rank {
     pub fn gather_from_leaders(&mut self, leaders: &[usize], rounds: u64) {
         let Self { board, down, .. } = self;
         let mut handed = Handed { board, leaders, first: down.next_position(), taken: 0 };
-        shares::spread(board, down, leaders, rounds, TAG, &mut handed).unwrap();
+        spread::run(board, down, leaders, rounds, TAG, &mut handed).unwrap();
         assert_eq!(handed.taken, rounds * others(leaders, board.rank()));
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use shm_core::Result;
-use shm_core::protocol::shares::{self, Parts, Shares, Takers, Work};
+use shm_core::protocol::shares::{self, Shares, Takers, Work};
+use shm_core::protocol::spread::{self, Parts};
 use shm_core::protocol::{Location, Place, RingName};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, sum_of, word_of};
@@ -47,7 +48,7 @@ impl Engine {
         let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
         let told = vec![Location::CELL; leaders.len()];
         let mut parts = Handed { board, leaders, first, taken: 0, location, told };
-        shares::spread(board, down, leaders, rounds, tag, &mut parts).unwrap();
+        spread::run(board, down, leaders, rounds, tag, &mut parts).unwrap();
         assert_eq!(parts.taken, rounds * others(leaders, board.rank));
         board.rewrite(std::iter::empty());
     }
