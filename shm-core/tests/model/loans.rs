@@ -54,6 +54,15 @@ fn agreed(ended: Result<()>) {
 impl Rank {
     /// A reduction through shares; returns how many slices came back in own cells.
     pub fn lend_shares(&mut self, leaders: &[usize], rounds: u64, takers: Takers, lends: Lends) -> u64 {
+        self.lend_reduction(leaders, rounds, takers, lends, false)
+    }
+
+    /// One to a root, where a leader goes on without a root that it does not find.
+    pub fn lend_shares_ahead(&mut self, leaders: &[usize], rounds: u64, root: usize, lends: Lends) {
+        self.lend_reduction(leaders, rounds, Takers::Root(root), lends, true);
+    }
+
+    fn lend_reduction(&mut self, leaders: &[usize], rounds: u64, takers: Takers, lends: Lends, declines: bool) -> u64 {
         let Self { board, up, down, .. } = self;
         let (me, first) = (board.rank(), up.next_position());
         let count = rounds * leaders.len() as u64;
@@ -63,7 +72,7 @@ impl Rank {
         let contribution = whole(lends.send.contains(&me), count).wanting(wanted, count as usize);
         let result = slices_of(lends.result.contains(&me), count);
         let told = vec![Location::CELL; board.size()];
-        let mut work = Slices { board, leaders, first, contribution, result, told, takes, came_back: 0 };
+        let mut work = Slices { board, leaders, first, contribution, result, told, takes, declines, came_back: 0 };
         agreed(shares::run(board, up, down, Shares { leaders, rounds, takers }, TAG, &mut work));
         if takes {
             for (at, unit) in (0..count).zip(board.buffer(me, RECEIVE)) {
@@ -252,6 +261,8 @@ struct Slices<'a> {
     /// What each rank said.
     told: Vec<Location>,
     takes: bool,
+    /// Whether a leader may go on without the root.
+    declines: bool,
     /// Slices that were taken out of own cells.
     came_back: u64,
 }
@@ -306,7 +317,14 @@ impl Work for Slices<'_> {
         self.result
     }
 
+    fn may_decline(&self) -> bool {
+        self.declines
+    }
+
     fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
+        // To the own share only what is declined.
+        let to_itself = self.leaders[leader] == self.board.rank();
+        assert!(!to_itself || self.declines && !self.takes && !self.contribution.is_lent());
         let unit = self.unit(round, leader);
         self.board.fill(RingName::Up, slot, word_of(self.board.rank(), self.first + unit as u64));
     }

@@ -1,6 +1,6 @@
 //! Calls with several leaders through the rings of random calls.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use shm_core::Result;
 use shm_core::protocol::shares::{self, Shares, Takers, Work};
@@ -8,6 +8,10 @@ use shm_core::protocol::spread::{self, Parts};
 use shm_core::protocol::{Location, Place, RingName};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, sum_of, word_of};
+
+/// Calls so far in which a rank has declined some slices that it leads, or all.
+pub static SOME_DECLINED: AtomicU64 = AtomicU64::new(0);
+pub static ALL_DECLINED: AtomicU64 = AtomicU64::new(0);
 
 impl Engine {
     pub fn shares(&mut self, tag: u32, leaders: &[usize], rounds: u64, takers: Takers, lends: [bool; 3]) {
@@ -27,6 +31,11 @@ impl Engine {
         // What the other one of two ranks declines to fold a root folds, and takes nothing of.
         let (given_up, got) = if takes { (0, work.declined) } else { (work.declined, 0) };
         assert!(work.declined == 0 || board.size == 2 && matches!(takers, Takers::Root(_)));
+        match given_up {
+            0 => {}
+            _ if given_up == rounds => drop(ALL_DECLINED.fetch_add(1, Ordering::Relaxed)),
+            _ => drop(SOME_DECLINED.fetch_add(1, Ordering::Relaxed)),
+        }
         assert_eq!(work.folded + given_up - got, if leaders.contains(&board.rank) { rounds } else { 0 });
         let by_itself = takes && contribution.result.is_none();
         let others = rounds * others(leaders, board.rank);

@@ -6,7 +6,7 @@
 //!
 //! WHERE is `unattached`, `operator`, or `COLLECTIVE[:REGIME[:MEMORY]]`; MEMORY is `private`, or `shared` for buffers
 //! of `alloc`. Behind `amid:` the victim makes the calls too, and ends by a thread of its own at some moment: while the
-//! others read its buffers, or it theirs.
+//! others read its buffers, or it theirs. COLLECTIVE may be `reduce-to` there, to the victim.
 
 #![forbid(unsafe_code)]
 
@@ -154,8 +154,8 @@ fn lent_call(world: &Communicator, collective: &str, memory: &str, victim: usize
             send.slice().fill(if world.rank() == victim { size } else { 0 });
             world.process_at_rank(victim).broadcast_into(send.slice()).map(|()| send.slice()[ELEMENTS - 1])
         }
-        "reduce" => {
-            let root = (victim + 1) % world.size();
+        "reduce" | "reduce-to" => {
+            let root = if collective == "reduce" { (victim + 1) % world.size() } else { victim };
             let process = world.process_at_rank(root);
             if world.rank() == root {
                 process.reduce_into_root(send.slice(), recv.slice(), Sum).map(|()| recv.slice()[ELEMENTS - 1])
