@@ -158,7 +158,7 @@ pub fn can_convert() -> bool {
 
 /// A handle on a job's segment: its creator's, or one of a process that watches over other ranks.
 pub struct Job {
-    mapping: Arc<Mapping>,
+    pub(crate) mapping: Arc<Mapping>,
 }
 
 impl Job {

@@ -153,19 +153,12 @@ mod tests {
     #[test]
     fn memory_comes_back() {
         let job = crate::job::Job::create(&JobSpec::new(2).unwrap()).unwrap();
-        let worlds: Vec<_> = (0..2).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
-        std::thread::scope(|scope| {
-            for world in worlds {
-                let job = &job;
-                scope.spawn(move || {
-                    let views: Vec<_> = (0..6)
-                        .map(|turn| world.all_reduce_shared(&[turn + world.rank(); LONG], Max).unwrap())
-                        .collect();
-                    assert!(job.heap_taken() > 0);
-                    drop(world);
-                    assert!(views.iter().enumerate().all(|(turn, view)| **view == [turn + 1; LONG]));
-                });
-            }
+        job.on_threads(|world| {
+            let views: Vec<_> =
+                (0..6).map(|turn| world.all_reduce_shared(&[turn + world.rank(); LONG], Max).unwrap()).collect();
+            assert!(job.heap_taken() > 0);
+            drop(world);
+            assert!(views.iter().enumerate().all(|(turn, view)| **view == [turn + 1; LONG]));
         });
         assert_eq!(job.heap_taken(), 0);
     }
@@ -175,28 +168,22 @@ mod tests {
     fn who_keeps_a_result_has_left() {
         for size in [2, 3] {
             let job = crate::job::Job::create(&JobSpec::new(size).unwrap()).unwrap();
-            let worlds: Vec<_> = (0..size).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
             let told = std::sync::Barrier::new(size);
-            std::thread::scope(|scope| {
-                for world in worlds {
-                    let (told, job) = (&told, &job);
-                    scope.spawn(move || {
-                        let rank = world.rank();
-                        let mine = world.alloc_copy(&vec![rank as u64; 5000]).unwrap();
-                        let view = world.all_reduce_shared(&mine, Sum).unwrap();
-                        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-                        if rank == 1 {
-                            drop(world);
-                            assert_eq!(job.standing(1), crate::job::Standing::Left);
-                            told.wait();
-                        } else {
-                            assert_eq!(world.barrier(), Err(Error::RankFailed { rank: 1 }));
-                            assert!(std::time::Instant::now() < end);
-                            told.wait();
-                        }
-                        assert!(view.iter().all(|&x| x == (size * (size - 1) / 2) as u64));
-                    });
+            job.on_threads(|world| {
+                let rank = world.rank();
+                let mine = world.alloc_copy(&vec![rank as u64; 5000]).unwrap();
+                let view = world.all_reduce_shared(&mine, Sum).unwrap();
+                let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+                if rank == 1 {
+                    drop(world);
+                    assert_eq!(job.standing(1), crate::job::Standing::Left);
+                    told.wait();
+                } else {
+                    assert_eq!(world.barrier(), Err(Error::RankFailed { rank: 1 }));
+                    assert!(std::time::Instant::now() < end);
+                    told.wait();
                 }
+                assert!(view.iter().all(|&x| x == (size * (size - 1) / 2) as u64));
             });
             assert_eq!(job.heap_taken(), 0);
         }
@@ -206,31 +193,25 @@ mod tests {
     #[test]
     fn calls_that_fail_give_the_memory_back() {
         let job = crate::job::Job::create(&JobSpec::new(3).unwrap()).unwrap();
-        let worlds: Vec<_> = (0..3).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
-        std::thread::scope(|scope| {
-            for world in worlds {
-                let job = &job;
-                scope.spawn(move || {
-                    for odd in 0..3 {
-                        for len in [1, 5000, 300_000] {
-                            let comm = world.duplicate().unwrap();
-                            let kept = comm.all_reduce_shared(&vec![1u32; len], Sum).unwrap();
-                            // One rank goes by another length; then nobody can begin.
-                            let own = if comm.rank() == odd { len + 1 } else { len };
-                            let failed = comm.all_reduce_shared(&vec![1u32; own], Sum).and_then(|_| comm.barrier());
-                            assert!(matches!(failed, Err(Error::Mismatch { .. })), "{failed:?}");
-                            for _ in 0..9 {
-                                comm.all_reduce_shared(&[1u32], Sum).unwrap_err();
-                            }
-                            assert_eq!(*kept, *vec![3; len]);
-                            drop(kept);
-                            drop(comm);
-                            world.barrier().unwrap();
-                            assert_eq!(job.heap_taken(), 0, "odd {odd}, {len}");
-                            world.barrier().unwrap();
-                        }
+        job.on_threads(|world| {
+            for odd in 0..3 {
+                for len in [1, 5000, 300_000] {
+                    let comm = world.duplicate().unwrap();
+                    let kept = comm.all_reduce_shared(&vec![1u32; len], Sum).unwrap();
+                    // One rank goes by another length; then nobody can begin.
+                    let own = if comm.rank() == odd { len + 1 } else { len };
+                    let failed = comm.all_reduce_shared(&vec![1u32; own], Sum).and_then(|_| comm.barrier());
+                    assert!(matches!(failed, Err(Error::Mismatch { .. })), "{failed:?}");
+                    for _ in 0..9 {
+                        comm.all_reduce_shared(&[1u32], Sum).unwrap_err();
                     }
-                });
+                    assert_eq!(*kept, *vec![3; len]);
+                    drop(kept);
+                    drop(comm);
+                    world.barrier().unwrap();
+                    assert_eq!(job.heap_taken(), 0, "odd {odd}, {len}");
+                    world.barrier().unwrap();
+                }
             }
         });
     }
@@ -239,34 +220,28 @@ mod tests {
     #[test]
     fn who_made_another_call_has_no_view() {
         let job = crate::job::Job::create(&JobSpec::new(3).unwrap()).unwrap();
-        let worlds: Vec<_> = (0..3).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
         let rounds = 30;
         let failed = std::sync::atomic::AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for world in worlds {
-                let (job, failed) = (&job, &failed);
-                scope.spawn(move || {
-                    for round in 0..rounds {
-                        let comm = world.duplicate().unwrap();
-                        comm.barrier().unwrap();
-                        if comm.rank() == 2 {
-                            // The root of a short broadcast waits for nobody.
-                            comm.process_at_rank(2).broadcast_into(&mut [1u64]).unwrap();
-                            // Another has returned with an error; rank 0 is about to.
-                            while failed.load(Ordering::SeqCst) == round {
-                                std::hint::spin_loop();
-                            }
-                            comm.barrier().unwrap_err();
-                        } else {
-                            comm.all_reduce_shared(&[1u64; LONG], Sum).unwrap_err();
-                            failed.fetch_max(round + 1, Ordering::SeqCst);
-                        }
-                        drop(comm);
-                        world.barrier().unwrap();
-                        assert_eq!(job.heap_taken(), 0, "round {round}");
-                        world.barrier().unwrap();
+        job.on_threads(|world| {
+            for round in 0..rounds {
+                let comm = world.duplicate().unwrap();
+                comm.barrier().unwrap();
+                if comm.rank() == 2 {
+                    // The root of a short broadcast waits for nobody.
+                    comm.process_at_rank(2).broadcast_into(&mut [1u64]).unwrap();
+                    // Another has returned with an error; rank 0 is about to.
+                    while failed.load(Ordering::SeqCst) == round {
+                        std::hint::spin_loop();
                     }
-                });
+                    comm.barrier().unwrap_err();
+                } else {
+                    comm.all_reduce_shared(&[1u64; LONG], Sum).unwrap_err();
+                    failed.fetch_max(round + 1, Ordering::SeqCst);
+                }
+                drop(comm);
+                world.barrier().unwrap();
+                assert_eq!(job.heap_taken(), 0, "round {round}");
+                world.barrier().unwrap();
             }
         });
     }

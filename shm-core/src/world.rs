@@ -39,27 +39,40 @@ impl Communicator {
     /// # Panics
     /// When a rank panics.
     pub fn threads_of<R: Send>(spec: &JobSpec, plan: &Arc<dyn Plan>, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
-        let job = Job::create(spec)?;
-        let worlds = (0..spec.ranks).map(|rank| job.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
+        Job::create(spec)?.threads(plan, f)
+    }
+}
+
+impl Job {
+    /// Runs `f` on all ranks, as [`threads_of`](Communicator::threads_of) does.
+    fn threads<R: Send>(&self, plan: &Arc<dyn Plan>, f: impl Fn(Communicator) -> R + Sync) -> Result<Vec<R>> {
+        let ranks = self.mapping.layout.ranks;
+        let worlds = (0..ranks).map(|rank| self.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
         let f = &f;
         std::thread::scope(|scope| {
-            let mut ranks = Vec::with_capacity(spec.ranks);
+            let mut threads = Vec::with_capacity(ranks);
             for (rank, world) in worlds.into_iter().enumerate() {
                 let thread = std::thread::Builder::new().name(format!("rank {rank}"));
-                let leave = job.leave_at_end(rank);
+                let leave = self.leave_at_end(rank);
                 let thread = thread.spawn_scoped(scope, move || {
                     let _leave = leave;
                     f(world)
                 });
                 // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
-                ranks.push(thread.map_err(|e| Error::system("starting the thread of a rank", e))?);
+                threads.push(thread.map_err(|e| Error::system("starting the thread of a rank", e))?);
             }
-            let ended: Vec<_> = ranks.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+            let ended: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
             let mut results = Vec::with_capacity(ended.len());
             for result in ended {
                 results.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
             Ok(results)
         })
+    }
+
+    /// The same with flat trees, in a test.
+    #[cfg(test)]
+    pub(crate) fn on_threads<R: Send>(&self, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
+        self.threads(&(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
     }
 }

@@ -271,21 +271,16 @@ fn other_pages_at_the_same_address() {
         return;
     }
     let job = Job::create(&spec(2, AT_ONCE)).unwrap();
-    std::thread::scope(|scope| {
-        for rank in 0..2 {
-            let comm = job.attach(rank, Arc::new(FlatPlan)).unwrap();
-            scope.spawn(move || {
-                for turn in 0..40 {
-                    let mut vector = words_of_all(&comm, 75 * PAGE_WORDS);
-                    assert!(vector.iter().all(|&word| word == 0), "the allocator counts upon zeros");
-                    // The first call may find that what it knew of this address is no longer true.
-                    (0..2).for_each(|again| sums(&comm, &mut vector, turn + again));
-                    assert_eq!(moved(&comm) as usize, 74 * PAGE);
-                }
-                comm.seat().conversions().release();
-                assert_eq!(moved(&comm), 0);
-            });
+    job.on_threads(|comm| {
+        for turn in 0..40 {
+            let mut vector = words_of_all(&comm, 75 * PAGE_WORDS);
+            assert!(vector.iter().all(|&word| word == 0), "the allocator counts upon zeros");
+            // The first call may find that what it knew of this address is no longer true.
+            (0..2).for_each(|again| sums(&comm, &mut vector, turn + again));
+            assert_eq!(moved(&comm) as usize, 74 * PAGE);
         }
+        comm.seat().conversions().release();
+        assert_eq!(moved(&comm), 0);
     });
     assert_eq!(job.heap_taken(), 0, "all is given back");
 }

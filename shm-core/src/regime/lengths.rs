@@ -207,14 +207,9 @@ fn lengths_with_one_tag_are_found() {
 fn threads_that_disagree_on_the_length() {
     for (ranks, rules) in cases(&["all:cells", "all:cells,cell=1K", "all:shares;broadcast:cells"]) {
         let job = job(ranks, rules);
-        let worlds: Vec<_> = (0..ranks).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
-        std::thread::scope(|scope| {
-            for world in worlds {
-                scope.spawn(move || {
-                    let mut memory = Memory::new(&world).unwrap();
-                    assert!(disagree(&world, &mut memory, true).unwrap() > 20 * world.size());
-                });
-            }
+        job.on_threads(|world| {
+            let mut memory = Memory::new(&world).unwrap();
+            assert!(disagree(&world, &mut memory, true).unwrap() > 20 * world.size());
         });
     }
 }

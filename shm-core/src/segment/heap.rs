@@ -200,34 +200,29 @@ mod tests {
         let mut spec = JobSpec::new(4).unwrap();
         spec.heap = Some(64 * EXTENT as u64);
         let job = crate::job::Job::create(&spec).unwrap();
-        let worlds: Vec<_> = (0..4).map(|rank| job.attach(rank, Arc::new(FlatPlan)).unwrap()).collect();
-        std::thread::scope(|scope| {
-            for world in worlds {
-                scope.spawn(move || {
-                    let mut number = world.rank() as u64 + 1;
-                    let mut random = |below: usize| {
-                        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                        (number >> 33) as usize % below
-                    };
-                    let mut held: Vec<(crate::Buffer<u64>, u64)> = Vec::new();
-                    for turn in 0..600 {
-                        if held.len() < 6 && random(5) < 3 {
-                            let most = [20, 600, EXTENT / 8, 3 * EXTENT / 8][random(4)];
-                            let mut buffer = world.alloc::<u64>(random(most)).unwrap();
-                            assert!(buffer.iter().all(|&word| word == 0));
-                            let mark = (turn << 8) | world.rank() as u64 | 1 << 60;
-                            buffer.fill(mark);
-                            held.push((buffer, mark));
-                        } else if !held.is_empty() {
-                            let (buffer, mark) = held.swap_remove(random(held.len()));
-                            assert!(buffer.iter().all(|&word| word == mark));
-                        }
-                    }
-                    drop(world);
-                    // The buffers outlive the communicator.
-                    assert!(held.iter().all(|(buffer, mark)| buffer.iter().all(|word| word == mark)));
-                });
+        job.on_threads(|world| {
+            let mut number = world.rank() as u64 + 1;
+            let mut random = |below: usize| {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (number >> 33) as usize % below
+            };
+            let mut held: Vec<(crate::Buffer<u64>, u64)> = Vec::new();
+            for turn in 0..600 {
+                if held.len() < 6 && random(5) < 3 {
+                    let most = [20, 600, EXTENT / 8, 3 * EXTENT / 8][random(4)];
+                    let mut buffer = world.alloc::<u64>(random(most)).unwrap();
+                    assert!(buffer.iter().all(|&word| word == 0));
+                    let mark = (turn << 8) | world.rank() as u64 | 1 << 60;
+                    buffer.fill(mark);
+                    held.push((buffer, mark));
+                } else if !held.is_empty() {
+                    let (buffer, mark) = held.swap_remove(random(held.len()));
+                    assert!(buffer.iter().all(|&word| word == mark));
+                }
             }
+            drop(world);
+            // The buffers outlive the communicator.
+            assert!(held.iter().all(|(buffer, mark)| buffer.iter().all(|word| word == mark)));
         });
         assert_eq!(job.heap_taken(), 0);
     }
