@@ -98,6 +98,7 @@ const WEIGHTS: [u64; Way::COUNT] = [32, 48, 33, 34];
 /// more until lines are where they will be: at first each costs its writer 170 to 480 ticks for 4 KiB, later 100 to 120
 /// (AMD EPYC, Zen 5). Where nothing but such messages used the caches 400 slices were enough; where another library had
 /// its turn after each 128, 512 were too few in the first three trials of 4 of 6 programs, 2048 in no second one of 5.
+/// Some trials wait longer ([`class`]).
 const TRIAL: Trial =
     Trial { first: 4096, period: 131_072, slices: 128, in_order: false, ahead: 2048, overlaps: true, weights: WEIGHTS };
 

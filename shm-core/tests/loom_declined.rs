@@ -14,7 +14,7 @@ use shm_core::protocol::shares::{LEAST_DOWN_SLOTS, up_slots_to_give_back};
 fn calls_to_a_root(mutant: Mutant, down: usize) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(down).run(|rank| {
         for _ in 0..4 {
-            rank.reduce_shares_ahead(&[1], 1, 0);
+            rank.reduce_shares_may_decline(&[1], 1, 0);
         }
     });
 }
@@ -45,7 +45,7 @@ model! {
 /// Both lead: the root folds its own share besides.
 fn both_lead_to_a_root(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
-        rank.reduce_shares_ahead(&[0, 1], 2, 0);
+        rank.reduce_shares_may_decline(&[0, 1], 2, 0);
     });
 }
 
@@ -56,7 +56,7 @@ model! {
 /// The one leader in several rounds: in turns, and in phases; then a call to all.
 fn rounds_to_a_root(mutant: Mutant, down: usize) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(down).run(|rank| {
-        rank.reduce_shares_ahead(&[1], 3, 0);
+        rank.reduce_shares_may_decline(&[1], 3, 0);
         rank.allreduce_shares(&[1], 1);
     });
 }
@@ -80,9 +80,9 @@ model! {
 /// Two rounds to rank 1, both lead; the root changes, and words go through the same slots.
 fn roots_change(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(LEAST_DOWN_SLOTS).run(|rank| {
-        rank.reduce_shares_ahead(&[0, 1], 2, 1);
+        rank.reduce_shares_may_decline(&[0, 1], 2, 1);
         rank.collect(Up, 0);
-        rank.reduce_shares_ahead(&[0, 1], 2, 0);
+        rank.reduce_shares_may_decline(&[0, 1], 2, 0);
     });
 }
 
@@ -95,7 +95,7 @@ model! {
 fn both_lead_again_and_again(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(2)).down(4).run(|rank| {
         for _ in 0..4 {
-            rank.reduce_shares_ahead(&[0, 1], 1, 0);
+            rank.reduce_shares_may_decline(&[0, 1], 1, 0);
         }
     });
 }
@@ -105,12 +105,11 @@ model! {
     rejects_done_before_the_fold: Mutant::DoneTooEarly(Up) => [Race, WrongValue];
 }
 
-/// The root's own calls meet other uses of the slots: exchanges whose cells change hands before and behind a slice that
-/// may have been declined, in the slot of which nothing may cross.
+/// Between two exchanges through slot 1 a slice there may be declined: the second one must not cross.
 fn exchanges_around(mutant: Mutant) {
     World::new(mutant, 2).up(up_slots_to_give_back(1)).down(LEAST_DOWN_SLOTS).run(|rank| {
         assert_eq!(rank.exchange_crossing(1, 3), 0);
-        rank.reduce_shares_ahead(&[1], 1, 0);
+        rank.reduce_shares_may_decline(&[1], 1, 0);
         rank.collect(Up, 0);
         rank.collect(Up, 1);
         assert_eq!(rank.exchange_crossing(1, 3), 0);
@@ -121,12 +120,13 @@ model! {
     declined_between_exchanges, Bound::Preemptions(1), exchanges_around, [U1, D1];
 }
 
-/// The slots are cut anew behind a call whose contribution may lie unread, and a root's word goes through the new ones.
+/// The slots are cut anew behind a call of which the root may not have read rank 1's part; words to the root go through
+/// the new ones.
 fn cut_behind(mutant: Mutant) {
     World::new(mutant, 2).up(4).down(LEAST_DOWN_SLOTS).run(|rank| {
-        rank.reduce_shares_ahead(&[1], 1, 0);
+        rank.reduce_shares_may_decline(&[1], 1, 0);
         rank.cut(Up, 3);
-        rank.reduce_shares_ahead(&[1], 1, 0);
+        rank.reduce_shares_may_decline(&[1], 1, 0);
         rank.collect(Up, 0);
         rank.collect(Up, 0);
     });
@@ -137,7 +137,7 @@ model! {
     rejects_a_cut_without_waiting: Mutant::ReshapesAtOnce => [Race, WrongValue];
 }
 
-/// A world with so many leaders, whose calls have two rounds.
+/// A world with so many leaders, whose calls have two rounds at most.
 fn lending_world(mutant: Mutant, leaders: usize) -> World {
     World::new(mutant, 2).up(up_slots_to_give_back(leaders)).down(LEAST_DOWN_SLOTS).buffers(2 * leaders)
 }
@@ -146,8 +146,8 @@ fn lending_world(mutant: Mutant, leaders: usize) -> World {
 fn a_root_that_lends(mutant: Mutant) {
     lending_world(mutant, 1).run(|rank| {
         let lends = Lends { send: &[0], ..NOTHING };
-        rank.lend_shares_ahead(&[1], 2, 0, lends);
-        rank.lend_shares_ahead(&[1], 1, 0, lends);
+        rank.lend_shares_may_decline(&[1], 2, 0, lends);
+        rank.lend_shares_may_decline(&[1], 1, 0, lends);
     });
 }
 
@@ -161,8 +161,8 @@ model! {
 fn a_root_that_wants(mutant: Mutant) {
     lending_world(mutant, 1).run(|rank| {
         let lends = Lends { receive: &[0], ..NOTHING };
-        rank.lend_shares_ahead(&[1], 2, 0, lends);
-        rank.lend_shares_ahead(&[1], 1, 0, lends);
+        rank.lend_shares_may_decline(&[1], 2, 0, lends);
+        rank.lend_shares_may_decline(&[1], 1, 0, lends);
     });
 }
 
@@ -172,12 +172,12 @@ model! {
     rejects_a_contribution_found_relaxed: Mutant::ObserveRelaxed(model::U1) => [Race];
 }
 
-/// Both lead, and the root does both.
+/// Both lead, and the root lends and is served.
 fn a_leading_root_that_lends(mutant: Mutant) {
     lending_world(mutant, 2).run(|rank| {
         let lends = Lends { send: &[0], receive: &[0], ..NOTHING };
-        rank.lend_shares_ahead(&[0, 1], 2, 0, lends);
-        rank.lend_shares_ahead(&[0, 1], 1, 0, lends);
+        rank.lend_shares_may_decline(&[0, 1], 2, 0, lends);
+        rank.lend_shares_may_decline(&[0, 1], 1, 0, lends);
     });
 }
 
@@ -185,15 +185,28 @@ model! {
     declined_to_a_leading_lender, Bound::Preemptions(1), a_leading_root_that_lends, [U1, D1];
 }
 
-/// Both lead, and the other one lends: it declines nothing.
+/// Both lead, the root is served, and the other one lends: it declines nothing, and says at last that all is there.
 fn a_leader_that_lends(mutant: Mutant) {
     lending_world(mutant, 2).run(|rank| {
-        let lends = Lends { send: &[1], ..NOTHING };
-        rank.lend_shares_ahead(&[0, 1], 2, 0, lends);
-        rank.lend_shares_ahead(&[0, 1], 1, 0, lends);
+        let lends = Lends { send: &[1], receive: &[0], ..NOTHING };
+        rank.lend_shares_may_decline(&[0, 1], 2, 0, lends);
+        rank.lend_shares_may_decline(&[0, 1], 1, 0, lends);
     });
 }
 
 model! {
     not_declined_by_a_lender, Bound::Preemptions(2), a_leader_that_lends, [U1, U2, D1];
+}
+
+/// It alone leads: the root, which cannot know that it declines nothing, hears of each round.
+fn the_leader_lends(mutant: Mutant) {
+    lending_world(mutant, 1).run(|rank| {
+        let lends = Lends { send: &[1], receive: &[0], ..NOTHING };
+        rank.lend_shares_may_decline(&[1], 2, 0, lends);
+        rank.lend_shares_may_decline(&[1], 1, 0, lends);
+    });
+}
+
+model! {
+    not_declined_by_the_leader, Bound::Preemptions(2), the_leader_lends, [U1, D1];
 }

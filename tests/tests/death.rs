@@ -161,8 +161,7 @@ fn processes_that_end_inside_of_a_call() {
     }
 }
 
-/// Long calls, most of whose buffers others reach, with the algorithm that is forced. In a reduction through cells the
-/// other one of two ranks may go on without the root.
+/// Long calls, with the algorithm that is forced; the buffers of most of them are reached by others.
 const LONG: [(&str, &str); 14] = [
     ("broadcast:cells:shared", "broadcast:cells"),
     ("broadcast:cells:private", "broadcast:cells;all:reach_least=1"),
@@ -170,6 +169,7 @@ const LONG: [(&str, &str); 14] = [
     ("reduce:cells:private", "reduce:cells;all:reach_least=1"),
     ("reduce:shares:shared", "reduce:shares"),
     ("reduce:shares:private", "reduce:shares;all:reach_least=1"),
+    // Through cells; there the other one of two ranks may go on without the root.
     ("reduce:shares:private", "reduce:shares,leaders=2,share_cell=16K,share_downs=64;all:reach_least=1G"),
     ("reduce-to:shares:private", "reduce:shares,leaders=2,share_cell=16K,share_downs=64;all:reach_least=1G"),
     ("allreduce:cells:shared", "allreduce:cells"),
@@ -184,9 +184,9 @@ const LONG: [(&str, &str); 14] = [
 const SUDDEN: [usize; 5] = [4, 1, 2, 4, 5];
 
 #[test]
-fn processes_whose_buffers_are_read() {
+fn processes_that_end_amid_long_calls() {
     for (turn, (place, rules)) in LONG.into_iter().enumerate() {
-        // Amid a call, where the victim's buffers are being read, by various ways; and between two.
+        // Amid a call, where the victim's buffers may be being read, by various ways; and between two.
         for (next, ranks) in [2, 5].into_iter().enumerate() {
             let how = HOWS[SUDDEN[(turn + 2 * next) % SUDDEN.len()]];
             dies_under(rules, how, &format!("amid:{place}"), ranks, (turn + next) % ranks);
@@ -196,7 +196,7 @@ fn processes_whose_buffers_are_read() {
 }
 
 #[test]
-fn a_launcher_that_is_killed_while_buffers_are_read() {
+fn a_launcher_that_is_killed_amid_long_calls() {
     for (turn, (place, rules)) in LONG.into_iter().enumerate() {
         let before = files();
         let ranks = 2 + turn % 3;

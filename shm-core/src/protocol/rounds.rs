@@ -4,7 +4,7 @@
 use super::board::Board;
 use super::location::{Location, Place};
 use super::ring::{Readers, Ring};
-use super::shares::{Shares, Takers, Work};
+use super::shares::{Shares, Takers, Work, other_leaders};
 use crate::error::Result;
 
 /// What a rank goes by in one call.
@@ -29,7 +29,7 @@ pub(super) struct Rounds<'a, B, W> {
     /// Whether results come back to where contributions lay.
     gives_back: bool,
     /// The root that a leader may go on without.
-    root: Option<usize>,
+    may_miss: Option<usize>,
     /// How often it looks for what that contributes.
     looks: u32,
     /// Whether a result was lent to those who take it.
@@ -54,7 +54,7 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
             Takers::Root(root) => root == me,
             Takers::Owners => false,
         };
-        let root = match takers {
+        let may_miss = match takers {
             Takers::Root(root) if gives_back && work.may_decline() && *leaders != [root] => Some(root),
             _ => None,
         };
@@ -65,7 +65,7 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
         };
         let first_down = down.take(rounds);
         let served = takes && work.is_served();
-        if served && rounds > 1 && root.is_none() {
+        if served && rounds > 1 && may_miss.is_none() {
             // It reads no slot of the down ring; of the last round it waits for the stamps.
             down.finish(board, first_down + rounds - 2);
         }
@@ -85,7 +85,7 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
             takes,
             served,
             gives_back,
-            root,
+            may_miss,
             looks,
             lends_result: false,
         }
@@ -100,8 +100,8 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
         }
         for (leader, rank) in self.others() {
             // Who has said something of this slice already has declined to fold it.
-            let may_be_late = self.root.is_some() && self.takes && !contribution.is_lent();
-            if may_be_late && self.down.finds(board, rank, self.first_down + round, tag, 1) {
+            let may_be_late = self.may_miss.is_some() && self.takes && !contribution.is_lent();
+            if may_be_late && self.down.finds(board, rank, self.down_position(round), tag, 1) {
                 continue;
             }
             let position = self.up_position(round, leader);
@@ -119,14 +119,14 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
     #[inline]
     pub fn fold(&mut self, round: u64) -> Result<()> {
         let Some(own) = self.own else { return Ok(()) };
-        if self.misses_root(round, own) {
-            return self.decline(round, own);
+        if let Some(root) = self.missed_root(round, own) {
+            return self.decline(round, own, root);
         }
         let Self { board, first_down, tag, .. } = *self;
-        let position = self.up_position(round, own);
+        let (contributed, result_at) = (self.up_position(round, own), self.down_position(round));
         for rank in (0..board.size()).filter(|&rank| rank != board.rank()) {
             if !self.work.has(rank) {
-                let (_, location) = self.up.expect_at(board, rank, position, tag)?;
+                let (_, location) = self.up.expect_at(board, rank, contributed, tag)?;
                 self.work.note(rank, location);
                 // It has taken the results of all earlier calls.
                 self.down.know(rank, first_down - 1);
@@ -141,37 +141,36 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
         let result = if all_served { Location::CELL } else { self.work.result() };
         // Where nobody takes from slots, one stamp says that all is stored.
         let is_last = round == self.shares.rounds - 1;
-        let readers = readers.filter(|_| !all_served || is_last || self.may_have_declined());
+        let readers = readers.filter(|_| !all_served || is_last || self.says_each_round());
         let slot = match readers {
-            Some(_) => Some(self.down.claim(board, first_down + round)?),
+            Some(_) => Some(self.down.claim(board, result_at)?),
             None => None,
         };
         let comes_back = self.gives_back && !all_served && !result.is_lent() && !self.work.has(1 - board.rank());
         let result = if comes_back { Location::BACK } else { result };
-        let up = self.up.slot(position);
+        let up_slot = self.up.slot(contributed);
         match comes_back {
-            true => self.work.fold_back(round, own, up)?,
-            false => self.work.fold(round, own, up, slot.filter(|_| !all_served && !result.is_lent()))?,
+            true => self.work.fold_back(round, own, up_slot)?,
+            false => self.work.fold(round, own, up_slot, slot.filter(|_| !all_served && !result.is_lent()))?,
         }
         if let Some(readers) = readers {
-            let position = first_down + round;
-            self.down.publish_at(board, position, position, tag, &readers, result);
+            self.down.publish_at(board, result_at, result_at, tag, &readers, result);
             self.lends_result |= result.is_lent();
         }
         // Who lent waits for the last word alone, which follows; and what the other one declined to fold a root reads
         // later.
-        let reads_later = self.root.is_some() && self.takes;
+        let reads_later = self.may_miss.is_some() && self.takes;
         if !reads_later && (0..board.size()).any(|rank| rank != board.rank() && !self.work.has(rank)) {
             self.up.finish(board, self.last_up(round));
         }
         Ok(())
     }
 
-    /// Whether this rank may go on without what a root contributes to slice `round` of the own share, and does not find
-    /// it. Who lends its own contribution waits: it would tell nothing of it.
+    /// The root, if this rank may go on without what it contributes to slice `round` of the own share, and does not find
+    /// it. Who lends its own contribution may not: it could not leave before the root has read it.
     #[inline]
-    fn misses_root(&self, round: u64, own: usize) -> bool {
-        self.root.is_some_and(|root| {
+    fn missed_root(&self, round: u64, own: usize) -> Option<usize> {
+        self.may_miss.filter(|&root| {
             let may = !self.takes && !self.contribution.is_lent() && !self.work.has(root);
             may && !self.up.finds(self.board, root, self.up_position(round, own), self.tag, self.looks)
         })
@@ -179,18 +178,18 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
 
     /// Leaves slice `round` of the own share to the root, which finds what this rank contributes to it where the root's
     /// contribution would lie, in this rank's ring.
-    #[cold]
-    fn decline(&mut self, round: u64, own: usize) -> Result<()> {
+    #[inline(never)]
+    fn decline(&mut self, round: u64, own: usize, root: usize) -> Result<()> {
         let Self { board, tag, .. } = *self;
-        let (position, stamp) = (self.up_position(round, own), self.first_down + round);
-        let readers = Readers::One(self.root.expect("a root was missed"));
-        // It is late: the next ones are looked for but once.
+        let (contributed, said, readers) =
+            (self.up_position(round, own), self.down_position(round), Readers::One(root));
+        // It is late: the next ones are looked for only once.
         self.looks = 1;
-        let slot = self.up.claim(board, position)?;
+        let slot = self.up.claim(board, contributed)?;
         self.work.contribute(round, own, slot);
-        self.up.publish(board, position, tag, &readers);
-        self.down.claim(board, stamp)?;
-        self.down.publish_at(board, stamp, stamp, tag, &readers, Location::DECLINED);
+        self.up.publish(board, contributed, tag, &readers);
+        self.down.claim(board, said)?;
+        self.down.publish_at(board, said, said, tag, &readers, Location::DECLINED);
         self.up.finish(board, self.last_up(round));
         Ok(())
     }
@@ -203,7 +202,7 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
             return Ok(());
         }
         let Self { board, tag, .. } = *self;
-        let position = self.first_down + round;
+        let position = self.down_position(round);
         for (leader, rank) in self.others() {
             let (slot, location) = self.down.expect_at(board, rank, position, tag)?;
             let contributed = self.up_position(round, leader);
@@ -234,15 +233,15 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
     /// Ends the call: nobody needs anything of this rank any more.
     #[inline]
     pub fn end(self) -> Result<()> {
-        let Self { board, up, down, first_up, first_down, .. } = self;
         let last = self.shares.rounds - 1;
+        let (last_up, last_down) = (self.last_up(last), self.down_position(last));
+        let Self { board, up, down, first_up, first_down, .. } = self;
         // What was passed over has nothing to read.
         up.finish(board, up.next_position() - 1);
-        down.finish(board, first_down + last);
+        down.finish(board, last_down);
         if self.contribution.is_lent() {
             if self.takes {
                 // Each leader's last result was published after its last fold, and was acquired.
-                let last_up = first_up + self.shares.rounds * self.shares.leaders.len() as u64 - 1;
                 self.shares.leaders.iter().for_each(|&leader| up.know(leader, last_up));
             }
             up.settle(board, first_up)?;
@@ -250,14 +249,10 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
         if self.lends_result { down.settle(board, first_down) } else { Ok(()) }
     }
 
-    /// The other leaders, each with its index. Everybody begins with another one, so that none is everybody's target at
-    /// once.
+    /// The other leaders, each with its index.
     #[inline]
     fn others(&self) -> impl Iterator<Item = (usize, usize)> + use<'a, B, W> {
-        let (leaders, me) = (self.shares.leaders, self.board.rank());
-        let start = me * leaders.len() / self.board.size() + 1;
-        let ranks = (start..leaders.len()).chain(0..start).map(|leader| (leader, leaders[leader]));
-        ranks.filter(move |&(_, rank)| rank != me)
+        other_leaders(self.board, self.shares.leaders)
     }
 
     /// The position of contributions to slice `round` of the share of `leader`.
@@ -266,22 +261,28 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
         self.first_up + round * self.shares.leaders.len() as u64 + leader as u64
     }
 
+    /// The position of results of this round, whoever leads.
+    #[inline]
+    fn down_position(&self, round: u64) -> u64 {
+        self.first_down + round
+    }
+
     /// The last position of contributions to this round.
     #[inline]
     fn last_up(&self, round: u64) -> u64 {
         self.up_position(round, self.shares.leaders.len() - 1)
     }
 
-    /// Whether this rank, as a leader, says of each round what became of it, since it may have declined one: who lends
-    /// does not, and the root knows it, where it leads.
+    /// Whether this rank, as a leader, says of each round what became of it, even where it stores results where they are
+    /// wanted. A rank that lends declines nothing; but the root knows that only if it leads.
     #[inline]
-    fn may_have_declined(&self) -> bool {
-        self.root.is_some_and(|root| !(self.contribution.is_lent() && self.shares.leaders.contains(&root)))
+    fn says_each_round(&self) -> bool {
+        self.may_miss.is_some_and(|root| !(self.contribution.is_lent() && self.shares.leaders.contains(&root)))
     }
 
     /// Whether this rank is a root that finds slices which the other one has declined to fold.
     #[inline]
     fn may_find_declined(&self) -> bool {
-        self.root.is_some() && self.takes && !self.work.has(1 - self.board.rank())
+        self.may_miss.is_some() && self.takes && !self.work.has(1 - self.board.rank())
     }
 }

@@ -30,9 +30,9 @@
 //! find after a look or so it *declines* to fold. It puts its own part of that slice in a cell of its own, at the
 //! position of the contribution that it did not wait for (of its ring, where nothing else lies there), says so by the
 //! stamp of its down slot, and goes on; the root folds the slice itself. A root that comes so late that it finds this
-//! said before it has contributed leaves its own contribution out; one that lends says so once, at the first slice, and
-//! all are declined if that is late. So whoever reduces to a root that is busy runs ahead, as through cells, and who
-//! finds it waiting shares the work with it.
+//! said before it has contributed leaves its own contribution out. One that lends publishes what it contributes once,
+//! with the first slice; if that is missed, all slices are declined. So whoever reduces to a root that is busy runs
+//! ahead, as through cells, and who finds it waiting shares the work with it.
 //!
 //! Positions: contribution (round r, leader l) lies at `first_up + r*L + l` of the contributor's up ring (of R*L
 //! positions the call takes as many as whole turns have, where it takes those); result r of any leader at
@@ -199,6 +199,16 @@ pub fn run<B: Board>(
         }
     }
     call.end()
+}
+
+/// The leaders but this rank, each with its index. Everybody begins with another one, so that none is everybody's target
+/// at once.
+#[inline]
+pub(super) fn other_leaders<B: Board>(board: &B, leaders: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    let me = board.rank();
+    let start = me * leaders.len() / board.size() + 1;
+    let ranks = (start..leaders.len()).chain(0..start).map(|leader| (leader, leaders[leader]));
+    ranks.filter(move |&(_, rank)| rank != me)
 }
 
 /// The round that a phase `behind` turns behind works on, if any.

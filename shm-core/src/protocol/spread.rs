@@ -4,6 +4,7 @@
 use super::board::Board;
 use super::location::Location;
 use super::ring::{Readers, Ring};
+use super::shares::other_leaders;
 use crate::error::Result;
 
 /// What is done with the payload of one call while the protocol holds the slots.
@@ -45,7 +46,6 @@ pub fn run<B: Board>(
 ) -> Result<()> {
     let me = board.rank();
     let own = leaders.iter().position(|&rank| rank == me);
-    let start = me * leaders.len() / board.size() + 1;
     let first = down.take(rounds);
     let last = first + rounds - 1;
     let location = parts.location();
@@ -59,9 +59,9 @@ pub fn run<B: Board>(
             let until = if location.whole { last } else { position };
             down.publish_at(board, position, until, tag, &Readers::All, location);
         }
-        for leader in (start..leaders.len()).chain(0..start).filter(|&leader| leaders[leader] != me) {
+        for (leader, rank) in other_leaders(board, leaders) {
             if !parts.has(leader) {
-                let (_, location) = down.expect_at(board, leaders[leader], position, tag)?;
+                let (_, location) = down.expect_at(board, rank, position, tag)?;
                 parts.note(leader, location);
             }
             parts.take(round, leader, down.slot(position))?;

@@ -58,7 +58,7 @@ impl Rank {
     }
 
     /// One to a root, where a leader goes on without a root that it does not find.
-    pub fn lend_shares_ahead(&mut self, leaders: &[usize], rounds: u64, root: usize, lends: Lends) {
+    pub fn lend_shares_may_decline(&mut self, leaders: &[usize], rounds: u64, root: usize, lends: Lends) {
         self.lend_reduction(leaders, rounds, Takers::Root(root), lends, true);
     }
 

@@ -21,7 +21,7 @@ impl Rank {
     }
 
     /// The same, where a leader goes on without a root that it does not find.
-    pub fn reduce_shares_ahead(&mut self, leaders: &[usize], rounds: u64, root: usize) {
+    pub fn reduce_shares_may_decline(&mut self, leaders: &[usize], rounds: u64, root: usize) {
         self.reduce(leaders, rounds, Takers::Root(root), true);
     }
 

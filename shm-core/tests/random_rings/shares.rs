@@ -9,7 +9,7 @@ use shm_core::protocol::{Location, Place, RingName};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, sum_of, word_of};
 
-/// Calls so far in which a rank has declined some slices that it leads, or all.
+/// Calls so far in which a rank has declined some of the slices that it leads, or all.
 pub static SOME_DECLINED: AtomicU64 = AtomicU64::new(0);
 pub static ALL_DECLINED: AtomicU64 = AtomicU64::new(0);
 
@@ -31,10 +31,9 @@ impl Engine {
         // What the other one of two ranks declines to fold a root folds, and takes nothing of.
         let (given_up, got) = if takes { (0, work.declined) } else { (work.declined, 0) };
         assert!(work.declined == 0 || board.size == 2 && matches!(takers, Takers::Root(_)));
-        match given_up {
-            0 => {}
-            _ if given_up == rounds => drop(ALL_DECLINED.fetch_add(1, Ordering::Relaxed)),
-            _ => drop(SOME_DECLINED.fetch_add(1, Ordering::Relaxed)),
+        if given_up > 0 {
+            let calls = if given_up == rounds { &ALL_DECLINED } else { &SOME_DECLINED };
+            calls.fetch_add(1, Ordering::Relaxed);
         }
         assert_eq!(work.folded + given_up - got, if leaders.contains(&board.rank) { rounds } else { 0 });
         let by_itself = takes && contribution.result.is_none();

@@ -6,7 +6,7 @@
 //!
 //! WHERE is `unattached`, `operator`, or `COLLECTIVE[:REGIME[:MEMORY]]`; MEMORY is `private`, or `shared` for buffers
 //! of `alloc`. Behind `amid:` the victim makes the calls too, and ends by a thread of its own at some moment: while the
-//! others read its buffers, or it theirs. COLLECTIVE may be `reduce-to` there, to the victim.
+//! others read its buffers, or it theirs. With MEMORY, COLLECTIVE may be `reduce-to` as well: to the victim.
 
 #![forbid(unsafe_code)]
 
@@ -109,7 +109,7 @@ fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
     let collective = words.next().unwrap_or_default();
     let regime = words.next().unwrap_or("line");
     if let Some(memory) = words.next() {
-        return lent_call(world, collective, memory, victim);
+        return long_call(world, collective, memory, victim);
     }
     let elements = match regime {
         "line" if collective == "operator" => 3000,
@@ -138,8 +138,8 @@ fn call(world: &Communicator, place: &str, victim: usize) -> Result<(), Error> {
     }
 }
 
-/// A call whose buffers others reach, long enough to end amid it.
-fn lent_call(world: &Communicator, collective: &str, memory: &str, victim: usize) -> Result<(), Error> {
+/// A call, most of them with buffers that others reach, long enough to end amid it.
+fn long_call(world: &Communicator, collective: &str, memory: &str, victim: usize) -> Result<(), Error> {
     const ELEMENTS: usize = 200_000;
     let buffer = |value: u64| -> Result<Memory, Error> {
         Ok(match memory {
