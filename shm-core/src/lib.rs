@@ -64,6 +64,7 @@ pub use links::Links;
 pub use plan::{FlatPlan, MOST_CLASSES, Plan, Step};
 pub use reach::Reaching;
 pub use regime::blocks::Blocks;
+pub use regime::cut::Cut;
 pub use regime::division::{Division, leader_of};
 #[doc(hidden)]
 pub use remark::remark;

@@ -10,7 +10,7 @@ use shm_core::protocol::step::{self, InCells, Passage};
 use shm_core::protocol::{Board, Location, Ring, RingName};
 use shm_core::segment::layout::{LINE, SLOT_PAYLOAD, line_slots};
 use shm_core::select::Choice;
-use shm_core::{Collective, Division, Links, Regime, Result, leader_of};
+use shm_core::{Collective, Cut, Division, Links, Regime, Result, leader_of};
 
 use super::engine::{Seat, Slots};
 use super::memory::Level;
@@ -56,17 +56,24 @@ impl Call {
         buffers + up + (choice.down_cell * choice.down_slots).min(bytes)
     }
 
-    /// Slices that fill a cell each: offset and length. An empty message is one empty slice.
+    /// Bytes of the slices that fill a cell each.
     fn slices(&self, cell: usize) -> Vec<usize> {
-        let slice = (cell / ELEMENT).max(1) * ELEMENT;
-        let count = self.bytes.div_ceil(slice).max(1);
-        (0..count).map(|i| slice.min(self.bytes - i * slice)).collect()
+        lengths(Cut::new(self.bytes, cell, ELEMENT))
     }
 
-    /// Pieces that fill a line slot each.
+    /// The same of a rooted call.
+    fn rooted_slices(&self, cell: usize) -> Vec<usize> {
+        lengths(Cut::rooted(self.gather.len(), self.bytes, cell, ELEMENT))
+    }
+
+    /// Bytes of the pieces that fill a line slot each.
     fn pieces(&self) -> Vec<usize> {
         self.slices(SLOT_PAYLOAD)
     }
+}
+
+fn lengths(cut: Cut) -> Vec<usize> {
+    (0..cut.count()).map(|slice| cut.range(slice).1).collect()
 }
 
 /// Lines of a slot's payload beyond the one that the stamp lies in.
@@ -174,7 +181,7 @@ impl<'a, 'y> Rank<'a, 'y> {
 
     fn cells_broadcast(&mut self) -> Result<()> {
         let Self { seat, call, down, .. } = self;
-        let slices = call.slices(call.choice.down_cell);
+        let slices = call.rooted_slices(call.choice.down_cell);
         let first = down.take(slices.len() as u64);
         for (position, &len) in (first..).zip(&slices) {
             step::release(*seat, down, &call.release[seat.rank()], position, TAG, |passage| {
@@ -187,7 +194,7 @@ impl<'a, 'y> Rank<'a, 'y> {
     fn cells_reduce(&mut self) -> Result<()> {
         let Self { seat, call, up, .. } = self;
         let links = &call.gather[seat.rank()];
-        let slices = call.slices(call.choice.up_cell);
+        let slices = call.rooted_slices(call.choice.up_cell);
         let first = up.take(slices.len() as u64);
         for (position, &len) in (first..).zip(&slices) {
             let slot = up.slot(position);

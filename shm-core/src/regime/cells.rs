@@ -5,6 +5,7 @@
 //! tree, 2pn for a flat broadcast, (5p-1)n for both.
 
 use super::combining::Combining;
+use super::cut::Cut;
 use super::lend::Lending;
 use super::lend_trial::Course;
 use super::passing::Passing;
@@ -17,34 +18,6 @@ use crate::protocol::step::{self, Span};
 use crate::protocol::{Board, Location, Place};
 use crate::select::{Choice, Collective};
 
-/// How a message is cut: whole elements, as many as fit a cell. An empty message is one empty slice.
-#[derive(Clone, Copy)]
-pub(super) struct Slices {
-    bytes: usize,
-    slice: usize,
-}
-
-impl Slices {
-    pub fn new(bytes: usize, cell: usize, element: usize) -> Self {
-        let element = element.max(1);
-        Self { bytes, slice: (cell / element).max(1) * element }
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub fn count(&self) -> u64 {
-        self.bytes.div_ceil(self.slice).max(1) as u64
-    }
-
-    /// Offset and length.
-    pub fn range(&self, slice: u64) -> (usize, usize) {
-        let at = slice as usize * self.slice;
-        (at, self.slice.min(self.bytes - at))
-    }
-}
-
 impl Engine {
     /// A broadcast down the tree of the root.
     pub fn cells_broadcast(
@@ -55,7 +28,7 @@ impl Engine {
         bytes: usize,
         tag: u32,
     ) -> Result<()> {
-        let slices = Slices::new(bytes, choice.down_cell, 1);
+        let slices = Cut::rooted(self.board.size(), bytes, choice.down_cell, 1);
         let is_root = self.board.rank() == root;
         let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
         self.cut_down_cells(choice.down_cell, choice.down_slots, passes_on)?;
@@ -119,7 +92,7 @@ impl Engine {
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         let Reduction { send, bytes, fold, .. } = reduction;
-        let slices = Slices::new(bytes, choice.up_cell, fold.element);
+        let slices = Cut::rooted(self.board.size(), bytes, choice.up_cell, fold.element);
         let is_root = self.board.rank() == root;
         self.cut_up_cells(choice.up_cell, choice.up_slots, !is_root)?;
         // The root lends nothing here.
@@ -170,7 +143,7 @@ impl Engine {
     pub fn cells_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_cells(choice)?;
         // Both ways in the same slices, so that a slice can turn around at the root.
-        let slices = Slices::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
+        let slices = Cut::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
         let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, trees, .. } = self;
         let gather = trees.find(board, choice, Step::Gather, reduction.bytes, 0);
         let release = trees.find(board, choice, Step::Release, reduction.bytes, 0);
@@ -199,20 +172,5 @@ impl Engine {
             tag,
             (&mut combining, &mut passing),
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slices_cover_a_message_in_whole_elements() {
-        let slices = Slices::new(1000, 64, 24);
-        assert_eq!(slices.count(), 21);
-        assert_eq!(slices.range(0), (0, 48));
-        assert_eq!(slices.range(20), (960, 40));
-        assert_eq!(Slices::new(0, 64, 8).count(), 1);
-        assert_eq!(Slices::new(0, 64, 8).range(0), (0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! The payload of a reduction up a tree: slices of the own contribution, combined with the children's.
 
 use super::Reduction;
-use super::cells::Slices;
+use super::cut::Cut;
 use super::lend::Source;
 use super::operands::{Input, Operands};
 use crate::board::SharedBoard;
@@ -40,7 +40,7 @@ pub(super) struct Combining<'a> {
     /// How the root stores the result.
     way: Way,
     reduction: Reduction<'a>,
-    slices: Slices,
+    slices: Cut,
     operands: &'a mut Operands,
     /// Where each child's contribution lies, in the order of the children.
     sources: &'a mut Vec<Source>,
@@ -55,7 +55,7 @@ impl<'a> Combining<'a> {
         cell: usize,
         ring: (u64, u64),
         reduction: Reduction<'a>,
-        slices: Slices,
+        slices: Cut,
         (links, place): (&Links, Place),
         (operands, sources, pace, way): (&'a mut Operands, &'a mut Vec<Source>, &'a mut Pace, Way),
     ) -> Self {

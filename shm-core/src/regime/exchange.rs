@@ -10,7 +10,7 @@
 //!
 //! Where all buffers lie in shared memory each rank folds a share to where all want it: 2pn bytes.
 
-use super::cells::Slices as Cut;
+use super::cut::Cut;
 use super::division::Division;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};

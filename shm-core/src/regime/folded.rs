@@ -7,7 +7,7 @@
 //! takes it.
 
 use super::blocks::{BlockCut, Medium, Outgoing, Sending};
-use super::cells::Slices;
+use super::cut::Cut;
 use super::delivery::copy_own;
 use super::exchange::crossing_positions;
 use super::lend::{Lending, Source};
@@ -54,7 +54,7 @@ pub(crate) struct Folding<'a> {
     pub longest: usize,
 }
 
-/// Slices up to which a scan of more than two ranks is read by all higher ranks, not handed along a chain.
+/// Cut up to which a scan of more than two ranks is read by all higher ranks, not handed along a chain.
 const DIRECT_SLICES: u64 = 1;
 
 impl Engine {
@@ -130,7 +130,7 @@ impl Engine {
         let (rank, size) = (board.rank(), board.size());
         let before: Vec<usize> = rank.checked_sub(1).into_iter().collect();
         let links = Links::new((rank + 1 < size).then_some(rank + 1), &before, size);
-        let slices = Slices::new(call.bytes, choice.cell, call.fold.element);
+        let slices = Cut::new(call.bytes, choice.cell, call.fold.element);
         let lending = Lending::begin(board, (up, slices.count()), (down, 0));
         let span = Span::take(up, slices.count());
         let mut work = Prefixes {
@@ -263,7 +263,7 @@ struct Prefixes<'a> {
     reduction: Reduction<'a>,
     /// Whether the result is the prefix of the rank before.
     exclusive: bool,
-    slices: Slices,
+    slices: Cut,
     operands: &'a mut Operands,
     pace: &'a mut Pace,
 }

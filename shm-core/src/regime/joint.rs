@@ -9,7 +9,7 @@
 //! the first and the last byte of the giver's, and has the kernel write those of its own; the giver sees that it still
 //! gets at the taker. Who declines costs a call some system calls.
 
-use super::cells::Slices;
+use super::cut::Cut;
 use super::division::Division;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
@@ -40,7 +40,7 @@ impl Engine {
         &self,
         ring: &Ring,
         gives: bool,
-        (slices, place): (Slices, Place),
+        (slices, place): (Cut, Place),
         tag: u32,
     ) -> Result<bool> {
         let Self { board, up, down, .. } = self;
@@ -66,7 +66,7 @@ impl Engine {
     pub(super) fn broadcast_jointly(
         &mut self,
         root: usize,
-        (buffer, slices, place): (*mut u8, Slices, Place),
+        (buffer, slices, place): (*mut u8, Cut, Place),
         (tag, tries): (u32, bool),
     ) -> Result<(Outcome, Places)> {
         let (bytes, gives) = (slices.bytes(), self.board.rank() == root);
@@ -105,7 +105,7 @@ impl Engine {
     pub(super) fn reduce_jointly(
         &mut self,
         root: usize,
-        (reduction, slices, place): (Reduction<'_>, Slices, Place),
+        (reduction, slices, place): (Reduction<'_>, Cut, Place),
         tag: u32,
     ) -> Result<(Outcome, Places)> {
         let Reduction { send, recv, bytes, fold } = reduction;

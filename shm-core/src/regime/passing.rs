@@ -1,6 +1,6 @@
 //! The payload of a broadcast down a tree: slices that are taken from the parent, and passed on to the children.
 
-use super::cells::Slices;
+use super::cut::Cut;
 use super::lend::Source;
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -25,7 +25,7 @@ pub(super) struct Passing<'a> {
     /// A rank that reads the own cells, if one does.
     reader: Option<usize>,
     buffer: *mut u8,
-    slices: Slices,
+    slices: Cut,
     /// Nobody is below this rank, so that it may take all there is at once.
     leaf: bool,
     location: Location,
@@ -43,7 +43,7 @@ impl<'a> Passing<'a> {
         cell: usize,
         (first, pace, way): (u64, &'a mut Pace, Way),
         buffer: *mut u8,
-        slices: Slices,
+        slices: Cut,
         links: &Links,
         location: Location,
     ) -> Self {
