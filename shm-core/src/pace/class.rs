@@ -71,8 +71,9 @@ struct Tried {
     ways: usize,
     /// Slices of the one that is tried.
     slices: u32,
-    /// Samples of it that count.
+    /// Samples of it that count, of its writer and of its reader.
     samples: u32,
+    reads: u32,
 }
 
 /// What is known of slices of one class.
@@ -96,7 +97,8 @@ pub(super) struct Class {
     hastened: bool,
     /// Trials so far that might have been patient.
     late_trials: u32,
-    /// Slices for which [`Way::BothByString`] is taken before it counts, in this trial, and in the one that it won last.
+    /// Slices for which [`Way::BothByString`] is taken before it counts, in this trial, and in the one that it won last:
+    /// as many are not judged after later ones.
     ahead: u32,
     settled: u32,
     tried: Tried,
@@ -138,10 +140,11 @@ impl Class {
         self.tried.slices += 1;
         let ahead = self.ahead();
         if ahead > 0 && self.tried.slices == ahead + 1 {
-            (self.tried.samples, self.costs[Way::BothByString as usize]) = (0, Cost::default());
+            self.tried = Tried { samples: 0, reads: 0, ..self.tried };
+            self.costs[Way::BothByString as usize] = Cost::default();
         }
         if self.tried.slices > ahead + self.trial.slices || self.is_lost() {
-            self.tried = Tried { ways: self.tried.ways + 1, slices: 1, samples: 0 };
+            self.tried = Tried { ways: self.tried.ways + 1, slices: 1, ..Tried::default() };
             match self.on_trial() {
                 Some(next) => self.costs[next as usize] = Cost::default(),
                 None => self.decide(),
@@ -204,10 +207,10 @@ impl Class {
     /// Whether the way that is tried has shown to be far worse than the better one; and worse still while it does not
     /// count yet.
     fn is_lost(&self) -> bool {
-        let Tried { ways, slices, samples } = self.tried;
+        let Tried { ways, slices, samples, reads } = self.tried;
         let Some(other) = self.on_trial().filter(|_| ways > 0 && samples >= ENOUGH) else { return false };
         let Cost { write, read, take } = self.costs[other as usize];
-        let slower = (write + take / 2).max(read);
+        let slower = (write + take / 2).max(if reads >= ENOUGH { read } else { 0 });
         let times = if slices > self.ahead() { 2 } else { 4 };
         self.costs[self.better as usize].total(self.trial.overlaps).is_some_and(|known| slower > times * known)
     }
@@ -238,6 +241,9 @@ impl Class {
     pub fn learn_read(&mut self, way: Way, figure: u64) {
         if !self.settles(way) {
             Cost::learn(&mut self.costs[way as usize].read, figure);
+            if self.compares() && self.on_trial() == Some(way) {
+                self.tried.reads += 1;
+            }
             self.look_again(way);
         }
     }
@@ -255,8 +261,8 @@ impl Class {
             && !self.compares()
             && total.is_some_and(|total| total > 2 * self.decided)
         {
+            self.hastened = self.turn < self.period;
             self.turn = self.period;
-            self.hastened = true;
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Folding<'a> {
     pub longest: usize,
 }
 
-/// Cut up to which a scan of more than two ranks is read by all higher ranks, not handed along a chain.
+/// Slices up to which a scan of more than two ranks is read by all higher ranks, not handed along a chain.
 const DIRECT_SLICES: u64 = 1;
 
 impl Engine {
