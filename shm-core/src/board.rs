@@ -382,7 +382,7 @@ impl Board for SharedBoard {
         if place != 0 {
             words[1].store(result, Ordering::Relaxed);
             words[2].store(bytes, Ordering::Relaxed);
-            if location.is_lent() || location.result.is_some() {
+            if location.names_memory() {
                 self.lends.set(true);
             }
         }

@@ -158,7 +158,7 @@ pub fn can_convert() -> bool {
 
 /// A handle on a job's segment: its creator's, or one of a process that watches over other ranks.
 pub struct Job {
-    pub(crate) mapping: Arc<Mapping>,
+    mapping: Arc<Mapping>,
 }
 
 impl Job {
@@ -207,6 +207,12 @@ impl Job {
         // SAFETY: the block was just taken with this layout, and is all zero.
         unsafe { Communicator::open_block(&mapping, world, &block, spec.ranks) };
         Ok(Self { mapping: Arc::new(mapping) })
+    }
+
+    /// Ranks of the job.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.mapping.layout.ranks
     }
 
     /// The descriptor of the segment. It is closed on exec: whoever starts ranks clears that in the child.

@@ -108,10 +108,8 @@ mod tests {
     use super::{Place, SharedResult};
     use crate::communicator::Communicator;
     use crate::error::Error;
-    use crate::job::JobSpec;
+    use crate::job::{Job, JobSpec, Standing};
     use crate::operator::{Max, Sum};
-    use crate::plan::{FlatPlan, Plan};
-    use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
     /// Elements of eight bytes that no rank has for itself.
@@ -152,7 +150,7 @@ mod tests {
 
     #[test]
     fn memory_comes_back() {
-        let job = crate::job::Job::create(&JobSpec::new(2).unwrap()).unwrap();
+        let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();
         job.on_threads(|world| {
             let views: Vec<_> =
                 (0..6).map(|turn| world.all_reduce_shared(&[turn + world.rank(); LONG], Max).unwrap()).collect();
@@ -167,7 +165,7 @@ mod tests {
     #[test]
     fn who_keeps_a_result_has_left() {
         for size in [2, 3] {
-            let job = crate::job::Job::create(&JobSpec::new(size).unwrap()).unwrap();
+            let job = Job::create(&JobSpec::new(size).unwrap()).unwrap();
             let told = std::sync::Barrier::new(size);
             job.on_threads(|world| {
                 let rank = world.rank();
@@ -176,7 +174,7 @@ mod tests {
                 let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
                 if rank == 1 {
                     drop(world);
-                    assert_eq!(job.standing(1), crate::job::Standing::Left);
+                    assert_eq!(job.standing(1), Standing::Left);
                     told.wait();
                 } else {
                     assert_eq!(world.barrier(), Err(Error::RankFailed { rank: 1 }));
@@ -192,7 +190,7 @@ mod tests {
     /// Calls that fail leave no memory behind: those that cannot begin, and those that end half-way.
     #[test]
     fn calls_that_fail_give_the_memory_back() {
-        let job = crate::job::Job::create(&JobSpec::new(3).unwrap()).unwrap();
+        let job = Job::create(&JobSpec::new(3).unwrap()).unwrap();
         job.on_threads(|world| {
             for odd in 0..3 {
                 for len in [1, 5000, 300_000] {
@@ -219,7 +217,7 @@ mod tests {
     /// A rank that made another call, which ended well, and then cannot begin the next one, never saw the result.
     #[test]
     fn who_made_another_call_has_no_view() {
-        let job = crate::job::Job::create(&JobSpec::new(3).unwrap()).unwrap();
+        let job = Job::create(&JobSpec::new(3).unwrap()).unwrap();
         let rounds = 30;
         let failed = std::sync::atomic::AtomicUsize::new(0);
         job.on_threads(|world| {
@@ -266,13 +264,11 @@ mod tests {
     fn a_heap_that_is_full_fails_everywhere() {
         let mut spec = JobSpec::new(2).unwrap();
         spec.heap = Some(0);
-        let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
-        let errors = Communicator::threads_of(&spec, &plan, |comm| {
+        let errors = Job::create(&spec).unwrap().on_threads(|comm| {
             // What is short takes none of it.
             assert_eq!(*comm.all_reduce_shared(&[1.0, 2.0], Sum).unwrap(), [2.0, 4.0]);
             comm.all_reduce_shared(&[1.0; LONG], Sum).unwrap_err()
-        })
-        .unwrap();
+        });
         assert!(matches!(errors[0], Error::HeapExhausted { .. }), "{}", errors[0]);
         assert_eq!(errors[1], Error::Refused { rank: 0 });
     }

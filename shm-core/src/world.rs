@@ -46,7 +46,7 @@ impl Communicator {
 impl Job {
     /// Runs `f` on all ranks, as [`threads_of`](Communicator::threads_of) does.
     fn threads<R: Send>(&self, plan: &Arc<dyn Plan>, f: impl Fn(Communicator) -> R + Sync) -> Result<Vec<R>> {
-        let ranks = self.mapping.layout.ranks;
+        let ranks = self.size();
         let worlds = (0..ranks).map(|rank| self.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
         let f = &f;
         std::thread::scope(|scope| {

@@ -5,7 +5,7 @@ mod model;
 
 use model::check::model;
 use model::loans::{Lends, NOTHING};
-use model::{Bound, Mutant, World};
+use model::{Bound, Mutant, Rank, World};
 use shm_core::protocol::RingName::{Down, Up};
 use shm_core::protocol::shares::{LEAST_DOWN_SLOTS, up_slots_to_give_back};
 
@@ -142,13 +142,16 @@ fn lending_world(mutant: Mutant, leaders: usize) -> World {
     World::new(mutant, 2).up(up_slots_to_give_back(leaders)).down(LEAST_DOWN_SLOTS).buffers(2 * leaders)
 }
 
+/// Calls of two rounds and of one to rank 0.
+fn two_calls(rank: &mut Rank, leaders: &[usize], lends: Lends) {
+    for rounds in [2, 1] {
+        rank.lend_shares_may_decline(leaders, rounds, 0, lends);
+    }
+}
+
 /// The root lends what it gives: the leader reads it there, or has gone on and never does.
 fn a_root_that_lends(mutant: Mutant) {
-    lending_world(mutant, 1).run(|rank| {
-        let lends = Lends { send: &[0], ..NOTHING };
-        rank.lend_shares_may_decline(&[1], 2, 0, lends);
-        rank.lend_shares_may_decline(&[1], 1, 0, lends);
-    });
+    lending_world(mutant, 1).run(|rank| two_calls(rank, &[1], Lends { send: &[0], ..NOTHING }));
 }
 
 model! {
@@ -159,11 +162,7 @@ model! {
 
 /// The root says where it wants the result: the leader stores it there, or leaves it to the root.
 fn a_root_that_wants(mutant: Mutant) {
-    lending_world(mutant, 1).run(|rank| {
-        let lends = Lends { receive: &[0], ..NOTHING };
-        rank.lend_shares_may_decline(&[1], 2, 0, lends);
-        rank.lend_shares_may_decline(&[1], 1, 0, lends);
-    });
+    lending_world(mutant, 1).run(|rank| two_calls(rank, &[1], Lends { receive: &[0], ..NOTHING }));
 }
 
 model! {
@@ -174,11 +173,7 @@ model! {
 
 /// Both lead, and the root lends and is served.
 fn a_leading_root_that_lends(mutant: Mutant) {
-    lending_world(mutant, 2).run(|rank| {
-        let lends = Lends { send: &[0], receive: &[0], ..NOTHING };
-        rank.lend_shares_may_decline(&[0, 1], 2, 0, lends);
-        rank.lend_shares_may_decline(&[0, 1], 1, 0, lends);
-    });
+    lending_world(mutant, 2).run(|rank| two_calls(rank, &[0, 1], Lends { send: &[0], receive: &[0], ..NOTHING }));
 }
 
 model! {
@@ -187,11 +182,7 @@ model! {
 
 /// Both lead, the root is served, and the other one lends: it declines nothing, and says at last that all is there.
 fn a_leader_that_lends(mutant: Mutant) {
-    lending_world(mutant, 2).run(|rank| {
-        let lends = Lends { send: &[1], receive: &[0], ..NOTHING };
-        rank.lend_shares_may_decline(&[0, 1], 2, 0, lends);
-        rank.lend_shares_may_decline(&[0, 1], 1, 0, lends);
-    });
+    lending_world(mutant, 2).run(|rank| two_calls(rank, &[0, 1], Lends { send: &[1], receive: &[0], ..NOTHING }));
 }
 
 model! {
@@ -200,11 +191,7 @@ model! {
 
 /// It alone leads: the root, which cannot know that it declines nothing, hears of each round.
 fn the_leader_lends(mutant: Mutant) {
-    lending_world(mutant, 1).run(|rank| {
-        let lends = Lends { send: &[1], receive: &[0], ..NOTHING };
-        rank.lend_shares_may_decline(&[1], 2, 0, lends);
-        rank.lend_shares_may_decline(&[1], 1, 0, lends);
-    });
+    lending_world(mutant, 1).run(|rank| two_calls(rank, &[1], Lends { send: &[1], receive: &[0], ..NOTHING }));
 }
 
 model! {

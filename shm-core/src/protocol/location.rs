@@ -89,7 +89,14 @@ impl Location {
     #[inline]
     #[must_use]
     pub const fn agrees(self, bytes: usize) -> bool {
-        self.bytes == bytes as u64 || !(self.is_lent() || self.result.is_some())
+        self.bytes == bytes as u64 || !self.names_memory()
+    }
+
+    /// Whether it names memory of its writer's caller: to read, or to store a result in.
+    #[inline]
+    #[must_use]
+    pub const fn names_memory(self) -> bool {
+        self.is_lent() || self.result.is_some()
     }
 
     /// Whether somebody reads, under this location, what is no cell: its writer must not end the call before they have.

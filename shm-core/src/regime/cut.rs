@@ -1,6 +1,6 @@
 //! How a message is cut into slices that fill a cell each.
 
-use crate::segment::layout::LINE;
+use super::division::unit_of;
 
 /// The slices of a message: whole elements, as many as fit a cell. An empty message is one empty slice.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ impl Cut {
     /// A message of `bytes` bytes through cells of `cell`.
     #[must_use]
     pub fn new(bytes: usize, cell: usize, element: usize) -> Self {
-        let slice = whole(cell, element);
+        let slice = whole_elements(cell, element);
         Self { bytes, first: slice, slice }
     }
 
@@ -32,9 +32,8 @@ impl Cut {
             return cut;
         }
         let least = bytes - (bytes - 1) / cut.slice * cut.slice;
-        let first = whole(cell / 2, element).max(least);
-        let in_lines = LINE.is_multiple_of(element.max(1)) && cut.slice.is_multiple_of(LINE);
-        Self { first: if in_lines { first.next_multiple_of(LINE) } else { first }, ..cut }
+        let first = whole_elements(cell / 2, element).max(least);
+        Self { first: first.next_multiple_of(unit_of(element.max(1), cell)).min(cut.slice), ..cut }
     }
 
     /// Bytes of the message.
@@ -61,7 +60,7 @@ impl Cut {
 }
 
 /// Bytes of the whole elements that fit so many; of one at least.
-fn whole(bytes: usize, element: usize) -> usize {
+pub(super) fn whole_elements(bytes: usize, element: usize) -> usize {
     let element = element.max(1);
     (bytes / element).max(1) * element
 }
@@ -71,6 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::segment::layout::LINE;
 
     proptest! {
         #[test]

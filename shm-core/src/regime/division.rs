@@ -63,7 +63,7 @@ impl Division {
 }
 
 /// Bytes of the least number of whole elements that is whole lines too, if a cell has room for it.
-fn unit_of(element: usize, cell: usize) -> usize {
+pub(super) fn unit_of(element: usize, cell: usize) -> usize {
     let lines = if LINE.is_multiple_of(element) { LINE } else { element / gcd(element, LINE) * LINE };
     if lines <= cell { lines } else { element }
 }

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 
+use super::cut::whole_elements;
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -19,8 +20,7 @@ use crate::select::Choice;
 
 /// The bytes of whole elements that fit a slot.
 fn piece_of(element: usize) -> usize {
-    let element = element.max(1);
-    (SLOT_PAYLOAD / element).max(1) * element
+    whole_elements(SLOT_PAYLOAD, element)
 }
 
 /// The pieces of a message that fill a slot each: offset and length. One empty piece for an empty message.

@@ -15,8 +15,8 @@
 //! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds);
 //! `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for messages
 //! of one slice, `one_exchange` that of an exchange between two ranks, and `two` what one of two ranks folds then.
-//! `cut` says how a message fills cells. `combining` and `passing` are the payload of the two steps of cells, `slicing` and `handing` that of reductions and
-//! of an allgather of shares, which `division` cuts; `back` takes what came back.
+//! `cut` says how a message fills cells. `combining` and `passing` are the payload of the two steps of cells, `slicing`
+//! and `handing` that of reductions and of an allgather of shares, which `division` cuts; `back` takes what came back.
 
 mod back;
 pub(crate) mod blocks;

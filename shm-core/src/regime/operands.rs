@@ -1,5 +1,6 @@
 //! What a call loads, wherever it lies, and folds of it.
 
+use super::cut::whole_elements;
 use super::fold::{Piece, fold_and_copy};
 use crate::ask::{BEHIND_A_WRITER, BESIDE_A_WRITER, FAR_AHEAD_FROM, FOUND, FRESH};
 use crate::board::SharedBoard;
@@ -79,10 +80,9 @@ impl Operands {
             [Input::Own(_), Input::Near(_)] => asked(1, BESIDE_A_WRITER, (len, bytes)),
             _ => None,
         };
-        let element = fold.element.max(1);
         let piece = match there {
             0 => len,
-            there => (LANDING / there / element).max(1) * element,
+            there => whole_elements(LANDING / there, fold.element),
         };
         let row = round_up(piece.min(len), LINE);
         if landing.len() * LINE < there * row {

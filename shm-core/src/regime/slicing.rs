@@ -260,14 +260,11 @@ impl Work for Slicing<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    use crate::communicator::Communicator;
-    use crate::job::JobSpec;
+    use crate::job::{Job, JobSpec};
     use crate::operator::{Sum, User};
-    use crate::plan::{FlatPlan, Plan};
 
     /// Elements of 64 KiB.
     const COUNT: usize = 8192;
@@ -283,8 +280,7 @@ mod tests {
         let mut spec = JobSpec::new(2).unwrap();
         spec.tuning.force("reduce:shares,leaders=2,share_cell=16K,share_downs=64").unwrap();
         let through = AtomicUsize::new(0);
-        let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
-        Communicator::threads_of(&spec, &plan, |comm| {
+        Job::create(&spec).unwrap().on_threads(|comm| {
             let (rank, process) = (comm.rank(), comm.process_at_rank(root));
             let ordered = User::ordered(|left: &mut [u64], right: &[u64]| {
                 left.iter_mut().zip(right).for_each(|(left, right)| *left = *left * 3 + right);
@@ -309,8 +305,7 @@ mod tests {
                 }
                 through.fetch_add(1, Ordering::SeqCst);
             }
-        })
-        .unwrap();
+        });
     }
 
     /// Who is not the root does not wait for it, as far as cells go.
