@@ -26,6 +26,8 @@
 //! Where both take results a call takes whole turns of that ring: calls of one length come to the same slots, whose
 //! lines stay near.
 //!
+//! [`Place::Back`]: super::location::Place::Back
+//!
 //! In a reduction of two ranks to a root the other one, where it leads, need not wait for the root: what it does not
 //! find after a look or so it *declines* to fold. It puts its own part of that slice in a cell of its own, at the
 //! position of the contribution that it did not wait for (of its ring, where nothing else lies there), says so by the
