@@ -76,3 +76,11 @@ impl Job {
         self.threads(&(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
     }
 }
+
+#[cfg(test)]
+impl JobSpec {
+    /// Runs `f` on all ranks of such a job, with flat trees, in a test.
+    pub(crate) fn on_threads<R: Send>(&self, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
+        Job::create(self).unwrap().on_threads(f)
+    }
+}

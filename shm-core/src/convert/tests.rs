@@ -14,7 +14,6 @@ use super::book::{Book, Found};
 use crate::communicator::Communicator;
 use crate::job::{Job, JobSpec};
 use crate::operator::{Max, Sum};
-use crate::plan::{FlatPlan, Plan};
 use crate::segment::layout::EXTENT;
 use crate::segment::pool::PAGE;
 
@@ -37,7 +36,7 @@ fn alone<T: Fn()>(test: T) -> bool {
 }
 
 fn ranks<R: Send>(number: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
-    Communicator::threads_of(&spec(number, rules), &(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
+    spec(number, rules).on_threads(f)
 }
 
 /// Every buffer is moved when it is seen.
@@ -477,7 +476,7 @@ fn a_heap_that_is_full() {
     }
     let mut spec = spec(2, AT_ONCE);
     spec.heap = Some(8 * EXTENT as u64);
-    Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), |comm| {
+    spec.on_threads(|comm| {
         let mut large: Vec<_> = (0..5).map(|_| words(EXTENT / 8)).collect();
         for turn in 0..3 {
             large.iter_mut().for_each(|vector| sums(&comm, vector, turn));
@@ -491,8 +490,7 @@ fn a_heap_that_is_full() {
             let _most = [(); 4].map(|()| comm.alloc::<u8>(EXTENT).unwrap());
         }
         comm.barrier().unwrap();
-    })
-    .unwrap();
+    });
 }
 
 /// A call that fails leaves nothing of others in a result.

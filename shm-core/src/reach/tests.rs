@@ -105,20 +105,17 @@ fn close() {
 #[test]
 fn threads_reach_each_other() {
     for ranks in [1, 2, 5] {
-        let plan = Arc::new(crate::FlatPlan) as Arc<dyn crate::Plan>;
-        Communicator::threads_of(&with_short_rings(ranks), &plan, |world| {
+        with_short_rings(ranks).on_threads(|world| {
             // All attached before any of them ran.
             assert_eq!(world.reaching(), Reaching::Allowed);
             all_read_all(&world);
             all_write_all(&world);
             all_broadcast(&world);
-        })
-        .unwrap();
+        });
     }
     let mut spec = JobSpec::new(2).unwrap();
     spec.cma = false;
-    let plan = Arc::new(crate::FlatPlan) as Arc<dyn crate::Plan>;
-    let found = Communicator::threads_of(&spec, &plan, |world| world.reaching()).unwrap();
+    let found = spec.on_threads(|world| world.reaching());
     assert_eq!(found, [Reaching::Unwanted; 2]);
 }
 

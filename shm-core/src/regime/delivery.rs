@@ -275,20 +275,16 @@ impl Delivery for Copying<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use crate::communicator::Communicator;
     use crate::job::JobSpec;
     use crate::operator::Sum;
-    use crate::plan::{FlatPlan, Plan};
 
     /// Bytes loaded and stored by all ranks, in blocks of `n`: allgather, in place too, gather, scatter, alltoall,
     /// reduce-scatter, scan, exclusive scan.
     fn moved(size: usize, n: usize, shared: bool) -> [usize; 8] {
         let mut spec = JobSpec::new(size).unwrap();
         spec.tuning.force("all:direct_least=1").unwrap();
-        let plan = Arc::new(FlatPlan) as Arc<dyn Plan>;
-        let counts = Communicator::threads_of(&spec, &plan, |comm| {
+        let counts = spec.on_threads(|comm| {
             let (one, all) = (vec![1_u8; n], vec![1_u8; size * n]);
             let mut lent = [comm.alloc_copy(&one).unwrap(), comm.alloc_copy(&all).unwrap()];
             let (mut kept, mut to_one, mut to_all) = ([one.clone(), all.clone()], one, all);
@@ -319,7 +315,6 @@ mod tests {
                 counted(&mut || comm.exclusive_scan_into(one, &mut to_one, Sum).unwrap()),
             ]
         });
-        let counts = counts.unwrap();
         std::array::from_fn(|call| counts.iter().map(|count| count[call]).sum())
     }
 

@@ -159,14 +159,13 @@ mod tests {
     use crate::communicator::Communicator;
     use crate::job::JobSpec;
     use crate::operator::{Sum, User};
-    use crate::plan::{FlatPlan, Plan};
     use crate::{Buffer, Error};
 
     fn threads<R: Send>(ranks: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
         let mut spec = JobSpec::new(ranks).unwrap();
         // Short ones are lent too.
         spec.tuning.force(&format!("all:direct_least=1;{rules}")).unwrap();
-        Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
+        spec.on_threads(f)
     }
 
     /// A vector that lies in shared or in private memory.

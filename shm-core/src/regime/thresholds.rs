@@ -86,12 +86,9 @@ fn in_heap(board: &SharedBoard, buffer: *const u8, bytes: usize) -> Option<u64> 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use crate::communicator::Communicator;
     use crate::job::JobSpec;
     use crate::operator::Sum;
-    use crate::plan::{FlatPlan, Plan};
     use crate::select::{DIRECT_LEAST, Tuning};
 
     /// Calls with all buffers in shared memory.
@@ -196,11 +193,10 @@ mod tests {
                 }
             }
             let spec = JobSpec::new(ranks).unwrap();
-            let counts = Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), |mut comm| {
+            let counts = spec.on_threads(|mut comm| {
                 let moved = |&(call, rules, n, _): &(Call, &str, usize, bool)| call.moves(&mut comm, rules, n);
                 steps.iter().map(moved).collect::<Vec<_>>()
             });
-            let counts = counts.unwrap();
             for (at, (call, rules, n, lends)) in steps.into_iter().enumerate() {
                 let all: usize = counts.iter().map(|count| count[at]).sum();
                 let wanted = call.copied_and_lent(ranks, n)[usize::from(lends)];

@@ -155,13 +155,12 @@ mod tests {
     use crate::communicator::Communicator;
     use crate::error::Error;
     use crate::job::JobSpec;
-    use crate::plan::{FlatPlan, Plan};
     use crate::segment::layout::EXTENT;
 
     fn threads<R: Send>(ranks: usize, heap: usize, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
         let mut spec = JobSpec::new(ranks).unwrap();
         spec.heap = Some(heap as u64);
-        Communicator::threads_of(&spec, &(Arc::new(FlatPlan) as Arc<dyn Plan>), f).unwrap()
+        spec.on_threads(f)
     }
 
     #[test]
