@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
-use crate::operator::BitOr;
+use crate::operator::User;
 use crate::segment::memory_file::MEMORY_ADVICE;
 
 /// What the leader of a new group tells its members.
@@ -114,13 +114,36 @@ impl Communicator {
         }
     }
 
-    /// Everybody's `item`, by rank.
-    fn collect<T: bytemuck::Pod + Default>(&self, item: T) -> Result<Vec<T>> {
+    /// Everybody's `item`, by rank. No other call has elements of its type, which nobody else can name: so what comes
+    /// in is what ranks have said here.
+    fn collect<T: bytemuck::Pod + Default + Send + Sync>(&self, item: T) -> Result<Vec<T>> {
         let mut table = vec![T::default(); self.size()];
         table[self.rank()] = item;
         // Each place is filled by one rank and zero elsewhere: bitwise OR joins them.
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
-        self.all_reduce_in_place(bytes, BitOr)?;
+        let join = |to: &mut [T], from: &[T]| {
+            let bytes = bytemuck::cast_slice_mut::<T, u8>(to).iter_mut().zip(bytemuck::cast_slice::<T, u8>(from));
+            bytes.for_each(|(to, from)| *to |= from);
+        };
+        self.all_reduce_in_place(&mut table, User::commutative(join))?;
         Ok(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::BitOr;
+
+    /// An allreduce of as many bytes is another call, whatever they say.
+    #[test]
+    fn nobody_else_tells_where_a_block_lies() {
+        Communicator::threads(2, |comm| {
+            let failed = match comm.rank() {
+                0 => comm.duplicate().map(|_| ()),
+                _ => comm.all_reduce_in_place(&mut [0xff_u8; 2 * size_of::<Wish>()], BitOr),
+            };
+            assert!(matches!(failed, Err(Error::Mismatch { .. })), "{failed:?}");
+        })
+        .unwrap();
     }
 }
