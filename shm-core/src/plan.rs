@@ -16,10 +16,14 @@ pub enum Step {
 /// Classes of message sizes that a plan may tell apart, for each step.
 pub const MOST_CLASSES: usize = 8;
 
-/// A source of trees. It must answer alike on all ranks.
+/// A source of trees.
 ///
 /// Messages are divided into classes by size; each class of each step has one tree for each root.
-pub trait Plan: Send + Sync {
+///
+/// # Safety
+/// Who reads whose cells goes by what a plan answers. So it answers alike on all ranks of a communicator, and each time;
+/// and for each step, class and root what it says of the ranks is one tree of all of them with this root.
+pub unsafe trait Plan: Send + Sync {
     /// The class, below [`MOST_CLASSES`], of a message of `bytes` bytes.
     fn class(&self, step: Step, bytes: usize) -> usize;
 
@@ -37,7 +41,8 @@ pub trait Plan: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlatPlan;
 
-impl Plan for FlatPlan {
+// SAFETY: answers hang on the arguments alone, and `Links::flat` gives one tree.
+unsafe impl Plan for FlatPlan {
     fn class(&self, _: Step, _: usize) -> usize {
         0
     }

@@ -264,7 +264,12 @@ impl Trees {
         self.cache.resize(2 * (MOST_CLASSES + 1) * size, None);
         self.cache[index] = Some(match class {
             FLAT => Links::flat(rank, size, root),
-            class => self.plan.links(step, class, root, rank, size),
+            class => {
+                let links = self.plan.links(step, class, root, rank, size);
+                let all = links.parent().into_iter().chain(links.children().iter().copied());
+                assert!(all.max().is_none_or(|most| most < size), "a tree has ranks that are not in the communicator");
+                links
+            }
         });
     }
 
