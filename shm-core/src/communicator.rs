@@ -8,7 +8,7 @@ use crate::board::{IdleHook, SharedBoard};
 use crate::cost::{self, Chain, Payload};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Step};
+use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::Place;
 use crate::reach::Reaching;
 use crate::regime::{Engine, JOINT_LEAST, Thresholds};
@@ -194,19 +194,24 @@ impl Communicator {
         Ok(Explanation { text, regime: choice.regime, critical_lines })
     }
 
-    /// Takes the trees from `plan` from now on. All ranks must do so between the same two calls.
+    /// Takes the trees from `plan` from now on. All ranks must do so between the same two calls; the next call of ranks
+    /// whose trees have other names is a [`Mismatch`](Error::Mismatch).
     ///
     /// # Errors
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn set_plan(&self, plan: Arc<dyn Plan>) -> Result<()> {
-        self.enter()?.trees().follow(plan);
+        let mut engine = self.enter()?;
+        let names = |step| (0..MOST_CLASSES).map(|class| plan.name(step, class)).collect::<Vec<_>>();
+        engine.board.go_on_by([Step::Release, Step::Gather].map(names));
+        engine.trees().follow(plan);
         // All have attached if they came here by calls: a good time to find out.
         self.seat.reach().settle();
         Ok(())
     }
 
     /// Chooses by another table from now on, as if it were the job's; communicators that are made of this one go by the
-    /// job's own. All ranks must do so between the same two calls.
+    /// job's own. All ranks must do so between the same two calls; the next call of ranks that go by other tables is a
+    /// [`Mismatch`](Error::Mismatch).
     ///
     /// # Errors
     /// [`Tuning`](Error::Tuning), on all ranks alike: the table cannot be carried out, or needs more cells than there
@@ -215,7 +220,10 @@ impl Communicator {
         tuning.check()?;
         let crowd = self.seat.mapping().header().crowd();
         let selection = tuning.select(self.size, crowd).within(&self.layout)?;
-        self.enter()?.set_thresholds(Thresholds::new(tuning, &selection));
+        let mut engine = self.enter()?;
+        engine.board.go_on_by(format!("{tuning:?}"));
+        engine.set_thresholds(Thresholds::new(tuning, &selection));
+        drop(engine);
         self.selection = selection;
         // What the job was asked for stands.
         let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);

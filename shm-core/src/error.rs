@@ -33,16 +33,16 @@ pub enum Error {
 
     /// Two ranks made different calls where the same one was due.
     #[error(
-        "rank {rank} and {} of this communicator made different calls (rank {own} noticed it in {own_call}); \
+        "rank {} and rank {} of this communicator made different calls (rank {own} {} it in {own_call}); \
          all ranks must name the same collective, root, operator, element type and count, in the same order",
-        if rank == own { "another one".to_owned() } else { format!("rank {own}") }
+        ranks[0], ranks[1], if ranks[1] == *own { "noticed" } else { "heard of" }
     )]
     Mismatch {
-        /// The rank that differs from the one that noticed, in this communicator.
-        rank: usize,
-        /// The rank that noticed.
+        /// Two ranks that differ, in this communicator; the second one noticed.
+        ranks: [usize; 2],
+        /// The rank that was called.
         own: usize,
-        /// In which of its calls that was: the one that differs, or one after it.
+        /// In which of its calls it noticed, or heard of it: the one that differs, or one after it.
         own_call: String,
     },
 
@@ -246,8 +246,8 @@ impl Error {
     #[cold]
     pub(crate) fn noticed_in(self, call: impl fmt::Display) -> Self {
         match self {
-            Self::Mismatch { rank, own, own_call } => {
-                Self::Mismatch { rank, own, own_call: format!("{own_call}, {call}") }
+            Self::Mismatch { ranks, own, own_call } => {
+                Self::Mismatch { ranks, own, own_call: format!("{own_call}, {call}") }
             }
             other => other,
         }

@@ -172,7 +172,7 @@ pub(super) fn of_node(
     let global = |local: usize| placement.rank_at(node, local).unwrap_or(local);
     Error::Node(match error {
         E::Refused { rank } => E::Refused { rank: global(rank) },
-        E::Mismatch { rank, own, own_call } => E::Mismatch { rank: global(rank), own: global(own), own_call },
+        E::Mismatch { ranks, own, own_call } => E::Mismatch { ranks: ranks.map(global), own: global(own), own_call },
         E::Busy { rank } => E::Busy { rank: global(rank) },
         E::Memory { rank, what, bytes, cause, advice } => {
             E::Memory { rank: rank.map(of_job), what, bytes, cause, advice }

@@ -1,6 +1,8 @@
 //! The calls of a communicator: noted for others to compare with theirs (C2), ended, left by an error, and what stands
 //! against the next one (C1).
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,17 +11,24 @@ use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::protocol::{Board, Edge, RingName, Stamp, Word};
 use crate::segment::header::Standing;
-use crate::segment::layout::CALLS;
+use crate::segment::layout::{CALLS, MOST_RANKS};
 
 /// The tag of a call whose arguments a rank refused.
 const REFUSED: u32 = 0xff_ffff;
 
+fn is_refused(note: Stamp) -> bool {
+    note.0 & u64::from(REFUSED) == u64::from(REFUSED)
+}
+
 /// In the place of a call's note: the rank is out of a call in which it has found where the shared result lies.
 const FINISHED: u64 = 1;
 
-/// Faults of a communicator: kind in the upper half, one plus the rank in the lower.
-pub(super) const FAULT_MISMATCH: u64 = 1 << 32;
-pub(super) const FAULT_REFUSED: u64 = 2 << 32;
+/// Faults of a communicator: their kind, below that the rank that noticed, and last one plus the rank that differs from
+/// it, or has refused.
+pub(super) const FAULT_MISMATCH: u64 = 1 << (2 * FAULT_RANK_BITS);
+pub(super) const FAULT_REFUSED: u64 = 2 << (2 * FAULT_RANK_BITS);
+const FAULT_RANK_BITS: u32 = 24;
+const _: () = assert!(MOST_RANKS < 1 << FAULT_RANK_BITS);
 
 /// Between two looks whether others have left a call that this rank leaves by an error.
 const LEAVING: Duration = Duration::from_micros(50);
@@ -115,13 +124,22 @@ impl SharedBoard {
         // E1, who lent: what stands against the call is stored before the others' notes are looked at.
         self.seat.heavy_fence();
         let (call, _) = self.call.get();
+        let mut panic = None;
         for other in (0..self.layout.size).filter(|&other| other != self.rank) {
             while self.is_within(other, call, last_up, last_down) {
                 // Who is waited for may itself be waiting, in an operator, for what this rank's hook moves on.
-                let nap = if std::thread::panicking() { LEAVING } else { self.idle().min(LEAVING) };
+                let mut nap = LEAVING;
+                if !std::thread::panicking() && panic.is_none() {
+                    match catch_unwind(AssertUnwindSafe(|| self.idle())) {
+                        Ok(due) => nap = due.min(LEAVING),
+                        // What was lent is still in use.
+                        Err(thrown) => panic = Some(thrown),
+                    }
+                }
                 std::thread::sleep(nap.max(SHORTEST));
             }
         }
+        panic.into_iter().for_each(|panic| resume_unwind(panic));
     }
 
     /// Whether `other` is in the call of this number, and may reach into what was lent to it.
@@ -159,6 +177,14 @@ impl SharedBoard {
         if chained == REFUSED { 0 } else { chained }
     }
 
+    /// All ranks have to go on by this, between the same two calls: goes into the tags of what follows, so that a rank
+    /// that goes on by something else is noticed as one that makes another call.
+    pub fn go_on_by(&self, what: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        what.hash(&mut hasher);
+        self.chain.set(self.chain.get() ^ (hasher.finish() >> 40) as u32);
+    }
+
     /// Notes a call and its tag, for others to compare with theirs: before this rank waits for anybody in it.
     #[inline]
     pub fn note(&self, tag: u32) {
@@ -168,8 +194,21 @@ impl SharedBoard {
 
     /// Tells the others that this rank takes no part in this call, because its arguments were wrong.
     pub fn refuse(&self) {
+        if !self.may_overwrite(self.call.get().0 + 1) {
+            self.give_up();
+        }
         self.note_call(REFUSED);
         self.watch.ring_if_needed();
+    }
+
+    /// Whether the note of the call of this number may take its place. It may not take that of a call that this rank
+    /// has refused, and another has yet to come to: that one would never learn of it. Calls that were made do not come
+    /// so far ahead of each other.
+    fn may_overwrite(&self, call: u64) -> bool {
+        let stamp_of = |rank| Stamp(self.call_word(rank, call).0.load(Ordering::Acquire));
+        let own = stamp_of(self.rank);
+        let has_come = |other| stamp_of(other) == own || stamp_of(other).position() > own.position();
+        !is_refused(own) || (0..self.layout.size).all(has_come)
     }
 
     #[inline]
@@ -189,12 +228,16 @@ impl SharedBoard {
         }
         // C1, reader.
         let fault = self.header().fault.load(Ordering::Acquire);
-        let rank = (fault as u32).checked_sub(1)? as usize;
-        Some(if fault & FAULT_REFUSED != 0 { Error::Refused { rank } } else { self.mismatch(rank) })
-    }
-
-    fn mismatch(&self, rank: usize) -> Error {
-        Error::Mismatch { rank, own: self.rank, own_call: format!("its call {}", self.call.get().0) }
+        let rank_at = |shift: u32| (fault >> shift) as usize & ((1 << FAULT_RANK_BITS) - 1);
+        let rank = rank_at(0).checked_sub(1)?;
+        Some(match fault & FAULT_REFUSED {
+            0 => Error::Mismatch {
+                ranks: [rank, rank_at(FAULT_RANK_BITS)],
+                own: self.rank,
+                own_call: format!("its call {}", self.call.get().0),
+            },
+            _ => Error::Refused { rank },
+        })
     }
 
     /// Says that `other` made another call: what it lends, or wants, has `theirs` bytes where this rank's message has
@@ -203,9 +246,9 @@ impl SharedBoard {
     pub fn differs(&self, other: usize, theirs: u64, own: usize) -> Error {
         self.set_fault(FAULT_MISMATCH, other);
         match self.fault() {
-            Some(Error::Mismatch { rank, own: noticed, own_call }) if rank == other => Error::Mismatch {
-                rank,
-                own: noticed,
+            Some(Error::Mismatch { ranks, own: called, own_call }) if ranks == [other, self.rank] => Error::Mismatch {
+                ranks,
+                own: called,
                 own_call: format!("{own_call} with {own} bytes, where the other's buffer has {theirs}"),
             },
             other => other.expect("it was just written"),
@@ -220,22 +263,133 @@ impl SharedBoard {
             let [own, theirs] =
                 [self.rank, other].map(|rank| Stamp(self.call_word(rank, slot).0.load(Ordering::Acquire)));
             let differs = own != theirs && own.same_position(theirs);
-            differs.then(|| {
-                let refused = |stamp: Stamp| stamp.0 & u64::from(REFUSED) == u64::from(REFUSED);
-                if refused(theirs) { Some(other) } else { refused(own).then_some(self.rank) }
-            })
+            differs.then(|| if is_refused(theirs) { Some(other) } else { is_refused(own).then_some(self.rank) })
         })
     }
 
     /// C1, writer: says that this communicator cannot go on, and why; the first word stands.
     pub(super) fn set_fault(&self, kind: u64, rank: usize) {
         let fault = &self.header().fault;
-        let _ = fault.compare_exchange(0, kind | (rank as u64 + 1), Ordering::AcqRel, Ordering::Acquire);
+        let word = kind | (self.rank as u64) << FAULT_RANK_BITS | (rank as u64 + 1);
+        let _ = fault.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
         self.watch.ring_if_needed();
     }
 
     /// Says that this rank goes on no further.
     pub fn give_up(&self) {
         self.set_fault(FAULT_REFUSED, self.rank);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::Communicator;
+    use crate::operator::Sum;
+    use crate::select::Tuning;
+
+    /// Waits for what another rank does; not for ever.
+    fn comes(what: &AtomicBool) -> bool {
+        let begun = Instant::now();
+        while !what.load(Ordering::SeqCst) && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::yield_now();
+        }
+        what.load(Ordering::SeqCst)
+    }
+
+    fn refused(comm: &Communicator) {
+        let refused = comm.all_reduce_into(&[1_u64], &mut [0; 2], Sum);
+        assert!(matches!(refused, Err(Error::Length { .. })), "{refused:?}");
+    }
+
+    /// However many calls a rank refuses, one that makes the first of them learns of it.
+    #[test]
+    fn many_refused_calls_hide_none() {
+        let (all_refused, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        Communicator::threads(2, |comm| match comm.rank() {
+            0 => {
+                (0..3 * CALLS).for_each(|_| refused(&comm));
+                all_refused.store(true, Ordering::SeqCst);
+                assert!(comes(&ended), "rank 1 waits for a call that this one has refused");
+            }
+            _ => {
+                assert!(comes(&all_refused));
+                assert_eq!(comm.barrier(), Err(Error::Refused { rank: 0 }));
+                ended.store(true, Ordering::SeqCst);
+            }
+        })
+        .unwrap();
+    }
+
+    /// Where all refuse alike nothing stands against the next call.
+    #[test]
+    fn what_all_refuse_is_no_fault() {
+        Communicator::threads(3, |comm| {
+            for _ in 0..CALLS - 1 {
+                refused(&comm);
+            }
+            comm.barrier().unwrap();
+            (0..CALLS / 2).for_each(|_| refused(&comm));
+            comm.barrier().unwrap();
+        })
+        .unwrap();
+    }
+
+    /// All ranks hear who differs, whoever noticed.
+    #[test]
+    fn the_ranks_that_differ_are_named() {
+        Communicator::threads(4, |comm| {
+            let differed = match comm.rank() {
+                2 => comm.all_reduce_in_place(&mut [1.0_f32; 3], Sum),
+                _ => comm.all_reduce_in_place(&mut [1_u64; 3], Sum).and_then(|()| comm.barrier()),
+            };
+            let Err(error @ Error::Mismatch { .. }) = differed else { panic!("{differed:?}") };
+            let Error::Mismatch { ranks, own, .. } = &error else { unreachable!() };
+            assert!(ranks.contains(&2) && ranks[0] != ranks[1] && *own == comm.rank(), "{error}");
+            assert!(error.to_string().contains(&format!("rank {} and rank {} of", ranks[0], ranks[1])), "{error}");
+        })
+        .unwrap();
+    }
+
+    /// Ranks that go by different tables do not take each other's cells for what they are not.
+    #[test]
+    fn another_table_is_another_call() {
+        Communicator::threads(2, |mut comm| {
+            if comm.rank() == 1 {
+                let mut tuning = Tuning::default();
+                tuning.force("allreduce:cells,up_cell=4K").unwrap();
+                comm.set_tuning(&tuning).unwrap();
+            }
+            let differed = comm.all_reduce_in_place(&mut vec![1_u64; 5000], Sum);
+            assert!(matches!(differed, Err(Error::Mismatch { .. })), "{differed:?}");
+        })
+        .unwrap();
+    }
+
+    /// A root that its hook throws out of a call has left a slot half taken: neither it nor others go on from there.
+    #[test]
+    fn a_hook_that_panics_ends_the_job() {
+        let thrown = AtomicBool::new(false);
+        Communicator::threads(2, |comm| {
+            let mut message = [0_u64; 4];
+            let mut broadcast = || comm.process_at_rank(0).broadcast_into(&mut message);
+            if comm.rank() == 0 {
+                comm.set_idle(Some(Box::new(|| resume_unwind(Box::new(()))))).unwrap();
+                // Until no slot is left.
+                let mut made = || (0..10 * CALLS).all(|_| broadcast().is_ok());
+                assert!(catch_unwind(AssertUnwindSafe(&mut made)).is_err(), "the ring is never full");
+                assert_eq!(broadcast(), Err(Error::RankFailed { rank: 0 }));
+                thrown.store(true, Ordering::SeqCst);
+            } else {
+                assert!(comes(&thrown));
+                let ended = (0..10 * CALLS).find_map(|_| broadcast().err());
+                assert_eq!(ended, Some(Error::RankFailed { rank: 0 }));
+            }
+        })
+        .unwrap();
     }
 }

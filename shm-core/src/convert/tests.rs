@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Mutex, Once};
 
 use nix::sys::mman::{MRemapFlags, MapFlags, ProtFlags, mmap_anonymous, mprotect, mremap, munmap};
 use nix::sys::wait::{WaitStatus, waitpid};

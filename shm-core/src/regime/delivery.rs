@@ -275,7 +275,6 @@ impl Delivery for Copying<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::communicator::Communicator;
     use crate::job::JobSpec;
     use crate::operator::Sum;
 

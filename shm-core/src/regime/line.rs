@@ -346,11 +346,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::Communicator;
     use crate::operator::User;
+    use crate::{Communicator, Error};
 
-    /// While rank 0 combines what lies in the other's slot, that one makes calls that its hook throws it out of, more
-    /// than there are slots.
+    /// While rank 0 combines what lies in the other's slot, that one makes calls, more than there are slots: its hook
+    /// throws it out of the first, and then the job cannot go on.
     #[test]
     fn who_is_thrown_out_of_calls_fills_no_slot_that_is_read() {
         const CALLS: u32 = 40;
@@ -371,7 +371,10 @@ mod tests {
                 comm.set_idle(Some(Box::new(|| resume_unwind(Box::new(()))))).unwrap();
                 for call in 0..u64::from(CALLS) {
                     let gather = || comm.all_gather_into(&[1000 + call], &mut [0; 2]);
-                    assert!(catch_unwind(AssertUnwindSafe(gather)).is_err(), "call {call}");
+                    match catch_unwind(AssertUnwindSafe(gather)) {
+                        Err(_) => assert_eq!(call, 0, "thrown out once"),
+                        Ok(ended) => assert_eq!(ended, Err(Error::RankFailed { rank: 1 }), "call {call}"),
+                    }
                     thrown.fetch_add(1, Ordering::SeqCst);
                 }
             }

@@ -42,7 +42,7 @@ fn slices_of(lends: bool, slices: u64) -> Location {
 fn compared(board: &ModelBoard, from: usize, location: Location, slices: u64) -> Result<()> {
     match board.mutant() == Mutant::LengthsNotCompared || location.agrees(slices as usize) {
         true => Ok(()),
-        false => Err(Error::Mismatch { rank: from, own: board.rank(), own_call: String::new() }),
+        false => Err(Error::Mismatch { ranks: [from, board.rank()], own: board.rank(), own_call: String::new() }),
     }
 }
 
