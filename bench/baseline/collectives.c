@@ -62,6 +62,8 @@ static int rank, ranks;
 static uint64_t cold_bytes;
 static uint64_t late; /* microseconds by which this rank comes late */
 static int operator; /* by what reductions combine */
+static int reads; /* whether a call lasts until its result is loaded */
+static uint64_t first_calls; /* the calls of the only block; 0: as many as fill one */
 static FILE *sheet;
 static long current;
 
@@ -119,10 +121,17 @@ static void pause_a_moment(void) {
 #endif
 }
 
-static uint64_t meet(uint64_t time) {
-    uint64_t *mine = gate + (size_t)(1 + rank) * GATE_LINE, latest = time, other;
-    size_t place = 1 + (++gate_round & 1);
-    __atomic_store_n(mine + place, time, __ATOMIC_RELAXED);
+/* What ranks learn of each other: the latest time, and what the longest of their last calls took. */
+struct met {
+    uint64_t latest, longest;
+};
+
+static struct met meet(uint64_t time, uint64_t took) {
+    uint64_t *mine = gate + (size_t)(1 + rank) * GATE_LINE;
+    struct met met = {time, took};
+    size_t turn = ++gate_round & 1;
+    __atomic_store_n(mine + 1 + turn, time, __ATOMIC_RELAXED);
+    __atomic_store_n(mine + 3 + turn, took, __ATOMIC_RELAXED);
     __atomic_store_n(mine, gate_round, __ATOMIC_RELEASE);
     for (int i = 0; i < ranks; i++) {
         const uint64_t *line = gate + (size_t)(1 + i) * GATE_LINE;
@@ -133,16 +142,21 @@ static uint64_t meet(uint64_t time) {
             else
                 pause_a_moment();
         }
-        other = __atomic_load_n(line + place, __ATOMIC_RELAXED);
-        if (other > latest) latest = other;
+        uint64_t theirs = __atomic_load_n(line + 1 + turn, __ATOMIC_RELAXED);
+        uint64_t took_there = __atomic_load_n(line + 3 + turn, __ATOMIC_RELAXED);
+        if (theirs > met.latest) met.latest = theirs;
+        if (took_there > met.longest) met.longest = took_there;
     }
-    return latest;
+    return met;
 }
 
-/* Returns when all begin: the time of that. */
-static uint64_t begin_together(void) {
-    uint64_t latest = meet(now()), begin = latest + AHEAD + AHEAD_RANK * (uint64_t)ranks, time;
-    if (gate_yields) return now();
+/* Returns when all begin, behind calls that took so long: the time of that or, where ranks outnumber cores, when the
+ * last one came. */
+static uint64_t begin_together(uint64_t took, uint64_t *longest) {
+    struct met met = meet(now(), took);
+    uint64_t begin = met.latest + AHEAD + AHEAD_RANK * (uint64_t)ranks, time;
+    *longest = met.longest;
+    if (gate_yields) return met.latest;
     while ((time = now()) < begin) pause_a_moment();
     return time;
 }
@@ -150,9 +164,9 @@ static uint64_t begin_together(void) {
 /* A look at the cores: src/gate/look.rs. First the nanoseconds of a bare exchange between all ranks. */
 static double exchange(void) {
     uint64_t begin;
-    for (int i = 0; i < ROUNDS_BEFORE; i++) meet(0);
+    for (int i = 0; i < ROUNDS_BEFORE; i++) meet(0, 0);
     begin = now();
-    for (int i = 0; i < ROUNDS; i++) meet(0);
+    for (int i = 0; i < ROUNDS; i++) meet(0, 0);
     return (double)(now() - begin) / ROUNDS;
 }
 
@@ -181,14 +195,14 @@ static double median_of(uint64_t *tries) {
 static double slowdown(void) {
     uint64_t together[WORK_TRIES], alone[WORK_TRIES];
     for (int i = 0; i < WORK_TRIES; i++) {
-        meet(0);
+        meet(0, 0);
         together[i] = work();
     }
     for (int turn = 0; turn < ranks; turn++) {
-        meet(0);
+        meet(0, 0);
         for (int i = 0; turn == rank && i < WORK_TRIES; i++) alone[i] = work();
     }
-    return (double)meet((uint64_t)(100 * median_of(together) / median_of(alone))) / 100;
+    return (double)meet(0, (uint64_t)(100 * median_of(together) / median_of(alone))).longest / 100;
 }
 
 static int has_bytes(const struct measurement *m) { return m->operation != BARRIER && m->operation != EMPTY; }
@@ -361,6 +375,22 @@ static void one_call(const struct measurement *m) {
     make(m, send, receive);
 }
 
+static int has_result(const struct measurement *m) {
+    return has_bytes(m) && ((m->operation != REDUCE && m->operation != GATHER) || rank == m->root);
+}
+
+/* Loads all of a result, as a program does that goes on with it. */
+static void read_all(const struct measurement *m, const void *result) {
+    static volatile uint64_t sink;
+    uint64_t bits = 0;
+    size_t i;
+    if (element_bytes(m->element) == 8)
+        for (i = 0; i < received; i++) bits ^= ((const uint64_t *)result)[i];
+    else
+        for (i = 0; i < received; i++) bits ^= ((const uint32_t *)result)[i];
+    sink = bits;
+}
+
 /* What rank `of` has sent at `index`: by the pattern of `turn`, or a constant (turn -1). */
 static double sent_by(int of, size_t index, int turn, uint32_t constant) {
     return turn < 0 ? constant : contribution(of, index, turn);
@@ -378,7 +408,7 @@ static void compare(const struct measurement *m, uint64_t call, int turn, uint32
     size_t bytes = element_bytes(m->element), blocks = length > 0 ? received / length : 1;
     const void *result = receive_slot(call, bytes);
     double expected[PERIOD];
-    if (!has_bytes(m) || ((m->operation == REDUCE || m->operation == GATHER) && rank != m->root)) return;
+    if (!has_result(m)) return;
     for (size_t block = 0; block < blocks; block++) {
         for (size_t i = 0; i < PERIOD; i++) {
             size_t mine = (size_t)rank * length + i;
@@ -431,29 +461,48 @@ static void delay(void) {
     }
 }
 
-/* Makes `iterations` calls and returns the nanoseconds spent in them. */
-static double block(const struct measurement *m, uint64_t iterations) {
-    uint64_t elapsed = 0, start;
-    begin_together();
+/* Nanoseconds that calls took, all together: on this rank, and of each on the rank where it took longest (of calls back
+ * to back, on the slowest one). */
+struct elapsed {
+    uint64_t own, slowest;
+};
+
+/* Makes `iterations` calls and returns what they took. */
+static struct elapsed block(const struct measurement *m, uint64_t iterations) {
+    struct elapsed elapsed = {0, 0};
+    uint64_t took = 0, longest, start;
+    size_t bytes = element_bytes(m->element);
     if (m->timing == STREAM) {
+        begin_together(0, &longest);
         start = now();
-        for (uint64_t i = 0; i < iterations; i++) one_call(m);
-        return (double)(now() - start);
+        if (m->buffers == COLD) {
+            for (uint64_t i = 0; i < iterations; i++) one_call(m);
+        } else {
+            void *send = send_slot(0, bytes), *receive = receive_slot(0, bytes);
+            for (uint64_t i = 0; i < iterations; i++) make(m, send, receive);
+            calls += iterations;
+        }
+        elapsed.own = now() - start;
+        elapsed.slowest = meet(0, elapsed.own).longest;
+        return elapsed;
     }
     for (uint64_t i = 0; i < iterations; i++) {
-        size_t bytes = element_bytes(m->element);
         void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
         rewrite(m);
         calls++;
-        start = begin_together();
+        start = begin_together(took, &longest);
+        elapsed.slowest += longest;
         if (late > 0) {
             delay();
             start = now();
         }
         make(m, send, receive);
-        elapsed += now() - start;
+        if (reads && has_result(m)) read_all(m, receive);
+        took = now() - start;
+        elapsed.own += took;
     }
-    return (double)elapsed;
+    elapsed.slowest += meet(0, took).longest;
+    return elapsed;
 }
 
 /* What a run of `tried` calls takes with all that goes with it, on the slowest rank: the least of several runs where
@@ -489,17 +538,24 @@ static void calibrate(const struct measurement *m, uint64_t *iterations, long *b
 static void measure(const struct measurement *m) {
     uint64_t iterations;
     long blocks;
-    static double samples[MOST_BLOCKS], exchanges[MOST_BLOCKS + 1], slowdowns[MOST_BLOCKS + 1];
+    static double samples[MOST_BLOCKS], slowest[MOST_BLOCKS], exchanges[MOST_BLOCKS + 1], slowdowns[MOST_BLOCKS + 1];
     int looks = ranks > 1 && !gate_yields;
     make_buffers(m);
     check(m);
-    calibrate(m, &iterations, &blocks);
+    if (first_calls > 0)
+        iterations = first_calls, blocks = 1;
+    else
+        calibrate(m, &iterations, &blocks);
     for (long b = 0; b <= blocks; b++) {
         if (looks) {
             exchanges[b] = exchange();
             slowdowns[b] = slowdown();
         }
-        if (b < blocks) samples[b] = block(m, iterations) / (double)iterations;
+        if (b < blocks) {
+            struct elapsed elapsed = block(m, iterations);
+            samples[b] = (double)elapsed.own / (double)iterations;
+            slowest[b] = (double)elapsed.slowest / (double)iterations;
+        }
     }
     if (calls > 0)
         compare(m, calls - 1, m->buffers == REWRITTEN ? -1 : 0, rewritten_value(calls - 1), "after timing");
@@ -508,6 +564,9 @@ static void measure(const struct measurement *m) {
         for (long b = 0; b <= blocks; b++) fprintf(sheet, " %.1f %.2f", exchanges[b], slowdowns[b]);
         fprintf(sheet, "\n");
     }
+    fprintf(sheet, "slowest %ld", current);
+    for (long b = 0; b < blocks; b++) fprintf(sheet, " %.3f", slowest[b]);
+    fprintf(sheet, "\n");
     fprintf(sheet, "times %ld %" PRIu64, current, iterations);
     for (long b = 0; b < blocks; b++) fprintf(sheet, " %.3f", samples[b]);
     fprintf(sheet, "\n");
@@ -547,6 +606,11 @@ static void execute(FILE *plan) {
             operator = look_up(operators, o);
             continue;
         }
+        if (strcmp(text, "reads\n") == 0) {
+            reads = 1;
+            continue;
+        }
+        if (sscanf(text, "calls %" SCNu64, &first_calls) == 1) continue;
         if (sscanf(text, "late %d %" SCNu64, &who, &by) == 2) {
             if (who == rank) late += by;
             continue;

@@ -417,6 +417,7 @@ mod tests {
         let turn = |times: &[f64], looks: &[f64]| CaseSamples {
             iterations: 1,
             times: vec![times.to_vec()],
+            slowest: times.to_vec(),
             looks: looks.iter().map(|&exchange| look(exchange)).collect(),
             ..CaseSamples::default()
         };

@@ -10,14 +10,14 @@ use crate::compare::{self, Comparison, comparisons, comparisons_by_cores};
 use crate::cores::States;
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
-use crate::plan::{BufferMode, Operation, Plan, Timing};
+use crate::plan::{BufferMode, Case, Operation, Plan, Timing};
 use crate::plot;
 use crate::progress::Progress;
 use crate::record::{csv, host::Host};
 use crate::rows::{Ratio, Row};
 use crate::runs::baseline::Baseline;
 use crate::runs::{Order, ours};
-use crate::samples::CaseSamples;
+use crate::samples::{CaseSamples, Run};
 use crate::scratch::Scratch;
 use crate::table::Width;
 
@@ -68,8 +68,8 @@ pub fn run(options: &Collectives) -> Result<()> {
         check_ranks(options, ranks)?;
     }
     println!("{}\n", host.line());
-    if host.load > 0.5 * host.cores.len() as f64 {
-        eprintln!("the load average is {:.2}: other programs share the cores, and figures suffer", host.load);
+    if host.busy.is_some_and(|busy| busy > 0.1) {
+        eprintln!("{}: other programs share them, and figures suffer", host.busy_words());
     }
     let mut keeper = Keeper::open(&options.record, &host, if options.quick { "quick" } else { "collectives" });
     let mut session = Session {
@@ -194,14 +194,21 @@ impl Session<'_> {
             })
             .collect();
         for turn in 1..=options.turns() {
-            self.progress.stage(format!("{} with {ranks} ranks, turn {turn}", ours::NAME));
-            let run = ours::run(&order, options.algorithm.as_deref(), self.scratch, &self.progress)?;
-            collect(&mut mine, run.cases.into_values());
-            for one in theirs.iter_mut().filter(|one| !one.failed) {
+            for who in in_turn(theirs.len(), turn) {
+                let Some(one) = who.map(|at| &mut theirs[at]) else {
+                    self.progress.stage(format!("{} with {ranks} ranks, turn {turn}", ours::NAME));
+                    let algorithm = options.algorithm.as_deref();
+                    let run = |order: &Order<'_>| ours::run(order, algorithm, self.scratch, &self.progress);
+                    collect(&mut mine, run_cases(&order, run)?);
+                    continue;
+                };
+                if one.failed {
+                    continue;
+                }
                 self.progress.stage(format!("{} with {ranks} ranks, turn {turn}", one.series.name()));
                 let order = Order { plan: &one.plan, ..order };
-                match one.series.run(&order, self.scratch, &self.progress) {
-                    Ok(run) => collect(&mut one.samples, run.cases.into_values()),
+                match run_cases(&order, |order| one.series.run(order, self.scratch, &self.progress)) {
+                    Ok(samples) => collect(&mut one.samples, samples),
                     Err(error @ Error::Wrong { .. }) => return Err(error),
                     Err(error) => {
                         self.progress.note(&format!("{error}\n{} is left out from here on", one.series.name()));
@@ -251,6 +258,39 @@ impl Session<'_> {
     }
 }
 
-fn collect(into: &mut [Vec<CaseSamples>], run: impl Iterator<Item = CaseSamples>) {
+/// Who runs in this turn, one after the other: ours (none) and so many others, beginning with another one each turn, so
+/// that what one leaves behind meets all of them alike.
+fn in_turn(others: usize, turn: u32) -> Vec<Option<usize>> {
+    let mut all: Vec<_> = std::iter::once(None).chain((0..others).map(Some)).collect();
+    all.rotate_left((turn as usize - 1) % (others + 1));
+    all
+}
+
+/// Runs all cases of an order: in one run, or each in one of its own where first calls are timed.
+fn run_cases(order: &Order<'_>, run: impl Fn(&Order<'_>) -> Result<Run>) -> Result<Vec<CaseSamples>> {
+    if order.plan.calls.is_none() {
+        return Ok(run(order)?.cases.into_values().collect());
+    }
+    let alone = |&case: &Case| {
+        let plan = Plan { cases: vec![case], ..order.plan.clone() };
+        run(&Order { plan: &plan, ..*order })?.into_single()
+    };
+    order.plan.cases.iter().map(alone).collect()
+}
+
+fn collect(into: &mut [Vec<CaseSamples>], run: Vec<CaseSamples>) {
     into.iter_mut().zip(run).for_each(|(turns, samples)| turns.push(samples));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_begin_a_turn_in_turn() {
+        assert_eq!(in_turn(2, 1), [None, Some(0), Some(1)]);
+        assert_eq!(in_turn(2, 3), [Some(1), None, Some(0)]);
+        assert_eq!(in_turn(2, 4), in_turn(2, 1));
+        assert_eq!(in_turn(0, 5), [None]);
+    }
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -130,9 +131,17 @@ pub struct Collectives {
     /// Makes a rank late to each call; implies --timing each
     #[arg(long, value_name = "RANK:MICROSECONDS", value_delimiter = ',')]
     pub late: Vec<Late>,
+    /// A call's time lasts until each rank has loaded all of the result that it has from it, ours and the baselines'
+    /// alike; implies --timing each
+    #[arg(long)]
+    pub reads: bool,
     /// The short form: few sizes, two rank counts, short tables, about a minute
     #[arg(long, visible_alias = "short")]
     pub quick: bool,
+    /// Times so many calls in one block, the first of a new process for each turn and case, but for three that are
+    /// checked; so no case finds anything that an earlier one has learnt
+    #[arg(long, value_name = "CALLS", conflicts_with_all = ["time_per_size", "repetitions"])]
+    pub calls: Option<NonZeroU64>,
     /// Milliseconds of timed calls for each size and collective, over all turns [default: 400;
     /// with --quick 250, beside several baselines 240]
     #[arg(long, value_name = "MS")]
@@ -147,9 +156,8 @@ pub struct Collectives {
     /// NAME=FOLDER of its mpicc and mpirun, or all: every known one that is here
     #[arg(long, value_delimiter = ',')]
     pub baseline: Vec<Wanted>,
-    /// The settings of baselines: best (several series where several are best somewhere), stock (as they come), both;
-    /// auto: best, and stock too where ranks outnumber cores
-    #[arg(long, value_enum, default_value = "auto")]
+    /// The settings of baselines: best (several series where several are best somewhere), stock (as they come), both
+    #[arg(long, value_enum, default_value = "both")]
     pub settings: SettingsWish,
     /// The folder that scripts/peers has filled
     #[arg(long, value_name = "DIR", default_value = "target/peers")]

@@ -237,16 +237,19 @@ fn known_place(peer: &str) -> usize {
 struct Worst<'a> {
     at: &'a Comparison,
     beside: &'a Beside,
-    /// Cases in which ours is slower, and all.
-    slower: (usize, usize),
+    /// Cases in which ours is slower; in which it is not, but is in some turn; and all.
+    slower: usize,
+    doubtful: usize,
+    all: usize,
 }
 
 impl<'a> Worst<'a> {
     fn of(all: &[&'a Comparison], of: fn(&Comparison) -> Option<&Beside>) -> Option<Worst<'a>> {
         let ratios: Vec<_> = all.iter().filter_map(|&comparison| Some((comparison, of(comparison)?))).collect();
         let slower = ratios.iter().filter(|(_, beside)| beside.ratio.value < 1.0).count();
+        let ever = ratios.iter().filter(|(_, beside)| beside.ratio.low < 1.0).count();
         let least = ratios.iter().min_by(|a, b| a.1.ratio.value.total_cmp(&b.1.ratio.value))?;
-        Some(Worst { at: least.0, beside: least.1, slower: (slower, ratios.len()) })
+        Some(Worst { at: least.0, beside: least.1, slower, doubtful: ever - slower, all: ratios.len() })
     }
 
     fn place(&self) -> String {
@@ -255,9 +258,12 @@ impl<'a> Worst<'a> {
 
     fn words(&self) -> String {
         let ratio = three_digits(self.beside.ratio.value);
-        let (slower, all) = self.slower;
+        let Worst { slower, doubtful, all, .. } = self;
         let at = if self.at.operation == Operation::Barrier { String::new() } else { format!(" at {}", self.place()) };
-        format!("{ratio}{at}, {}; ours is slower at {slower} of {all}", self.beside.series)
+        format!(
+            "{ratio}{at}, {}; ours is slower at {slower} of {all}, and in some turns at {doubtful}",
+            self.beside.series
+        )
     }
 }
 
@@ -271,10 +277,12 @@ pub fn summary(all: &[Comparison]) -> String {
         "at",
         "of<",
         "slower at",
+        "in some turns",
         "stock/ours",
         "at",
         "of<",
         "slower at",
+        "in some turns",
     ]);
     let mut groups: Vec<(usize, Operation, BufferMode)> = Vec::new();
     for c in all {
@@ -290,11 +298,12 @@ pub fn summary(all: &[Comparison]) -> String {
         cells.push(if barrier { "-".into() } else { buffers.to_string() });
         for of in [Comparison::best as fn(&Comparison) -> Option<&Beside>, Comparison::best_stock] {
             cells.extend(Worst::of(&group, of).map_or_else(
-                || vec!["-".into(), String::new(), String::new(), String::new()],
+                || vec!["-".into(), String::new(), String::new(), String::new(), String::new()],
                 |worst| {
-                    let (slower, all) = worst.slower;
+                    let Worst { slower, doubtful, all, .. } = worst;
                     let ratio = three_digits(worst.beside.ratio.value);
-                    vec![ratio, worst.place(), worst.beside.series.clone(), format!("{slower} of {all}")]
+                    let counts = [format!("{slower} of {all}"), doubtful.to_string()];
+                    [vec![ratio, worst.place(), worst.beside.series.clone()], counts.into()].concat()
                 },
             ));
         }
@@ -341,7 +350,7 @@ mod tests {
         [("phalanx", ours), ("impi", theirs)].map(|(series, us)| {
             let [shared, near, far] = us.map(|us| 1e3 * us);
             let mut turn = samples(near);
-            turn.times = vec![vec![shared, 0.5 * near, near, 0.5 * far, far]];
+            turn.slowest = vec![shared, 0.5 * near, near, 0.5 * far, far];
             turn.looks = looks.concat();
             Row::of(series, 2, &case(Operation::Allreduce, 8), std::slice::from_ref(&turn)).parted(&[turn], &states)
         })

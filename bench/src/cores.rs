@@ -138,7 +138,7 @@ pub fn parts(turns: &[CaseSamples], states: &States) -> Vec<Part> {
     let part = |cores: Cores| {
         let (mut all, mut looks, mut medians) = (Vec::new(), Vec::new(), Vec::new());
         for turn in turns {
-            let blocks = turn.slowest().into_iter().zip(turn.looks.windows(2));
+            let blocks = turn.slowest.iter().copied().zip(turn.looks.windows(2));
             let here = blocks.filter(|(_, around)| states.around(around) == Some(cores));
             let (times, before): (Vec<f64>, Vec<Look>) = here.map(|(ns, around)| (ns / 1e3, around[0])).unzip();
             medians.push((!times.is_empty()).then(|| median(&times)));
@@ -180,7 +180,7 @@ mod tests {
     const KINDS: [[Look; 2]; 3] = [SHARED, NEAR, FAR];
 
     fn turn(times: &[f64], looks: &[Look]) -> CaseSamples {
-        CaseSamples { iterations: 1, times: vec![times.to_vec()], looks: looks.to_vec(), ..CaseSamples::default() }
+        CaseSamples { iterations: 1, slowest: times.to_vec(), looks: looks.to_vec(), ..CaseSamples::default() }
     }
 
     /// The states of a run in which each kind of look came so often.

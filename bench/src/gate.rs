@@ -5,17 +5,18 @@
 //! leaves first looks quick, one whose root leaves last looks slow. So ranks meet in a page that belongs to no library:
 //! each says that it is there and what the clock shows, all take the latest of these times and begin a fixed while
 //! after it, by the clock that all processes of a machine share. The reading that ends the waiting is the start of the
-//! call's time.
+//! call's time. Each says, too, how long its last call took, so that of every single call the slowest rank's time is
+//! known ([`Each`]), and not only whose is the longest on the average.
 //!
 //! Where ranks outnumber cores nobody can begin on time. There ranks wait with `sched_yield` until all have come, and
-//! begin as each gets a core.
+//! begin as each gets a core; the call's time begins, for all, when the last one came.
 //!
 //! In the page ranks also look at the cores, before and after each block, so that each block belongs to a state of the
 //! cores ([`look`]).
 //!
 //! `baseline/collectives.c` does the same with the same page. It consists of lines of 128 bytes: the first holds the
-//! number of ranks and whether they yield, the others, one a rank, the rounds that it has come to, and the time of the
-//! last.
+//! number of ranks and whether they yield, the others, one a rank, the rounds that it has come to, and of the last two
+//! the times, and what the calls before them took.
 
 pub mod look;
 
@@ -100,38 +101,102 @@ impl Gate {
         Ok(Gate { mapping, rank, ranks, yields, round: 0 })
     }
 
-    /// Says that this rank is here, waits for the others, and returns the latest of the times that they came with.
-    fn meet(&mut self, time: u64) -> u64 {
+    /// Says that this rank is here and what its last call took, waits for the others, and returns the latest of the
+    /// times that they came with, and the longest of these calls.
+    fn meet(&mut self, time: u64, took: u64) -> (u64, u64) {
         self.round += 1;
         let lines = &self.mapping.lines()[1..];
-        lines[self.rank].words[1 + (self.round & 1) as usize].store(time, Relaxed);
+        // A rank may be one round ahead: words of two rounds take turns.
+        let turn = (self.round & 1) as usize;
+        let words_of = |line: &'_ Line| [1 + turn, 3 + turn].map(|word| line.words[word].load(Relaxed));
+        lines[self.rank].words[1 + turn].store(time, Relaxed);
+        lines[self.rank].words[3 + turn].store(took, Relaxed);
         lines[self.rank].words[0].store(self.round, Release);
-        let mut latest = time;
+        let (mut latest, mut longest) = (time, took);
         for (_, line) in lines[..self.ranks].iter().enumerate().filter(|&(rank, _)| rank != self.rank) {
             while line.words[0].load(Acquire) < self.round {
                 if self.yields { yield_now() } else { spin_loop() }
             }
-            // A rank may be one round ahead: times of two rounds take turns.
-            latest = latest.max(line.words[1 + (self.round & 1) as usize].load(Relaxed));
+            let [time, took] = words_of(line);
+            (latest, longest) = (latest.max(time), longest.max(took));
         }
-        latest
+        (latest, longest)
     }
 
-    /// Meets the others and returns the time at which all begin, which is when this returns.
+    /// Meets the others, behind a call that took so long; returns the time at which all begin, which is when this
+    /// returns or, where they outnumber cores, when the last one came, and the longest of these calls.
     #[inline]
-    pub fn start(&mut self) -> u64 {
-        let latest = self.meet(now());
+    fn start(&mut self, took: u64) -> (u64, u64) {
+        let (latest, longest) = self.meet(now(), took);
         if self.yields {
-            return now();
+            return (latest, longest);
         }
         let start = latest + AHEAD + AHEAD_RANK * self.ranks as u64;
         loop {
             let now = now();
             if now >= start {
-                return now;
+                return (now, longest);
             }
             spin_loop();
         }
+    }
+
+    /// Has all ranks begin at one time.
+    pub fn together(&mut self) {
+        self.start(0);
+    }
+
+    /// What so many nanoseconds, spent by this rank on calls back to back, are on the slowest one.
+    pub fn stretch(&mut self, own: u64) -> Elapsed {
+        let (_, slowest) = self.meet(0, own);
+        Elapsed { own, slowest }
+    }
+}
+
+/// Nanoseconds that calls took, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elapsed {
+    /// On this rank.
+    pub own: u64,
+    /// Of each call what it took on the rank where that was most; of calls back to back that of the slowest rank.
+    pub slowest: u64,
+}
+
+impl Elapsed {
+    /// The same of one call, of so many.
+    pub fn of_each(self, calls: u64) -> [f64; 2] {
+        [self.own, self.slowest].map(|nanoseconds| nanoseconds as f64 / calls as f64)
+    }
+}
+
+/// Calls that are timed one by one, each after a common start.
+#[derive(Debug, Default)]
+pub struct Each {
+    elapsed: Elapsed,
+    /// What the last call took on this rank.
+    last: u64,
+}
+
+impl Each {
+    /// Has all ranks begin at one time, and returns it.
+    #[inline]
+    pub fn begin(&mut self, gate: &mut Gate) -> u64 {
+        let (begin, longest) = gate.start(self.last);
+        self.elapsed.slowest += longest;
+        begin
+    }
+
+    /// The call that began last took so long on this rank.
+    #[inline]
+    pub fn took(&mut self, nanoseconds: u64) {
+        self.last = nanoseconds;
+        self.elapsed.own += nanoseconds;
+    }
+
+    /// What all calls took.
+    pub fn end(self, gate: &mut Gate) -> Elapsed {
+        let (_, longest) = gate.meet(0, self.last);
+        Elapsed { slowest: self.elapsed.slowest + longest, ..self.elapsed }
     }
 }
 
@@ -139,6 +204,24 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::scratch::Scratch;
+
+    /// Of each call the slowest rank counts, whichever that is.
+    #[test]
+    fn the_slowest_rank_of_each_call_is_found() {
+        for crowded in [false, true] {
+            let elapsed = threads(3, crowded, |gate| {
+                let mut each = Each::default();
+                for call in 0..30 {
+                    each.begin(gate);
+                    each.took(if call % 3 == gate.rank { 100 } else { 10 });
+                }
+                each.end(gate)
+            });
+            assert_eq!(elapsed, [Elapsed { own: 10 * 100 + 20 * 10, slowest: 30 * 100 }; 3]);
+            let stretches = threads(3, crowded, |gate| gate.stretch(gate.rank as u64).slowest);
+            assert_eq!(stretches, [2; 3]);
+        }
+    }
 
     /// What `ranks` threads return that have a place each in one page.
     pub fn threads<T: Send>(ranks: usize, crowded: bool, body: impl Fn(&mut Gate) -> T + Sync) -> Vec<T> {
@@ -161,7 +244,7 @@ mod tests {
             let times = threads(3, crowded, |gate| {
                 let times = |_| {
                     let came = now();
-                    (came, gate.start())
+                    (came, gate.start(0).0)
                 };
                 (0..50).map(times).collect::<Vec<_>>()
             });

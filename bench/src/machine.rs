@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -71,12 +72,24 @@ pub fn second_level_cache() -> u64 {
     caches().iter().find(|cache| cache.level == 2 && cache.bytes > 0).map_or(512 << 10, |cache| cache.bytes)
 }
 
-/// The load average over one minute, 0 where the system does not tell.
-pub fn load() -> f64 {
-    fs::read_to_string("/proc/loadavg")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0.0)
+/// How many cores are busy just now, by what all of them do for a fifth of a second, where the system tells.
+/// The load average would tell of what ended a minute ago, too.
+pub fn busy_cores() -> Option<f64> {
+    /// Clock ticks that all cores were busy, and in all.
+    fn ticks() -> Option<[u64; 2]> {
+        let text = fs::read_to_string("/proc/stat").ok()?;
+        let times: Vec<u64> =
+            text.lines().next()?.split_whitespace().skip(1).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        // user, nice, system, idle, waiting for a device, interrupts (two kinds), stolen; what follows is in these.
+        let all = times.iter().take(8).sum::<u64>();
+        let idle = times.get(3)? + times.get(4)?;
+        Some([all - idle, all])
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let before = ticks()?;
+    std::thread::sleep(Duration::from_millis(200));
+    let [busy, all] = ticks()?;
+    Some(cores * (busy - before[0]) as f64 / (all - before[1]).max(1) as f64)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! the baselines both read.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -141,8 +142,8 @@ pub enum BufferMode {
     Rewritten,
     /// A set of buffers larger than the last-level cache takes turns.
     Cold,
-    /// Rewritten, and in shared memory (`Communicator::alloc`). An MPI has no such buffers: beside it stand its
-    /// rewritten ones.
+    /// Rewritten, and in shared memory (`Communicator::alloc`). No MPI's collectives make anything of such buffers:
+    /// beside it stand its rewritten ones.
     Shared,
     /// As shared, and an allreduce's result is one that all ranks read where it lies (`all_reduce_shared`).
     View,
@@ -269,6 +270,10 @@ pub struct Plan {
     pub late: Vec<Late>,
     /// By what reductions combine.
     pub operator: Combine,
+    /// Whether a call's time lasts until each rank has loaded all of the result that it has from it.
+    pub reads: bool,
+    /// Calls of the only block of each case, which is not calibrated then: what a process does at first.
+    pub calls: Option<NonZeroU64>,
     /// What is measured.
     pub cases: Vec<Case>,
 }
@@ -313,6 +318,12 @@ impl fmt::Display for Plan {
         if self.operator != Combine::Sum {
             writeln!(f, "operator {}", self.operator)?;
         }
+        if self.reads {
+            writeln!(f, "reads")?;
+        }
+        if let Some(calls) = self.calls {
+            writeln!(f, "calls {calls}")?;
+        }
         for late in &self.late {
             writeln!(f, "late {} {}", late.rank, late.microseconds)?;
         }
@@ -348,6 +359,8 @@ impl FromStr for Plan {
                 _ if index == 0 => {}
                 ["cold", bytes] => plan.cold_bytes = number(bytes).map_err(fault)?,
                 ["operator", operator] => plan.operator = operator.parse().map_err(fault)?,
+                ["reads"] => plan.reads = true,
+                ["calls", calls] => plan.calls = Some(number(calls).map_err(fault)?),
                 ["late", rank, late] => plan
                     .late
                     .push(Late { rank: number(rank).map_err(fault)?, microseconds: number(late).map_err(fault)? }),
@@ -383,6 +396,8 @@ mod tests {
             cold_bytes: 1 << 25,
             late: vec![Late { rank: 1, microseconds: 500 }],
             operator: Combine::Max,
+            reads: true,
+            calls: NonZeroU64::new(100),
             cases: vec![
                 Case {
                     operation: Operation::Allreduce,

@@ -84,9 +84,9 @@ pub struct Row {
     pub t_min: f64,
     /// The mean of the ranks, averaged over all calls.
     pub t_avg: f64,
-    /// The slowest rank, averaged over all calls.
+    /// Of each call the slowest rank, averaged over all calls.
     pub t_max: f64,
-    /// The slowest rank's time, over the blocks.
+    /// The same, over the blocks: each the average of its calls.
     pub time: Summary,
     /// The median of each turn.
     pub turns: Vec<f64>,
@@ -104,9 +104,9 @@ pub struct Row {
     pub to_floor: Option<Ratio>,
 }
 
-/// The slowest rank's time of each block, by turn, in microseconds.
+/// The slowest ranks' time of each block, by turn, in microseconds.
 pub fn slowest_by_turn(turns: &[CaseSamples]) -> Vec<Vec<f64>> {
-    turns.iter().map(|turn| turn.slowest().iter().map(|ns| ns / 1e3).collect()).collect()
+    turns.iter().map(|turn| turn.slowest.iter().map(|ns| ns / 1e3).collect()).collect()
 }
 
 impl Row {
@@ -130,7 +130,7 @@ impl Row {
             calls,
             t_min: mean(&pooled(CaseSamples::quickest)) / 1e3,
             t_avg: mean(&pooled(CaseSamples::average)) / 1e3,
-            t_max: mean(&pooled(CaseSamples::slowest)) / 1e3,
+            t_max: mean(&by_turn.concat()),
             time,
             turns: by_turn.iter().map(|blocks| median(blocks)).collect(),
             bandwidth: if time.median > 0.0 { case.bytes as f64 / time.median / 1e3 } else { 0.0 },
@@ -240,6 +240,7 @@ pub(crate) mod tests {
         CaseSamples {
             iterations: 10,
             times: vec![vec![ns, ns], vec![1.5 * ns, 1.5 * ns]],
+            slowest: vec![1.5 * ns; 2],
             counts: vec![Count { calls: 20, loaded: 20 * 24, stored: 20 * 8, sleeps: 5, ..Count::default() }; 2],
             choice: Some((3, "line flat".into())),
             looks: Vec::new(),

@@ -64,10 +64,12 @@ impl Sheet {
         outcome.map_err(Error::file("cannot write", &self.path))
     }
 
-    /// The blocks of case `case`: nanoseconds a call, each the average over `iterations` calls.
-    pub fn times(&mut self, case: usize, iterations: u64, blocks: &[f64]) -> Result<()> {
-        let values: Vec<String> = blocks.iter().map(|value| format!("{value:.3}")).collect();
-        self.line(format!("times {case} {iterations} {}", values.join(" ")))
+    /// The blocks of case `case`: nanoseconds a call, each the average over `iterations` calls; of this rank, and of
+    /// whichever rank was the slowest in each call.
+    pub fn times(&mut self, case: usize, iterations: u64, blocks: &[[f64; 2]]) -> Result<()> {
+        let values = |of: usize| blocks.iter().map(|block| format!(" {:.3}", block[of])).collect::<String>();
+        self.line(format!("slowest {case}{}", values(1)))?;
+        self.line(format!("times {case} {iterations}{}", values(0)))
     }
 
     /// How the cores looked before each block of case `case`, and after the last: the exchange and the slowdown of each
@@ -112,6 +114,8 @@ pub struct CaseSamples {
     pub iterations: u64,
     /// By rank, by block: nanoseconds a call.
     pub times: Vec<Vec<f64>>,
+    /// By block: nanoseconds a call on the rank that was the slowest one in that call.
+    pub slowest: Vec<f64>,
     /// By rank; empty where nothing is counted.
     pub counts: Vec<Count>,
     /// Line transfers on the critical path, and the algorithm.
@@ -136,11 +140,6 @@ impl CaseSamples {
     pub fn average(&self) -> Vec<f64> {
         let ranks = self.times.len() as f64;
         self.over_ranks(|times| times.sum::<f64>() / ranks)
-    }
-
-    /// For each block the time of the slowest rank.
-    pub fn slowest(&self) -> Vec<f64> {
-        self.over_ranks(|ranks| ranks.fold(0.0, f64::max))
     }
 }
 
@@ -206,6 +205,8 @@ fn read_line(
             samples.times.resize(ranks, Vec::new());
             samples.times[rank] = numbers(values)?;
         }
+        // All ranks say the same.
+        "slowest" => samples.slowest = numbers(rest)?,
         "count" => {
             let values: Vec<u64> = numbers(rest)?;
             let [calls, loaded, stored, waits, yields, sleeps, wakes] = values[..] else {
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    fn write_rank(folder: &Path, rank: usize, blocks: &[f64]) -> Sheet {
+    fn write_rank(folder: &Path, rank: usize, blocks: &[[f64; 2]]) -> Sheet {
         let mut sheet = Sheet::create(folder, rank, 2).unwrap();
         sheet.times(0, 100, blocks).unwrap();
         sheet.count(0, &Count { calls: 100, loaded: 800 * rank as u64, ..Count::default() }).unwrap();
@@ -269,17 +270,17 @@ mod tests {
     #[test]
     fn what_ranks_write_is_read_back_and_merged() {
         let scratch = Scratch::new().unwrap();
-        let mut first = write_rank(scratch.path(), 0, &[10.0, 30.0]);
+        let mut first = write_rank(scratch.path(), 0, &[[10.0, 25.0], [30.0, 35.0]]);
         first.choice(0, 4, "line flat").unwrap();
         let looks = [Look { exchange: 36.0, slowdown: 1.0 }, Look { exchange: 190.5, slowdown: 1.03 }];
         first.looks(0, &looks).unwrap();
         assert_eq!(finished_cases(scratch.path()), 1);
         first.end().unwrap();
-        write_rank(scratch.path(), 1, &[20.0, 10.0]).end().unwrap();
+        write_rank(scratch.path(), 1, &[[20.0, 25.0], [10.0, 35.0]]).end().unwrap();
         let samples = read_run(scratch.path(), 2).unwrap().into_single().unwrap();
         assert_eq!(samples.quickest(), [10.0, 10.0]);
         assert_eq!(samples.average(), [15.0, 20.0]);
-        assert_eq!(samples.slowest(), [20.0, 30.0]);
+        assert_eq!(samples.slowest, [25.0, 35.0]);
         assert_eq!(samples.counts[1].loaded, 800);
         assert_eq!(samples.choice, Some((4, "line flat".into())));
         assert_eq!(samples.looks, looks);
@@ -288,10 +289,10 @@ mod tests {
     #[test]
     fn a_rank_that_stopped_early_is_an_error() {
         let scratch = Scratch::new().unwrap();
-        write_rank(scratch.path(), 0, &[1.0]).end().unwrap();
+        write_rank(scratch.path(), 0, &[[1.0; 2]]).end().unwrap();
         let error = read_run(scratch.path(), 2).unwrap_err().to_string();
         assert!(error.contains("rank-1.txt"), "{error}");
-        drop(write_rank(scratch.path(), 1, &[1.0]));
+        drop(write_rank(scratch.path(), 1, &[[1.0; 2]]));
         let error = read_run(scratch.path(), 2).unwrap_err().to_string();
         assert!(error.contains("stopped before its end"), "{error}");
     }
@@ -307,7 +308,7 @@ mod tests {
     #[test]
     fn wrong_answers_are_found_in_incomplete_files() {
         let scratch = Scratch::new().unwrap();
-        let mut sheet = write_rank(scratch.path(), 1, &[1.0]);
+        let mut sheet = write_rank(scratch.path(), 1, &[[1.0; 2]]);
         sheet.wrong(3, "rank 1: element 5\nis 0").unwrap();
         drop(sheet);
         assert_eq!(wrong_answers(scratch.path(), 2), ["rank 1: element 5 is 0"]);

@@ -98,7 +98,7 @@ impl<'a> OnNode<'a> {
             let theirs: Vec<Series> = baselines
                 .iter()
                 .flat_map(|baseline| {
-                    let all = settings(&baseline.name, baseline.family, crowded, SettingsWish::Auto);
+                    let all = settings(&baseline.name, baseline.family, crowded, SettingsWish::Both);
                     all.into_iter().map(|setting| Series { baseline: baseline.clone(), setting })
                 })
                 .collect();
@@ -178,7 +178,7 @@ impl<'a> OnNode<'a> {
             Who::Theirs(series) => series.takes(case),
         };
         let cases = self.sizes.iter().map(case).filter(takes).collect();
-        Plan { cold_bytes: 0, late: Vec::new(), operator: member.operator, cases }
+        Plan { operator: member.operator, cases, ..Plan::default() }
     }
 
     /// What is finished, as curves.
@@ -198,7 +198,7 @@ impl<'a> OnNode<'a> {
 fn times(plan: &Plan, run: &Run) -> Vec<Times> {
     let of = |(index, case): (usize, &Case)| {
         let samples = run.cases.get(&index)?;
-        let slowest = samples.slowest().into_iter().map(|nanoseconds| 1e-9 * nanoseconds).collect();
+        let slowest = samples.slowest.iter().map(|nanoseconds| 1e-9 * nanoseconds).collect();
         let how = samples.choice.as_ref().map_or_else(|| "as the library chooses".into(), |(_, how)| how.clone());
         Some(Times { bytes: case.bytes, slowest, how })
     };

@@ -81,7 +81,7 @@ fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
 
 fn timing(options: &Collectives, operation: Operation, mode: BufferMode) -> Timing {
     match (options.timing, mode) {
-        _ if !options.late.is_empty() || operation == Operation::Empty => Timing::Each,
+        _ if !options.late.is_empty() || options.reads || operation == Operation::Empty => Timing::Each,
         (_, mode) if mode.is_rewritten() => Timing::Each,
         (TimingWish::Each, _) | (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
         (TimingWish::Stream | TimingWish::Auto, _) => Timing::Stream,
@@ -91,7 +91,14 @@ fn timing(options: &Collectives, operation: Operation, mode: BufferMode) -> Timi
 /// The plan for `ranks` ranks.
 pub fn plan(options: &Collectives, ranks: usize) -> Plan {
     let cold = (2 * last_level_cache()).min(MOST_COLD_BYTES / 2) / ranks as u64;
-    Plan { cold_bytes: cold, late: options.late.clone(), operator: Combine::Sum, cases: cases(options, ranks) }
+    Plan {
+        cold_bytes: cold,
+        late: options.late.clone(),
+        operator: Combine::Sum,
+        reads: options.reads,
+        calls: options.calls,
+        cases: cases(options, ranks),
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +135,7 @@ pub(super) mod tests {
         assert_eq!(of(&["--timing", "stream"], BufferMode::Cold), Timing::Stream);
         assert_eq!(of(&["--timing", "stream"], BufferMode::Rewritten), Timing::Each);
         assert_eq!(of(&["--late", "0:10"], BufferMode::Warm), Timing::Each);
+        assert_eq!(of(&["--reads"], BufferMode::Warm), Timing::Each);
     }
 
     #[test]

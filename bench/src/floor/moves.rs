@@ -23,6 +23,9 @@ const SEND: usize = 0;
 const RECV: usize = 2;
 const STAGED: usize = 4;
 
+/// Bytes of a line; private buffers begin on one, as those of the collectives beside them do.
+const LINE_BYTES: usize = 64;
+
 /// The longest piece, in elements: 32 KiB.
 const LONGEST_PIECE: usize = 4096;
 
@@ -42,8 +45,9 @@ pub struct Moves<'a> {
     rank: usize,
     /// Elements of a buffer.
     length: usize,
-    /// Contribution and result where they are private.
+    /// Contribution and result where they are private, and the element of each that begins a line.
     own: [Vec<f64>; 2],
+    starts: [usize; 2],
     /// Pieces published in all rounds before this one, on each line.
     published: u64,
     /// Rounds so far.
@@ -70,9 +74,11 @@ impl<'a> Moves<'a> {
         assert!(kind.is_move() && rank < 2 && bytes.is_multiple_of(512), "{kind} of {bytes} bytes on {rank}");
         assert!(mapping.length() >= lines(kind, bytes), "the mapping is too short");
         let length = bytes / size_of::<f64>();
-        let own = [(); 2].map(|()| if kind.is_staged() { vec![0.0; length] } else { Vec::new() });
-        let mut moves =
-            Moves { kind, mapping, rounds: Rounds::new(mapping, rank, 2), rank, length, own, published: 0, turn: 0 };
+        let own = [(); 2]
+            .map(|()| if kind.is_staged() { vec![0.0; length + LINE_BYTES / size_of::<f64>()] } else { Vec::new() });
+        let starts = [0, 1].map(|which: usize| own[which].as_ptr().align_offset(LINE_BYTES));
+        let rounds = Rounds::new(mapping, rank, 2);
+        let mut moves = Moves { kind, mapping, rounds, rank, length, own, starts, published: 0, turn: 0 };
         moves.touch();
         moves
     }
@@ -99,7 +105,7 @@ impl<'a> Moves<'a> {
     /// until this process has its result, and its buffers for itself.
     ///
     /// `begin` returns the time at which both begin, which is when it returns: both have ended their last round then.
-    pub fn round(&mut self, begin: impl FnOnce() -> u64) -> f64 {
+    pub fn round(&mut self, begin: impl FnOnce() -> u64) -> u64 {
         self.turn += 1;
         let send = self.send(self.rank);
         // The taker of a broadcast contributes nothing.
@@ -116,7 +122,7 @@ impl<'a> Moves<'a> {
             self.moves();
             self.rounds.exchange();
         }
-        (now() - start) as f64
+        now() - start
     }
 
     /// Whether the last round left the right result on this process.
@@ -149,17 +155,21 @@ impl<'a> Moves<'a> {
             _ => true,
         };
         let owner = if self.kind == Kind::HalvesView { 0 } else { self.rank };
-        let at = if self.kind.is_staged() { self.own[1].as_ptr() } else { self.region(RECV + owner).cast_const() };
+        let at = if self.kind.is_staged() {
+            self.own[1][self.starts[1]..].as_ptr()
+        } else {
+            self.region(RECV + owner).cast_const()
+        };
         // SAFETY: `length` elements lie there, which nobody writes before this process has come to its next round.
         has.then(|| unsafe { std::slice::from_raw_parts(at, self.length) })
     }
 
     fn send(&mut self, rank: usize) -> *mut f64 {
-        if self.kind.is_staged() { self.own[0].as_mut_ptr() } else { self.region(SEND + rank) }
+        if self.kind.is_staged() { self.own[0][self.starts[0]..].as_mut_ptr() } else { self.region(SEND + rank) }
     }
 
     fn receive(&mut self, rank: usize) -> *mut f64 {
-        if self.kind.is_staged() { self.own[1].as_mut_ptr() } else { self.region(RECV + rank) }
+        if self.kind.is_staged() { self.own[1][self.starts[1]..].as_mut_ptr() } else { self.region(RECV + rank) }
     }
 
     fn moves(&mut self) {

@@ -14,7 +14,7 @@ use super::rounds::Rounds;
 use crate::clock::nanoseconds_since;
 use crate::error::Result;
 use crate::gate::look::Look;
-use crate::gate::{Gate, now};
+use crate::gate::{Each, Elapsed, Gate, now};
 use crate::machine::bind_to;
 use crate::mapping::Mapping;
 use crate::rank::measure::CALIBRATING_RUNS;
@@ -95,7 +95,7 @@ pub fn run(spec: &Spec) -> Result<()> {
     let mut gate = Gate::open(&spec.results, spec.rank, spec.ranks)?;
     let mut rounds = Rounds::new(&mapping, spec.rank, spec.ranks);
     let mut buffers = Buffers::new(if spec.kind.is_move() { 0 } else { spec.bytes });
-    let mut of = |rounds: &mut dyn FnMut(&mut Gate, u64) -> f64| blocks(spec, &mapping, &mut gate, rounds);
+    let mut of = |rounds: &mut dyn FnMut(&mut Gate, u64) -> Elapsed| blocks(spec, &mapping, &mut gate, rounds);
     let timed = match spec.kind {
         Kind::Exchange => of(&mut together(|| rounds.exchange())),
         Kind::ExchangeAlone => of(&mut alone(|| rounds.exchange())),
@@ -108,9 +108,13 @@ pub fn run(spec: &Spec) -> Result<()> {
         _ => {
             let mut moves = Moves::new(spec.kind, &mapping, spec.rank, spec.bytes);
             of(&mut |gate, rounds| {
-                let elapsed = (0..rounds).map(|_| moves.round(|| gate.start())).sum();
+                let mut each = Each::default();
+                for _ in 0..rounds {
+                    let took = moves.round(|| each.begin(gate));
+                    each.took(took);
+                }
                 assert!(moves.is_right(), "a wrong result of {}", spec.kind);
-                elapsed
+                each.end(gate)
             })
         }
     };
@@ -121,36 +125,36 @@ pub fn run(spec: &Spec) -> Result<()> {
 struct Timed {
     /// Rounds in a block.
     iterations: u64,
-    /// Nanoseconds a round, by block.
-    blocks: Vec<f64>,
+    /// Nanoseconds a round, by block: this process's, and the slowest one's.
+    blocks: Vec<[f64; 2]>,
     /// How the cores looked before each block and after the last; empty where nobody looked.
     looks: Vec<Look>,
 }
 
-/// Rounds that are timed together; nanoseconds.
-fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
-    move |_, rounds| {
+/// Rounds that are timed together.
+fn together(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> Elapsed {
+    move |gate, rounds| {
         let start = Instant::now();
         (0..rounds).for_each(|_| round());
-        nanoseconds_since(start)
+        gate.stretch(nanoseconds_since(start) as u64)
     }
 }
 
-/// Rounds that are timed one by one, each after a common start; nanoseconds.
-fn alone(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> f64 {
+/// Rounds that are timed one by one, each after a common start.
+fn alone(mut round: impl FnMut()) -> impl FnMut(&mut Gate, u64) -> Elapsed {
     move |gate, rounds| {
-        let timed = (0..rounds).map(|_| {
-            let start = gate.start();
+        let mut each = Each::default();
+        for _ in 0..rounds {
+            let start = each.begin(gate);
             round();
-            (now() - start) as f64
-        });
-        timed.sum()
+            each.took(now() - start);
+        }
+        each.end(gate)
     }
 }
 
-/// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says how many
-/// nanoseconds they took.
-fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut(&mut Gate, u64) -> f64) -> Timed {
+/// Finds how many rounds fill a block, then times the blocks. `timed` makes so many rounds, and says what they took.
+fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut(&mut Gate, u64) -> Elapsed) -> Timed {
     let mut meeting = Meeting { mapping, ranks: spec.ranks as u64, times: 0 };
     let mut time = |gate: &mut Gate, meeting: &mut Meeting<'_>, rounds: u64| {
         meeting.wait();
@@ -165,7 +169,8 @@ fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut
     let mut tried = 1u64;
     let iterations = loop {
         // Whatever meets a single short run would stand for all rounds.
-        let elapsed = (0..CALIBRATING_RUNS).map(|_| time(gate, &mut meeting, tried)).fold(f64::INFINITY, f64::min);
+        let runs = (0..CALIBRATING_RUNS).map(|_| time(gate, &mut meeting, tried).own as f64);
+        let elapsed = runs.fold(f64::INFINITY, f64::min);
         let full = if elapsed >= block / 4.0 { (tried as f64 * block / elapsed).clamp(1.0, 1e9) as u64 } else { 0 };
         match meeting.agree(spec.rank, full) {
             0 => tried *= 2,
@@ -175,7 +180,7 @@ fn blocks(spec: &Spec, mapping: &Mapping, gate: &mut Gate, timed: &mut dyn FnMut
     let (mut blocks, mut looks) = (Vec::new(), Vec::new());
     for _ in 0..spec.blocks {
         looks.extend(gate.look());
-        blocks.push(time(gate, &mut meeting, iterations) / iterations as f64);
+        blocks.push(time(gate, &mut meeting, iterations).of_each(iterations));
     }
     looks.extend(gate.look());
     Timed { iterations, blocks, looks }

@@ -115,7 +115,7 @@ pub fn measure(wish: &Wish, scratch: &Scratch, progress: &Progress) -> Result<Re
     for _ in 0..wish.turns {
         for (task, times) in rounds.iter().zip(&mut times) {
             progress.stage(format!("floor: {} of {}", task.kind, task.ranks));
-            times.extend(start::run(task, scratch)?.slowest());
+            times.extend(start::run(task, scratch)?.slowest);
             progress.step();
         }
         for ((task, _), rates) in widths.iter().zip(&mut rates) {

@@ -47,30 +47,30 @@ impl Gate {
     fn exchange(&mut self) -> f64 {
         let (before, counted) = ROUNDS;
         for _ in 0..before {
-            self.meet(0);
+            self.meet(0, 0);
         }
         let begin = now();
         for _ in 0..counted {
-            self.meet(0);
+            self.meet(0, 0);
         }
         (now() - begin) as f64 / counted as f64
     }
 
     fn slowdown(&mut self) -> f64 {
         let together = [(); TRIES].map(|()| {
-            self.meet(0);
+            self.meet(0, 0);
             work()
         });
         let mut alone = [0.0; TRIES];
         for turn in 0..self.ranks {
-            self.meet(0);
+            self.meet(0, 0);
             if turn == self.rank {
                 alone = alone.map(|_| work());
             }
         }
-        // Ranks meet with times, of which each learns the greatest.
+        // Ranks meet with figures, of which each learns the greatest.
         let percent = 100.0 * median(&together) / median(&alone);
-        self.meet(percent as u64) as f64 / 100.0
+        self.meet(0, percent as u64).1 as f64 / 100.0
     }
 }
 

@@ -10,11 +10,11 @@ use super::answer::{Answer, View};
 use super::buffers::Buffers;
 use super::call::Call;
 use super::lateness;
-use super::value::Value;
+use super::value::{Value, read};
 use crate::clock::nanoseconds_since;
 use crate::error::{Error, Result};
 use crate::gate::look::Look;
-use crate::gate::{Gate, now};
+use crate::gate::{Each, Elapsed, Gate, now};
 use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
 use crate::samples::Count;
 
@@ -36,8 +36,8 @@ const SLEPT_FROM: u64 = 200;
 pub struct Measured {
     /// Calls in a block.
     pub iterations: u64,
-    /// Nanoseconds a call, by block.
-    pub blocks: Vec<f64>,
+    /// Nanoseconds a call, by block: of this rank, and of whichever was the slowest in each call.
+    pub blocks: Vec<[f64; 2]>,
     /// How the cores looked before each block and after the last; empty where nobody looked.
     pub looks: Vec<Look>,
     /// What was counted during the timed calls.
@@ -82,17 +82,21 @@ fn by<T: Value, O: Operator<T> + Copy>(
         late: lateness(&plan.late, comm.rank()),
         buffers: Buffers::new(comm, case, plan.cold_bytes)?,
         view: None,
+        reads: plan.reads,
         calls: 0,
         count: Count::default(),
         reached: 0,
     };
     bench.check()?;
-    let (iterations, blocks) = bench.calibrate()?;
+    let (iterations, blocks) = match plan.calls {
+        Some(calls) => (calls.get(), 1),
+        None => bench.calibrate()?,
+    };
     (bench.count, bench.reached) = (Count::default(), 0);
     let mut measured = Measured { iterations, ..Measured::default() };
     for _ in 0..blocks {
         measured.looks.extend(bench.gate.look());
-        measured.blocks.push(bench.block(iterations)? / iterations as f64);
+        measured.blocks.push(bench.block(iterations)?.of_each(iterations));
     }
     measured.looks.extend(bench.gate.look());
     (measured.count, measured.reached) = (bench.count, bench.reached);
@@ -112,6 +116,8 @@ struct Bench<'a, T, O> {
     buffers: Buffers<T>,
     /// The result that all ranks look at, with buffers of that kind.
     view: Option<SharedResult<T>>,
+    /// Whether results are loaded before a call counts as ended.
+    reads: bool,
     /// Calls made so far with the buffers taking turns.
     calls: u64,
     count: Count,
@@ -156,20 +162,25 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
         View { rank: comm.rank(), ranks: comm.size(), root: case.root, block: case.bytes as usize / size_of::<T>() }
     }
 
+    /// What call `call` left on this rank, if that has a result.
+    fn result(&mut self, call: u64) -> Option<&[T]> {
+        let has_result = match self.case.operation {
+            Operation::Barrier | Operation::Empty => false,
+            Operation::Reduce | Operation::Gather => self.comm.rank() == self.case.root,
+            _ => true,
+        };
+        let result: &[T] = match &self.view {
+            Some(view) => view,
+            None => self.buffers.pair(call).1,
+        };
+        has_result.then_some(result)
+    }
+
     /// Compares what call `call` left on this rank with `answer`.
     fn compare(&mut self, call: u64, answer: &Answer, when: &str) -> Result<()> {
         let Case { operation, bytes, root, element, buffers, .. } = *self.case;
-        let has_result = match operation {
-            Operation::Barrier | Operation::Empty => false,
-            Operation::Reduce | Operation::Gather => self.comm.rank() == root,
-            _ => true,
-        };
-        let result = match &self.view {
-            Some(view) => view,
-            None => &*self.buffers.pair(call).1,
-        };
-        match answer.fault(result) {
-            Some(fault) if has_result => Err(Error::Wrong {
+        match self.result(call).and_then(|result| answer.fault(result)) {
+            Some(fault) => Err(Error::Wrong {
                 series: "phalanx".into(),
                 detail: format!(
                     "rank {} of {}, {operation} of {bytes} bytes of {element}, root {root}, {buffers} buffers, {when}: {fault}",
@@ -222,35 +233,38 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
     }
 
     /// Makes `iterations` calls and returns the nanoseconds spent in them.
-    fn block(&mut self, iterations: u64) -> Result<f64> {
-        self.gate.start();
+    fn block(&mut self, iterations: u64) -> Result<Elapsed> {
         match self.case.timing {
             Timing::Stream => {
+                self.gate.together();
                 let before = self.comm.counters();
                 let start = now();
                 self.stream(iterations)?;
                 let elapsed = now() - start;
                 self.add_counts(&before, iterations);
-                Ok(elapsed as f64)
+                Ok(self.gate.stretch(elapsed))
             }
             Timing::Each => {
-                let mut elapsed = 0;
+                let mut each = Each::default();
                 for _ in 0..iterations {
                     self.rewrite();
                     let before = self.comm.counters();
                     let Self { comm, gate, case, operator, buffers, view, calls, late, .. } = self;
                     let call = Call::new(comm, case, *operator, (buffers, *calls), view);
                     *calls += 1;
-                    let mut start = gate.start();
+                    let mut start = each.begin(gate);
                     if *late > 0 {
                         come_late(*late);
                         start = now();
                     }
                     call.make()?;
-                    elapsed += now() - start;
+                    if self.reads {
+                        self.result(self.calls - 1).into_iter().for_each(read);
+                    }
+                    each.took(now() - start);
                     self.add_counts(&before, 1);
                 }
-                Ok(elapsed as f64)
+                Ok(each.end(self.gate))
             }
         }
     }

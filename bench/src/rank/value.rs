@@ -1,6 +1,7 @@
 //! Element types with values that every sum represents exactly.
 
 use std::fmt::Debug;
+use std::hint::black_box;
 
 use hier::{Element, Zeroable};
 
@@ -11,6 +12,14 @@ pub trait Value: Element + Zeroable + Copy + PartialEq + Debug {
 
     /// The sum, as a program's own operator makes it.
     fn plus(self, other: Self) -> Self;
+
+    /// Its bits.
+    fn bits(self) -> u64;
+}
+
+/// Loads all of a result, as a program does that goes on with it.
+pub fn read<T: Value>(result: &[T]) {
+    black_box(result.iter().fold(0, |bits, element| bits ^ element.bits()));
 }
 
 impl Value for i32 {
@@ -20,6 +29,10 @@ impl Value for i32 {
 
     fn plus(self, other: i32) -> i32 {
         self + other
+    }
+
+    fn bits(self) -> u64 {
+        u64::from(self as u32)
     }
 }
 
@@ -31,6 +44,10 @@ impl Value for i64 {
     fn plus(self, other: i64) -> i64 {
         self + other
     }
+
+    fn bits(self) -> u64 {
+        self as u64
+    }
 }
 
 impl Value for f32 {
@@ -41,6 +58,10 @@ impl Value for f32 {
     fn plus(self, other: f32) -> f32 {
         self + other
     }
+
+    fn bits(self) -> u64 {
+        u64::from(self.to_bits())
+    }
 }
 
 impl Value for f64 {
@@ -50,5 +71,9 @@ impl Value for f64 {
 
     fn plus(self, other: f64) -> f64 {
         self + other
+    }
+
+    fn bits(self) -> u64 {
+        self.to_bits()
     }
 }

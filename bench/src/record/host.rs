@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Cache, caches, load, usable_cores};
+use crate::machine::{Cache, busy_cores, caches, usable_cores};
 use crate::sizes::show_size;
 
 /// The circumstances of a run.
@@ -41,8 +41,15 @@ pub struct Host {
     pub command: String,
     /// Environment variables that change what is measured.
     pub environment: Vec<String>,
-    /// The load average of one minute before the run.
-    pub load: f64,
+    /// Cores that were busy before the run; none in a record that has the load average of a minute instead.
+    #[serde(default)]
+    pub busy: Option<f64>,
+    /// That.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// The table that jobs of this user take unasked, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
     /// The baselines and their versions.
     pub baselines: Vec<String>,
 }
@@ -76,7 +83,9 @@ impl Host {
                 })
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect(),
-            load: load(),
+            busy: busy_cores(),
+            load: None,
+            table: table(),
             baselines: Vec::new(),
         }
     }
@@ -89,14 +98,23 @@ impl Host {
     /// One line for a terminal.
     pub fn line(&self) -> String {
         format!(
-            "{}: {}, {} usable cores, Linux {}, load {:.2}, commit {}",
+            "{}: {}, {} usable cores, Linux {}, {}, commit {}",
             self.host,
             self.cpu,
             self.cores.len(),
             self.kernel,
-            self.load,
+            self.busy_words(),
             self.commit
         )
+    }
+
+    /// What other programs did before the run.
+    pub fn busy_words(&self) -> String {
+        match (self.busy, self.load) {
+            (Some(busy), _) => format!("{busy:.2} cores busy"),
+            (None, Some(load)) => format!("load average {load:.2}"),
+            (None, None) => "not known".into(),
+        }
     }
 
     /// All of it as text.
@@ -122,12 +140,24 @@ impl Host {
             ("build", self.build.clone()),
             ("command", self.command.clone()),
             ("environment", self.environment.join(" ")),
-            ("load before", format!("{:.2}", self.load)),
+            ("before", self.busy_words()),
+            ("table", self.table.clone().unwrap_or_else(|| "the built-in one".into())),
             ("baselines", self.baselines.join("; ")),
         ];
         let kept = lines.into_iter().filter(|(_, value)| !value.is_empty());
         kept.map(|(name, value)| format!("{name:<14} {value}\n")).collect()
     }
+}
+
+/// The file of the table that a job takes here, if it takes one.
+fn table() -> Option<String> {
+    use hier::table::Asked;
+    match Asked::from_environment() {
+        Asked::File { path, .. } => Some(path),
+        Asked::Usual(place) => place.filter(|path| path.exists()),
+        Asked::BuiltIn => None,
+    }
+    .map(|path| path.display().to_string())
 }
 
 /// The commit of the work tree at `folder`, with `dirty` behind it when files differ from it.
@@ -194,7 +224,7 @@ mod tests {
     fn a_look_finds_what_matters() {
         let host = Host::look();
         let text = host.render();
-        for word in ["commit", "usable cores", "rustc", "load before"] {
+        for word in ["commit", "usable cores", "rustc", "before"] {
             assert!(text.contains(word), "{word} in {text}");
         }
         assert_eq!(host.date().len(), 10);

@@ -281,7 +281,7 @@ fn records(entries: &[Entry]) -> Markup {
             h2 { "What was run where" }
             div class="wide" {
                 table {
-                    thead { tr { @for head in ["record", "time", "machine", "kernel", "commit", "load before"] { th class="words" { (head) } } } }
+                    thead { tr { @for head in ["record", "time", "machine", "kernel", "commit", "before"] { th class="words" { (head) } } } }
                     tbody {
                         @for entry in entries {
                             tr {
@@ -291,7 +291,7 @@ fn records(entries: &[Entry]) -> Markup {
                                     td class="words" { (host.host) ": " (host.cpu) ", cores " (host.online) ", " (host.memory) }
                                     td class="words" { (host.kernel) }
                                     td class="words" { code { (host.commit.chars().take(12).collect::<String>()) } }
-                                    td class="words" { (format!("{:.2}", host.load)) }
+                                    td class="words" { (host.busy_words()) }
                                 } @else {
                                     td class="words" colspan="5" { "not said" }
                                 }

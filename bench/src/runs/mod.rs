@@ -142,7 +142,7 @@ mod tests {
         let error = concluded(None, |sheet| sheet.end().unwrap()).unwrap_err().to_string();
         assert!(error.contains("case 0 of 1 has no result"), "{error}");
         let good = concluded(None, |mut sheet| {
-            sheet.times(0, 5, &[1.0]).unwrap();
+            sheet.times(0, 5, &[[1.0; 2]]).unwrap();
             sheet.end().unwrap();
         });
         assert_eq!(good.unwrap().cases.len(), 1);

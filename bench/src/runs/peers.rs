@@ -92,8 +92,6 @@ pub fn known(name: &str) -> Option<&'static Peer> {
 /// With which settings peers are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SettingsWish {
-    /// The best ones; as they come too where ranks outnumber cores.
-    Auto,
     /// Those that make them quickest.
     Best,
     /// As they come.
@@ -129,6 +127,18 @@ const RELEASE_GATHER: &[(&str, &str)] = &[
     ("MPIR_CVAR_COLLECTIVE_FALLBACK", "error"),
 ];
 
+/// MPICH 5: the same through larger cells.
+const LARGE_CELLS: &[(&str, &str)] = &[
+    RELEASE_GATHER[0],
+    RELEASE_GATHER[1],
+    RELEASE_GATHER[2],
+    RELEASE_GATHER[3],
+    RELEASE_GATHER[4],
+    RELEASE_GATHER[5],
+    ("MPIR_CVAR_BCAST_INTRANODE_BUFFER_TOTAL_SIZE", "1048576"),
+    ("MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE", "1048576"),
+];
+
 /// MPICH 5: messages between ranks instead.
 const MPIR: &[(&str, &str)] = &[
     ("MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM", "mpir"),
@@ -143,14 +153,9 @@ pub fn settings(name: &str, family: Family, crowded: bool, wish: SettingsWish) -
     if wish != SettingsWish::Stock {
         settings.extend(best(name, family, crowded));
     }
-    let stock = match wish {
-        SettingsWish::Auto => crowded,
-        SettingsWish::Best => false,
-        SettingsWish::Stock | SettingsWish::Both => true,
-    };
     // In a crowd MPICH spins through its time slices: milliseconds a call.
     let most = if crowded && family == Family::Mpich { SPINNING_MOST } else { u64::MAX };
-    if stock {
+    if wish != SettingsWish::Best {
         // What is the stock one under another name is not run twice.
         settings.retain(|setting: &Setting| !setting.options.is_empty() || !setting.environment.is_empty());
         settings.push(Setting { name: STOCK, most, ..PLAIN });
@@ -160,20 +165,28 @@ pub fn settings(name: &str, family: Family, crowded: bool, wish: SettingsWish) -
 
 fn best(name: &str, family: Family, crowded: bool) -> Vec<Setting> {
     match (family, crowded) {
-        // coll/sm beats coll/tuned for short messages. 4.1's hangs when a broadcast has no bytes.
-        (Family::OpenMpi, false) => vec![
-            PLAIN,
-            Setting { name: "sm", options: &["--mca", "coll_sm_priority", "90"], needs_bytes: true, ..PLAIN },
-        ],
+        // coll/sm beats coll/tuned for short messages, and, with longer fragments than its own of 8 KiB, 5's for long
+        // ones. 4.1's hangs when a broadcast has no bytes.
+        (Family::OpenMpi, false) => {
+            const SM: &[&str] = &["--mca", "coll_sm_priority", "90"];
+            const FRAGMENTS: &[&str] = &["--mca", "coll_sm_priority", "90", "--mca", "coll_sm_fragment_size", "32768"];
+            vec![
+                PLAIN,
+                Setting { name: "sm", options: SM, needs_bytes: true, ..PLAIN },
+                Setting { name: "fragments", options: FRAGMENTS, needs_bytes: true, ..PLAIN },
+            ]
+        }
         (Family::OpenMpi, true) => {
             const YIELD: &[&str] = &["--mca", "mpi_yield_when_idle", "1"];
             const SM: &[&str] = &["--mca", "mpi_yield_when_idle", "1", "--mca", "coll_sm_priority", "90"];
             vec![Setting { options: YIELD, ..PLAIN }, Setting { name: "sm", options: SM, needs_bytes: true, ..PLAIN }]
         }
-        // Long messages are quicker between ranks than through release_gather's cells.
-        (Family::Mpich, false) if name == "mpich5" => {
-            vec![Setting { environment: RELEASE_GATHER, ..PLAIN }, Setting { name: "mpir", environment: MPIR, ..PLAIN }]
-        }
+        // Long messages are quicker through cells of 1 MiB in all than through its own of 32 KiB in all, or between ranks.
+        (Family::Mpich, false) if name == "mpich5" => vec![
+            Setting { environment: RELEASE_GATHER, ..PLAIN },
+            Setting { name: "cells", environment: LARGE_CELLS, ..PLAIN },
+            Setting { name: "mpir", environment: MPIR, ..PLAIN },
+        ],
         // release_gather spins and never yields; messages yield when they are told to.
         (Family::Mpich, true) if name == "mpich5" => {
             const YIELD: &[(&str, &str)] = &[MPIR[0], MPIR[1], MPIR[2], MPIR[3], ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")];
@@ -185,7 +198,13 @@ fn best(name: &str, family: Family, crowded: bool) -> Vec<Setting> {
         (Family::Intel, false) => {
             const SHM: &[(&str, &str)] = &[("I_MPI_FABRICS", "shm")];
             const PT2PT: &[(&str, &str)] = &[("I_MPI_FABRICS", "shm"), ("I_MPI_COLL_INTRANODE", "pt2pt")];
-            vec![Setting { environment: SHM, ..PLAIN }, Setting { name: "pt2pt", environment: PT2PT, ..PLAIN }]
+            // Messages of 64 to 256 KiB at once, and not in pieces.
+            const CELLS: &[(&str, &str)] = &[("I_MPI_FABRICS", "shm"), ("I_MPI_SHM_CELL_FWD_SIZE", "262144")];
+            vec![
+                Setting { environment: SHM, ..PLAIN },
+                Setting { name: "pt2pt", environment: PT2PT, ..PLAIN },
+                Setting { name: "cells", environment: CELLS, ..PLAIN },
+            ]
         }
         // It waits so by itself when ranks outnumber cores: a barrier of 8 ranks on 2 cores took 14 us as it comes and
         // 15 to 17 so, but 180 to 260 with I_MPI_THREAD_YIELD=3 and 36,000 with I_MPI_THREAD_YIELD=1.
@@ -287,7 +306,7 @@ mod tests {
                 all.sort_unstable();
                 all.dedup();
                 assert_eq!(all.len(), count, "{}", peer.name);
-                assert_eq!(names(peer.name, crowded, SettingsWish::Auto).contains(&STOCK), crowded);
+                assert!(!names(peer.name, crowded, SettingsWish::Best).contains(&STOCK));
                 assert_eq!(names(peer.name, crowded, SettingsWish::Stock), [STOCK]);
             }
         }
