@@ -33,14 +33,15 @@ pub enum Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// The bytes of a rank's block.
+    /// The bytes of a rank's block. An empty one may lie anywhere, also where no memory is.
     #[inline]
     #[must_use]
     pub fn of(&self, rank: usize) -> Range<usize> {
         match self {
             Blocks::Even(bytes) => rank * bytes..(rank + 1) * bytes,
             Blocks::Uneven { counts, displs, unit } => {
-                let at = displs[rank] * unit;
+                // Only an empty one lies so far off that this wraps.
+                let at = displs[rank].wrapping_mul(*unit);
                 at..at + counts[rank] * unit
             }
         }
@@ -323,6 +324,15 @@ mod tests {
         let uneven = Blocks::Uneven { counts: &[2, 0, 5], displs: &[6, 9, 0], unit: 8 };
         assert_eq!([0, 1, 2].map(|rank| uneven.of(rank)), [48..64, 72..72, 0..40]);
         assert_eq!((uneven.len(0), uneven.longest(3), uneven.longest(2)), (16, 40, 16));
+    }
+
+    #[test]
+    fn empty_blocks_lie_anywhere() {
+        for far in [usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1] {
+            let blocks = Blocks::Uneven { counts: &[0, 3], displs: &[far, 1], unit: 8 };
+            assert!(blocks.of(0).is_empty() && blocks.len(0) == 0, "{far}");
+            assert_eq!((blocks.of(1), blocks.longest(2)), (8..32, 24));
+        }
     }
 
     #[test]
