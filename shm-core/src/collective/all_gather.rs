@@ -87,10 +87,10 @@ impl Communicator {
     }
 
     /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into) where each rank has its block at its place
-    /// already (MPI_IN_PLACE).
+    /// already (MPI_IN_PLACE). No other rank's block may overlap the own one, from where it is sent.
     ///
     /// # Errors
-    /// As there.
+    /// As there; [`Blocks`](crate::Error::Blocks) also where another block overlaps the own one.
     pub fn all_gather_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
         let blocks = self.or_refuse(buffer.blocks(self.rank(), self.size()))?;
         let known = Known::of(&blocks, self.size());
@@ -107,7 +107,10 @@ impl Communicator {
     ) -> Result<()> {
         let own = blocks.of(self.rank());
         let place = recv.wrapping_add(own.start);
-        if !send.is_null() {
+        if send.is_null() {
+            let what = "units of the own block of an allgather in place that no other block overlaps";
+            self.check_own_apart(what, &blocks)?;
+        } else {
             self.check_count("send buffer of an allgather", bytes, own.len(), " by the own count (in bytes)")?;
         }
         let longest = blocks.longest(self.size());
@@ -134,4 +137,49 @@ impl Communicator {
 
 fn name<T: Element>() -> Name {
     Name { numbers: ALL_GATHER, root: 0, kind: type_number::<T>() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Communicator, Error, PartitionMut};
+
+    /// In one slot of lines, and in slices of cells.
+    #[test]
+    fn an_own_block_that_others_overlap_is_not_sent_in_place() {
+        for count in [2, 2048] {
+            Communicator::threads(3, |comm| {
+                let me = comm.rank();
+                let counts = [count; 3];
+                let displs = if me == 0 { [0, count / 2, 2 * count] } else { [0, count, 2 * count] };
+                let mut all = vec![me; 3 * count];
+                let error = comm.all_gather_varcount_in_place(&mut PartitionMut::new(&mut all, &counts, &displs));
+                match (me, error.unwrap_err()) {
+                    (0, error) => {
+                        let said = format!("overlaps: {} where {count} are needed", count / 2);
+                        assert!(matches!(error, Error::Blocks { .. }) && error.to_string().contains(&said), "{error}");
+                        assert!(all.iter().all(|&found| found == 0));
+                    }
+                    (_, error) => assert_eq!(error, Error::Refused { rank: 0 }),
+                }
+            })
+            .unwrap();
+        }
+    }
+
+    /// Others' blocks, and empty ones, may lie on top of each other; the own one may touch them.
+    #[test]
+    fn own_blocks_that_lie_apart_are_sent_in_place() {
+        let own = Communicator::threads(3, |comm| {
+            let me = comm.rank();
+            let counts = [2, 0, 2];
+            let displs = [[0, 1, 2], [0, 1, 0], [0, 3, 2]][me];
+            let mut all = vec![me; 4];
+            comm.all_gather_varcount_in_place(&mut PartitionMut::new(&mut all, &counts, &displs)).unwrap();
+            all
+        });
+        let own = own.unwrap();
+        assert_eq!([&own[0], &own[2]], [&[0, 0, 2, 2]; 2]);
+        assert!(own[1][..2] == [0, 0] || own[1][..2] == [2, 2], "{:?}", own[1]);
+        assert_eq!(own[1][2..], [1, 1]);
+    }
 }

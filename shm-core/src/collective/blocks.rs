@@ -162,6 +162,23 @@ impl Communicator {
         self.refuse(Error::Blocks { rank: self.rank(), size: self.size(), what, found, expected, advice })
     }
 
+    /// Refuses blocks of which another one overlaps the own one, which others read where it lies.
+    pub(crate) fn check_own_apart(&self, what: &'static str, blocks: &Blocks<'_>) -> Result<()> {
+        let Blocks::Uneven { unit, .. } = blocks else { return Ok(()) };
+        let own = blocks.of(self.rank());
+        let common = |rank| {
+            let other = blocks.of(rank);
+            own.end.min(other.end).saturating_sub(own.start.max(other.start))
+        };
+        match (0..self.size()).filter(|&rank| rank != self.rank()).map(common).max() {
+            None | Some(0) => Ok(()),
+            Some(most) => {
+                let advice = "; others read it while theirs arrive: give displacements that keep it apart";
+                self.check_count(what, (own.len() - most) / unit, own.len() / unit, advice)
+            }
+        }
+    }
+
     /// A result, or the refusal of the call by its error.
     pub(crate) fn or_refuse<T>(&self, result: Result<T>) -> Result<T> {
         result.or_else(|error| self.refuse(error))

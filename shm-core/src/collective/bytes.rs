@@ -18,7 +18,7 @@ fn name(numbers: [u64; 2], root: usize) -> Name {
 impl Communicator {
     /// [`all_gather_into`](Communicator::all_gather_into), or, where `blocks` are uneven,
     /// [`all_gather_varcount_into`](Communicator::all_gather_varcount_into): `bytes` bytes at `send`, which is null
-    /// where they lie in place.
+    /// where they lie in place, where no other block overlaps them.
     ///
     /// # Errors
     /// As there.

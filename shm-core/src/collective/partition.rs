@@ -17,6 +17,7 @@ pub struct Partition<'a, T> {
 /// A buffer into which each rank's block is put: `counts[r]` elements from element `displs[r]` on.
 ///
 /// Blocks may leave gaps, which stay as they were, and come in any order; where two overlap either may be found there.
+/// In place, what a rank sends from there may not be overlapped.
 #[derive(Debug)]
 pub struct PartitionMut<'a, T> {
     buffer: &'a mut [T],
