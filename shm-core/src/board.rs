@@ -2,6 +2,7 @@
 //! `calls`, how a rank waits in `wait`.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,7 +67,7 @@ pub(crate) struct SharedBoard {
     area: AreaLayout,
     rank: usize,
     /// Each member's rank in the job's world.
-    members: Vec<usize>,
+    members: Arc<[usize]>,
     seat: Arc<Seat>,
     watch: Watch,
     /// The call that is running: its number, and what it was tagged with.
@@ -89,7 +90,7 @@ pub(crate) struct SharedBoard {
     seen: Cell<u64>,
     /// The count of waits when this rank was last asked whether it looks ahead.
     waits_before: Cell<u64>,
-    pub tally: Tally,
+    pub tally: Rc<Tally>,
 }
 
 impl SharedBoard {
@@ -114,7 +115,7 @@ impl SharedBoard {
             layout,
             area,
             rank,
-            members,
+            members: members.into(),
             watch,
             seat,
             call: Cell::new((0, 0)),
@@ -127,7 +128,7 @@ impl SharedBoard {
             approach,
             seen: Cell::new(0),
             waits_before: Cell::new(0),
-            tally: Tally::default(),
+            tally: Rc::default(),
         }
     }
 
@@ -136,7 +137,7 @@ impl SharedBoard {
         self.layout.line_slots
     }
 
-    pub fn members(&self) -> &[usize] {
+    pub fn members(&self) -> &Arc<[usize]> {
         &self.members
     }
 

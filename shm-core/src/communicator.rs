@@ -1,12 +1,13 @@
 //! The communicator: a group of ranks, and the handle of one of them.
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::board::{IdleHook, SharedBoard};
 use crate::cost::{self, Chain, Payload};
-use crate::counters::Counters;
+use crate::counters::{Counters, Tally};
 use crate::error::{Error, Result};
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::Place;
@@ -24,6 +25,9 @@ use crate::select::{Choice, Collective, Explanation, Regime, Selection, Single, 
 /// but not be used by two at once.
 pub struct Communicator {
     engine: RefCell<Engine>,
+    /// What the engine has too, for who asks inside of a call.
+    tally: Rc<Tally>,
+    members: Arc<[usize]>,
     seat: Arc<Seat>,
     /// Where the block lies, and its layout.
     offset: u64,
@@ -45,7 +49,8 @@ pub struct Communicator {
 }
 
 // SAFETY: the raw pointers within are to the mapping, which lives as long as the seat and may be used from any thread,
-// and to a call's operands, which are not used between calls. Cells are not shared: the type is not Sync.
+// and to a call's operands, which are not used between calls. Cells are not shared: the type is not Sync, and the tally
+// has no owners but this handle and its engine.
 unsafe impl Send for Communicator {}
 
 impl Communicator {
@@ -94,6 +99,8 @@ impl Communicator {
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
+            tally: Rc::clone(&board.tally),
+            members: Arc::clone(board.members()),
             engine: RefCell::new(Engine::new(board, plan, thresholds)),
             seat,
             offset,
@@ -132,18 +139,19 @@ impl Communicator {
     /// The ranks of the group in the job's world, in order.
     #[must_use]
     pub fn members(&self) -> Vec<usize> {
-        self.engine.borrow().board.members().to_vec()
+        self.members.to_vec()
     }
 
-    /// What this rank has counted in this communicator.
+    /// What this rank has counted in this communicator; inside of a call (in an operator, say) with what that one has
+    /// counted so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.engine.borrow().board.tally.read()
+        self.tally.read()
     }
 
-    /// Begins to count anew.
+    /// Begins to count anew; inside of a call, what that one counts from then on.
     pub fn reset_counters(&self) {
-        self.engine.borrow().board.tally.reset();
+        self.tally.reset();
     }
 
     /// What the table chooses for a message of `bytes` bytes of small elements (root 0), and what it costs with buffers

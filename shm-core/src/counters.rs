@@ -65,3 +65,34 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use crate::Communicator;
+    use crate::operator::User;
+
+    /// In a line, and in slices of cells.
+    #[test]
+    fn operators_may_ask_the_communicator_that_runs_them() {
+        for count in [1, 20_000] {
+            Communicator::threads(2, |comm| {
+                let found = RefCell::new(Vec::new());
+                let sum = User::commutative(|left: &mut [u64], right: &[u64]| {
+                    found.borrow_mut().push((comm.members(), comm.counters().calls));
+                    comm.reset_counters();
+                    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+                });
+                let mut sums = vec![0; count];
+                comm.all_reduce_into(&vec![1; count], &mut sums, sum).unwrap();
+                assert_eq!(sums, vec![2; count]);
+                let found = found.into_inner();
+                assert_eq!(found[0], (vec![0, 1], 1), "{count}");
+                assert!(found[1..].iter().all(|found| *found == (vec![0, 1], 0)), "{count}");
+                assert_eq!(comm.counters().calls, 0);
+            })
+            .unwrap();
+        }
+    }
+}

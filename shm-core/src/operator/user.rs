@@ -7,7 +7,7 @@ use crate::element::Element;
 ///
 /// The closure may look at neighbouring elements only within what one element of the vector means to it (use
 /// an array or structure as the element): slices are cut anywhere between elements. It must give the same result on
-/// every rank, and must not use the communicator that runs it.
+/// every rank, and must not use the communicator that runs it, but to ask for its ranks and counters.
 ///
 /// ```
 /// use shm_core::{Communicator, operator::User};
