@@ -4,7 +4,7 @@ use super::ALL_GATHER;
 use super::blocks::{Known, Name};
 use super::partition::PartitionMut;
 use crate::communicator::Communicator;
-use crate::element::{Element, type_number};
+use crate::element::Element;
 use crate::error::Result;
 use crate::protocol::Readers;
 use crate::protocol::delivery::Sources;
@@ -136,7 +136,7 @@ impl Communicator {
 }
 
 fn name<T: Element>() -> Name {
-    Name { numbers: ALL_GATHER, root: 0, kind: type_number::<T>() }
+    Name::of::<T>(ALL_GATHER, 0)
 }
 
 #[cfg(test)]

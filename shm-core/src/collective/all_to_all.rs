@@ -4,7 +4,7 @@ use super::ALL_TO_ALL;
 use super::blocks::{Known, Name};
 use super::partition::{Partition, PartitionMut};
 use crate::communicator::Communicator;
-use crate::element::{Element, type_number};
+use crate::element::Element;
 use crate::error::Result;
 use crate::protocol::Readers;
 use crate::protocol::delivery::Sources;
@@ -150,10 +150,10 @@ impl Communicator {
         }
         // The own block is there.
         (route.own, route.longest, route.even) = (None, heard.longest, heard.is_even);
-        self.move_noted(&mut engine, tag, size - 1, route)
+        self.move_noted(&mut engine, (name, tag), size - 1, route)
     }
 }
 
 fn name<T: Element>() -> Name {
-    Name { numbers: ALL_TO_ALL, root: 0, kind: type_number::<T>() }
+    Name::of::<T>(ALL_TO_ALL, 0)
 }

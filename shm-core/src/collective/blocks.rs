@@ -2,21 +2,24 @@
 
 use crate::communicator::Communicator;
 use crate::convert::{Lent, Use};
+use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
 use crate::regime::Engine;
 use crate::regime::blocks::{Blocks, Sending};
+use crate::regime::cut::{uncut, whole_elements};
 use crate::regime::delivery::Route;
 use crate::select::{BlockChoice, Vector};
 
 use super::tag_of_call;
 
 /// Which call it is, for the check that all ranks make the same: its numbers for equal blocks and for others, its root,
-/// what its elements are.
+/// what its elements are, of so many bytes each.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
     pub numbers: [u64; 2],
     pub root: usize,
     pub kind: u64,
+    pub element: usize,
 }
 
 /// What ranks know of each other's blocks.
@@ -39,6 +42,11 @@ impl Known {
 }
 
 impl Name {
+    /// A call on elements of this type.
+    pub fn of<T: Element>(numbers: [u64; 2], root: usize) -> Self {
+        Self { numbers, root, kind: type_number::<T>(), element: size_of::<T>() }
+    }
+
     pub fn tag(&self, known: Known) -> u32 {
         self.tag_with(known, 0)
     }
@@ -73,7 +81,7 @@ impl Communicator {
         mut route: Route<'_>,
     ) -> Result<()> {
         let Some(counted) = counted else {
-            let choice = match self.choose_for(&route, parts) {
+            let choice = match self.choose_for(name, &route, parts) {
                 Ok(choice) => choice,
                 Err(error) => return self.refuse(error),
             };
@@ -88,12 +96,18 @@ impl Communicator {
         engine.board.begin(tag)?;
         let found = tell(&mut engine, tag, &counted);
         route.longest = found.inspect_err(|_| engine.board.unnote())?;
-        self.move_noted(&mut engine, tag, parts, route)
+        self.move_noted(&mut engine, (name, tag), parts, route)
     }
 
     /// Moves blocks in a call that has begun, all of which have their length from what was told.
-    pub(crate) fn move_noted(&self, engine: &mut Engine, tag: u32, parts: usize, mut route: Route<'_>) -> Result<()> {
-        let choice = self.choose_for(&route, parts).inspect_err(|_| engine.board.unnote())?;
+    pub(crate) fn move_noted(
+        &self,
+        engine: &mut Engine,
+        (name, tag): (Name, u32),
+        parts: usize,
+        mut route: Route<'_>,
+    ) -> Result<()> {
+        let choice = self.choose_for(name, &route, parts).inspect_err(|_| engine.board.unnote())?;
         // SAFETY: the slices are the call's until it returns.
         let _lent = unsafe { self.lend_sent(&mut route) };
         engine.deliver_noted(&choice, route, tag)
@@ -116,8 +130,14 @@ impl Communicator {
         lent
     }
 
-    fn choose_for(&self, route: &Route<'_>, parts: usize) -> Result<BlockChoice> {
-        self.selection.choose_blocks(parts.max(1), route.waits_for_all(), Vector::of_bytes(route.longest))
+    /// Slices are whole elements, unless these are longer than a part.
+    fn choose_for(&self, name: Name, route: &Route<'_>, parts: usize) -> Result<BlockChoice> {
+        let bytes = Vector::of_bytes(route.longest);
+        let mut choice = self.selection.choose_blocks(parts.max(1), route.waits_for_all(), bytes)?;
+        if !choice.lines {
+            choice.slice = whole_elements(choice.part, uncut(name.element, choice.part));
+        }
+        Ok(choice)
     }
 
     /// Whether blocks of which `parts` lie in a slot, the longest of `bytes` bytes, go in lines, the short way.

@@ -19,11 +19,19 @@ impl Communicator {
             });
         }
         let (bytes, count) = (size_of_val(buffer), buffer.len());
-        let told = self.broadcast_bytes(root, buffer.as_mut_ptr().cast(), bytes, (type_number::<T>(), count));
+        let elements = (size_of::<T>(), type_number::<T>(), count);
+        let told = self.broadcast_bytes(root, buffer.as_mut_ptr().cast(), bytes, elements);
         told.map_err(|error| error.noticed_in(format_args!("a broadcast of {count} elements from rank {root}")))
     }
 
-    fn broadcast_bytes(&self, root: usize, buffer: *mut u8, bytes: usize, (kind, count): (u64, usize)) -> Result<()> {
+    /// The same for `count` elements of `element` bytes each, and of that kind.
+    fn broadcast_bytes(
+        &self,
+        root: usize,
+        buffer: *mut u8,
+        bytes: usize,
+        (element, kind, count): (usize, u64, usize),
+    ) -> Result<()> {
         if self.fits_a_slot(Collective::Broadcast, bytes) {
             let mut engine = self.enter()?;
             let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
@@ -51,8 +59,8 @@ impl Communicator {
             return Ok(());
         }
         let result = match choice.regime {
-            Regime::Line => engine.line_broadcast(&choice, root, buffer, bytes, tag),
-            _ => engine.cells_broadcast(&choice, root, buffer, bytes, tag),
+            Regime::Line => engine.line_broadcast(&choice, root, (buffer, bytes, element), tag),
+            _ => engine.cells_broadcast(&choice, root, (buffer, bytes, element), tag),
         };
         end_all([lent], result)
     }

@@ -7,12 +7,11 @@
 use super::blocks::{Known, Name};
 use super::{ALL_GATHER, ALL_TO_ALL, GATHER, SCATTER};
 use crate::communicator::Communicator;
-use crate::element::type_number;
 use crate::error::Result;
 use crate::regime::blocks::Blocks;
 
 fn name(numbers: [u64; 2], root: usize) -> Name {
-    Name { numbers, root, kind: type_number::<u8>() }
+    Name::of::<u8>(numbers, root)
 }
 
 impl Communicator {

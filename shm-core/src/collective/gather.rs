@@ -5,7 +5,7 @@ use super::blocks::{Counted, Known, Name};
 use super::partition::PartitionMut;
 use super::process::Process;
 use crate::communicator::Communicator;
-use crate::element::{Element, type_number};
+use crate::element::Element;
 use crate::error::Result;
 use crate::protocol::Readers;
 use crate::protocol::delivery::Sources;
@@ -129,7 +129,7 @@ impl Process<'_> {
     }
 
     fn name_of_gather<T: Element>(&self) -> Name {
-        Name { numbers: GATHER, root: self.rank(), kind: type_number::<T>() }
+        Name::of::<T>(GATHER, self.rank())
     }
 }
 

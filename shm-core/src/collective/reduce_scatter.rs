@@ -101,7 +101,7 @@ impl Communicator {
     ) -> Result<()> {
         let size = self.size();
         let longest = blocks.longest(size);
-        let name = Name { numbers: REDUCE_SCATTER, root: 0, kind: fold.kind };
+        let name = Name::of::<T>(REDUCE_SCATTER, 0);
         if fold.vector(longest).fits_lines() && self.goes_in_slots(size - 1, longest) {
             let (send, recv, bytes) = (send.as_ptr().cast(), recv.as_mut_ptr().cast(), size_of_val(recv));
             let mut engine = self.enter()?;

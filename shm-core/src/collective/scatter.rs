@@ -5,7 +5,7 @@ use super::blocks::{Counted, Known, Name};
 use super::partition::Partition;
 use super::process::Process;
 use crate::communicator::Communicator;
-use crate::element::{Element, type_number};
+use crate::element::Element;
 use crate::error::Result;
 use crate::protocol::Readers;
 use crate::protocol::delivery::Sources;
@@ -118,7 +118,7 @@ impl Process<'_> {
     }
 
     fn name_of_scatter<T: Element>(&self) -> Name {
-        Name { numbers: SCATTER, root: self.rank(), kind: type_number::<T>() }
+        Name::of::<T>(SCATTER, self.rank())
     }
 }
 

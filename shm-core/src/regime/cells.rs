@@ -5,7 +5,7 @@
 //! tree, 2pn for a flat broadcast, (5p-1)n for both.
 
 use super::combining::Combining;
-use super::cut::Cut;
+use super::cut::{Cut, uncut};
 use super::lend::Lending;
 use super::lend_trial::Course;
 use super::passing::Passing;
@@ -19,16 +19,16 @@ use crate::protocol::{Board, Location, Place};
 use crate::select::{Choice, Collective};
 
 impl Engine {
-    /// A broadcast down the tree of the root.
+    /// A broadcast of `element`-byte elements down the tree of the root.
     pub fn cells_broadcast(
         &mut self,
         choice: &Choice,
         root: usize,
-        buffer: *mut u8,
-        bytes: usize,
+        (buffer, bytes, element): (*mut u8, usize, usize),
         tag: u32,
     ) -> Result<()> {
-        let slices = Cut::rooted(self.board.size(), bytes, choice.down_cell, 1);
+        let cell = choice.down_cell;
+        let slices = Cut::rooted(self.board.size(), bytes, cell, uncut(element, cell));
         let is_root = self.board.rank() == root;
         let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
         self.cut_down_cells(choice.down_cell, choice.down_slots, passes_on)?;

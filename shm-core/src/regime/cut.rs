@@ -1,6 +1,7 @@
 //! How a message is cut into slices that fill a cell each.
 
 use super::division::unit_of;
+use crate::segment::layout::LINE;
 
 /// The slices of a message: whole elements, as many as fit a cell. An empty message is one empty slice.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,11 @@ impl Cut {
         }
         let least = bytes - (bytes - 1) / cut.slice * cut.slice;
         let first = whole_elements(cell / 2, element).max(least);
-        Self { first: first.next_multiple_of(unit_of(element.max(1), cell)).min(cut.slice), ..cut }
+        let first = match unit_of(element.max(1), cell) {
+            LINE => first.next_multiple_of(LINE),
+            unit => first.next_multiple_of(unit),
+        };
+        Self { first: first.min(cut.slice), ..cut }
     }
 
     /// Bytes of the message.
@@ -60,9 +65,21 @@ impl Cut {
 }
 
 /// Bytes of the whole elements that fit so many; of one at least.
-pub(super) fn whole_elements(bytes: usize, element: usize) -> usize {
+#[inline]
+pub(crate) fn whole_elements(bytes: usize, element: usize) -> usize {
     let element = element.max(1);
+    // As a rule: nothing is divided.
+    if element.is_power_of_two() && bytes & (element - 1) == 0 && bytes > 0 {
+        return bytes;
+    }
     (bytes / element).max(1) * element
+}
+
+/// Bytes of what is not cut in two where elements are only moved, through room for so many: an element, so that a call
+/// that fails leaves no half of one; but one that is longer is cut anywhere.
+#[inline]
+pub(crate) fn uncut(element: usize, room: usize) -> usize {
+    if element <= room { element } else { 1 }
 }
 
 #[cfg(test)]
@@ -70,7 +87,53 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::segment::layout::LINE;
+    use crate::communicator::Communicator;
+    use crate::element::Element;
+    use crate::job::JobSpec;
+    use crate::protocol::Ring;
+
+    /// Slots of lines, of up and of down cells that a call on `count` elements takes on three ranks, by these rules.
+    fn taken<T: Element + bytemuck::Zeroable>(rules: &str, count: usize, call: fn(&Communicator, &[T])) -> [u64; 3] {
+        let mut spec = JobSpec::new(3).unwrap();
+        spec.tuning.force(rules).unwrap();
+        let taken = spec.on_threads(|comm| {
+            let next = || {
+                let engine = comm.enter().unwrap();
+                [&engine.lines, &engine.up, &engine.down].map(Ring::next_position)
+            };
+            let elements = vec![T::zeroed(); count];
+            // The first call cuts the cells.
+            call(&comm, &elements);
+            let before = next();
+            call(&comm, &elements);
+            let after = next();
+            std::array::from_fn(|ring| after[ring] - before[ring])
+        });
+        assert_eq!(taken, vec![taken[0]; 3]);
+        taken[0]
+    }
+
+    fn broadcast<T: Element>(comm: &Communicator, elements: &[T]) {
+        comm.process_at_rank(1).broadcast_into(&mut elements.to_vec()).unwrap();
+    }
+
+    fn all_gather<T: Element>(comm: &Communicator, elements: &[T]) {
+        comm.all_gather_into(elements, &mut elements.repeat(3)).unwrap();
+    }
+
+    /// Unless they are longer than a cell.
+    #[test]
+    fn elements_that_are_moved_are_not_cut_in_two() {
+        let (lines, cells) = ("broadcast:line", "all:cells,cell=64");
+        assert_eq!(taken::<u64>(lines, 286, broadcast), [2, 0, 0]);
+        assert_eq!(taken::<u128>(lines, 143, broadcast), [3, 0, 0]);
+        assert_eq!(taken::<u64>(cells, 30, broadcast), [0, 0, 4]);
+        assert_eq!(taken::<[u64; 3]>(cells, 10, broadcast), [0, 0, 5]);
+        assert_eq!(taken::<[u64; 15]>(cells, 2, broadcast), [0, 0, 4]);
+        assert_eq!(taken::<u64>(cells, 30, all_gather), [0, 4, 0]);
+        assert_eq!(taken::<[u64; 3]>(cells, 10, all_gather), [0, 5, 0]);
+        assert_eq!(taken::<[u64; 15]>(cells, 2, all_gather), [0, 4, 0]);
+    }
 
     proptest! {
         #[test]
@@ -92,6 +155,31 @@ mod tests {
                 prop_assert_eq!(cut.count(), Cut::new(bytes, cell, element).count());
             }
         }
+    }
+
+    /// Cells are whole lines.
+    #[test]
+    fn elements_that_fill_words_are_cut_as_bytes_are() {
+        for (ranks, lines, bytes) in
+            (1..4).flat_map(|ranks| (1..6).map(move |lines| (ranks, lines, 3_000 * lines + 72)))
+        {
+            let all = |element| {
+                let cut = Cut::rooted(ranks, bytes, lines * LINE, element);
+                (0..cut.count()).map(|slice| cut.range(slice)).collect::<Vec<_>>()
+            };
+            for element in [2, 4, 8] {
+                assert_eq!(all(element), all(1), "{bytes} bytes of {element} through {lines} lines on {ranks} ranks");
+            }
+        }
+    }
+
+    #[test]
+    fn whole_elements_are_those_that_fit() {
+        let cases = [(64, 8, 64), (64, 24, 48), (1144, 8, 1144), (1144, 16, 1136), (8, 16, 16), (0, 8, 8), (5, 0, 5)];
+        for (bytes, element, whole) in cases {
+            assert_eq!(whole_elements(bytes, element), whole, "{element} in {bytes}");
+        }
+        assert_eq!([0, 64, 65].map(|element| uncut(element, 64)), [0, 64, 1]);
     }
 
     #[test]

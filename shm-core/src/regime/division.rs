@@ -64,7 +64,11 @@ impl Division {
 
 /// Bytes of the least number of whole elements that is whole lines too, if a cell has room for it.
 pub(super) fn unit_of(element: usize, cell: usize) -> usize {
-    let lines = if LINE.is_multiple_of(element) { LINE } else { element / gcd(element, LINE) * LINE };
+    // The divisors of a line are powers of two.
+    let lines = match element.is_power_of_two() && element <= LINE {
+        true => LINE,
+        false => element / gcd(element, LINE) * LINE,
+    };
     if lines <= cell { lines } else { element }
 }
 

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use super::cut::whole_elements;
+use super::cut::{uncut, whole_elements};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -26,7 +26,8 @@ fn piece_of(element: usize) -> usize {
 /// The pieces of a message that fill a slot each: offset and length. One empty piece for an empty message.
 fn pieces(bytes: usize, element: usize) -> impl Iterator<Item = (usize, usize)> {
     let piece = piece_of(element);
-    (0..bytes.div_ceil(piece).max(1)).map(move |i| (i * piece, piece.min(bytes - i * piece)))
+    let starts = std::iter::successors(Some(0), move |at| Some(at + piece).filter(|&next| next < bytes));
+    starts.map(move |at| (at, piece.min(bytes - at)))
 }
 
 impl Engine {
@@ -98,18 +99,17 @@ impl Engine {
         Ok(())
     }
 
-    /// A broadcast: the root publishes, its children read (and pass on).
+    /// A broadcast of `element`-byte elements: the root publishes, its children read (and pass on).
     pub fn line_broadcast(
         &mut self,
         choice: &Choice,
         root: usize,
-        buffer: *mut u8,
-        bytes: usize,
+        (buffer, bytes, element): (*mut u8, usize, usize),
         tag: u32,
     ) -> Result<()> {
         let Self { board, lines, trees, .. } = self;
         let links = trees.find(board, choice, Step::Release, bytes, root);
-        for (at, len) in pieces(bytes, 1) {
+        for (at, len) in pieces(bytes, uncut(element, SLOT_PAYLOAD)) {
             let position = lines.take(1);
             step::release(board, lines, trees.at(links), position, tag, |passage| {
                 if let Some(from) = passage.from {
@@ -181,7 +181,7 @@ impl Engine {
     pub fn line_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         if !choice.flat {
             self.line_reduce(choice, 0, reduction, tag)?;
-            return self.line_broadcast(choice, 0, reduction.recv, reduction.bytes, tag);
+            return self.line_broadcast(choice, 0, (reduction.recv, reduction.bytes, reduction.fold.element), tag);
         }
         let stride = piece_of(reduction.fold.element);
         let count = reduction.bytes.div_ceil(stride).max(1);

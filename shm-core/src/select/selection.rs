@@ -179,7 +179,7 @@ impl Selection {
             }
             Regime::Cells | Regime::Exchange => {
                 let fit = |cell: u32, cells: u32, element, area| fit(cell as usize, cells as usize, element, area);
-                // Elements go up in reductions and exchanges, and down in broadcasts, which cut them anywhere.
+                // Elements go up in reductions and exchanges, and down in broadcasts, which cut those that fit no cell.
                 let going_down = if what == Collective::Reduce || regime == Regime::Exchange { 1 } else { element };
                 let (up_cell, up_slots) = fit(band.up_cell, band.up_cells, element, self.up_area)?;
                 let (down_cell, down_slots) = fit(band.down_cell, band.down_cells, going_down, self.down_area)?;
