@@ -80,7 +80,7 @@ pub enum Error {
         what: &'static str,
         /// What it has.
         found: usize,
-        /// What it should have, or have at least.
+        /// What it should have, or have at least, or at most.
         expected: usize,
         /// What to try.
         advice: &'static str,

@@ -13,6 +13,8 @@ use crate::select::{Choice, Vector};
 
 impl Communicator {
     /// The rank that leads share `share` of `leaders`: shares are led by ranks spread evenly over the communicator.
+    /// Nobody leads a share that there is not (`share` is not below `leaders`): then this is
+    /// [`size`](Communicator::size).
     ///
     /// ```
     /// # shm_core::Communicator::threads(1, |comm| {
@@ -26,16 +28,27 @@ impl Communicator {
 
     /// The elements that share `share` of `leaders` is made of, in a vector of `count` elements of `T`.
     ///
-    /// Shares are whole cache lines where elements allow, follow one another, and differ by one line at most.
+    /// Shares are whole cache lines where elements allow, follow one another, and differ by one line at most. A share
+    /// that there is not (`share` is not below `leaders`) is empty, at the end.
     ///
     /// # Errors
-    /// [`Leaders`](Error::Leaders), [`Tuning`](Error::Tuning).
+    /// [`Leaders`](Error::Leaders), [`Tuning`](Error::Tuning); [`Blocks`](Error::Blocks): more elements than any memory
+    /// holds.
     pub fn share_of<T: Element>(&self, count: usize, leaders: usize, share: usize) -> Result<Range<usize>> {
         let element = size_of::<T>();
-        let choice = self.shares(Vector { element, ..Vector::of_bytes(count * element) }, leaders)?;
-        let division = Division::new(count * element, element, leaders, choice.up_cell);
-        let at = |share| division.start(share) / element.max(1);
-        Ok(at(share)..at(share + 1))
+        // Shares of as many bytes are computed without overflow.
+        let most = usize::MAX / self.size() / element.max(1);
+        if count > most && element > 0 {
+            let what = "elements of a vector that is divided among leaders";
+            let advice = " at most; no memory holds more";
+            let (rank, size) = (self.rank(), self.size());
+            return Err(Error::Blocks { rank, size, what, found: count, expected: most, advice });
+        }
+        let bytes = count * element;
+        let choice = self.shares(Vector { element, ..Vector::of_bytes(bytes) }, leaders)?;
+        let division = Division::new(bytes, element, leaders, choice.up_cell);
+        let at = |share: usize| division.start(share.min(leaders)) / element.max(1);
+        Ok(at(share)..at(share.saturating_add(1)))
     }
 
     /// Combines everybody's `send`; each of `leaders` leaders gets its share, at its place in `recv` (a reduce-scatter;
@@ -143,8 +156,8 @@ impl Communicator {
 
 #[cfg(test)]
 mod tests {
-    use crate::Communicator;
     use crate::operator::Sum;
+    use crate::{Communicator, Error};
 
     #[test]
     fn halves_make_an_allreduce() {
@@ -173,6 +186,27 @@ mod tests {
             })
             .unwrap();
         }
+    }
+
+    #[test]
+    fn shares_and_leaders_that_there_are_not() {
+        Communicator::threads(2, |comm| {
+            assert_eq!([comm.leader_of(0, 0), comm.leader_of(2, 2), comm.leader_of(1, 2)], [2, 2, 1]);
+            for share in [2, 3, usize::MAX] {
+                assert_eq!(comm.share_of::<u64>(1000, 2, share).unwrap(), 1000..1000);
+            }
+            assert_eq!(comm.share_of::<u64>(1000, 2, 1).unwrap(), 496..1000);
+            assert!(matches!(comm.share_of::<u64>(1000, 0, 0), Err(Error::Leaders { .. })));
+            let most = usize::MAX / 16;
+            for count in [most + 1, usize::MAX / 8 + 1, usize::MAX] {
+                let error = comm.share_of::<u64>(count, 2, 1).unwrap_err();
+                assert!(matches!(error, Error::Blocks { found, expected, .. } if (found, expected) == (count, most)));
+            }
+            let shares = [0, 1].map(|share| comm.share_of::<u64>(most, 2, share).unwrap());
+            assert_eq!((shares[0].start, shares[0].end, shares[1].end), (0, shares[1].start, most));
+            assert_eq!(comm.share_of::<()>(usize::MAX, 2, 1).unwrap(), 0..0);
+        })
+        .unwrap();
     }
 
     #[test]

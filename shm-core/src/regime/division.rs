@@ -15,10 +15,12 @@ pub struct Division {
 }
 
 impl Division {
-    /// Divides `bytes` bytes of `element`-byte elements among `leaders` leaders, in slices of at most `cell` bytes.
+    /// Divides `bytes` bytes of `element`-byte elements among `leaders` leaders (one if there are none), in slices of
+    /// at most `cell` bytes.
     ///
     /// Every call comes here, so it divides by what it must: by lines, as a rule, and by the number of leaders.
     pub fn new(bytes: usize, element: usize, leaders: usize, cell: usize) -> Self {
+        let leaders = leaders.max(1);
         let (unit, units, most) = match unit_of(element.max(1), cell) {
             LINE => (LINE, bytes.div_ceil(LINE), cell / LINE),
             unit => (unit, bytes.div_ceil(unit), cell / unit),
@@ -76,9 +78,14 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The rank of the leader of a share: spread evenly over `size` ranks.
+/// The rank of the leader of a share: spread evenly over `size` ranks. Nobody leads a share that there is not: `size`
+/// is no rank.
 pub fn leader_of(share: usize, leaders: usize, size: usize) -> usize {
-    share * size / leaders
+    if share >= leaders {
+        return size;
+    }
+    // The product may be longer than a word.
+    (share as u128 * size as u128 / leaders as u128) as usize
 }
 
 #[cfg(test)]
@@ -86,6 +93,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn no_share_of_no_leaders_is_led() {
+        assert_eq!([(0, 0), (3, 0), (2, 2), (usize::MAX, 2)].map(|(share, all)| leader_of(share, all, 8)), [8; 4]);
+        assert_eq!([0, 1, 2].map(|share| leader_of(share, 3, 8)), [0, 2, 5]);
+        assert_eq!(leader_of(usize::MAX / 2, usize::MAX, 8), 3);
+        let whole = Division::new(4096, 8, 0, 1024);
+        assert_eq!((whole.start(0), whole.start(1), whole.rounds()), (0, 4096, 4));
+    }
 
     proptest! {
         #[test]
