@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::segment::memory_file::MEMORY_ADVICE;
+
 /// The result of every call that may fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -232,12 +234,20 @@ pub enum Error {
     },
 
     /// A system call that failed where it should not.
-    #[error("{call}: {cause}")]
+    #[error(
+        "{}{call}: {cause}{}{advice}",
+        rank.map_or_else(String::new, |rank| format!("rank {rank}: ")),
+        if advice.is_empty() { "" } else { "; " }
+    )]
     System {
+        /// The rank that called, in the job's world; none where there were no ranks yet, or it is not known.
+        rank: Option<usize>,
         /// The call.
         call: &'static str,
         /// The system's word on it.
         cause: String,
+        /// What to try; nothing where the cause says too little.
+        advice: &'static str,
     },
 }
 
@@ -253,18 +263,52 @@ impl Error {
         }
     }
 
-    /// Says which rank of the job wanted memory.
+    /// Says which rank of the job wanted memory, or made the system call.
     pub(crate) fn of(self, rank: usize) -> Self {
         match self {
             Self::Memory { rank: None, what, bytes, cause, advice } => {
                 Self::Memory { rank: Some(rank), what, bytes, cause, advice }
             }
+            Self::System { rank: None, call, cause, advice } => Self::System { rank: Some(rank), call, cause, advice },
             other => other,
         }
     }
 
     /// A failed system call as an error.
-    pub(crate) fn system(call: &'static str, cause: impl fmt::Display) -> Self {
-        Self::System { call, cause: cause.to_string() }
+    pub(crate) fn system(call: &'static str, cause: impl fmt::Display + Into<std::io::Error>) -> Self {
+        let words = cause.to_string();
+        let advice = match cause.into().raw_os_error() {
+            Some(libc::EMFILE) => "raise the limit on open files (ulimit -n), or close some",
+            Some(libc::ENFILE) => {
+                "raise the system's limit on open files (fs.file-max), or end programs that hold many"
+            }
+            Some(libc::ENOMEM) => MEMORY_ADVICE,
+            Some(libc::EAGAIN) => {
+                "raise the limit on processes (ulimit -u, the container's) or on memory (ulimit -v), or use fewer ranks"
+            }
+            Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
+                "something forbids this call (a seccomp filter of the container, say): allow it there"
+            }
+            _ => "",
+        };
+        Self::System { rank: None, call, cause: words, advice }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_system_calls_say_what_to_try() {
+        let error = Error::system("memfd_create", nix::errno::Errno::EMFILE).to_string();
+        assert!(error.starts_with("memfd_create: EMFILE") && error.contains("; raise") && error.contains("ulimit -n"));
+        let error = Error::system("membarrier", rustix::io::Errno::PERM).of(3).to_string();
+        assert!(error.starts_with("rank 3: membarrier: ") && error.contains("seccomp"), "{error}");
+        let error = Error::system("starting a thread", std::io::Error::from_raw_os_error(libc::EAGAIN)).of(1);
+        assert!(error.to_string().contains("ulimit -u"), "{error}");
+        assert!(Error::system("memfd_create", nix::errno::Errno::ENOMEM).to_string().ends_with(MEMORY_ADVICE));
+        let error = Error::system("fchmod", nix::errno::Errno::EIO).to_string();
+        assert_eq!(error, format!("fchmod: {}", nix::errno::Errno::EIO));
     }
 }

@@ -39,7 +39,7 @@ impl Seat {
         let fences = header.membarrier == 0;
         if !fences {
             register_for_heavy_fences()
-                .map_err(|e| Error::system("membarrier (which the creator of the job could use)", e))?;
+                .map_err(|e| Error::system("membarrier (which the creator of the job could use)", e).of(rank))?;
         }
         mapping.rank(rank).attach(rank)?;
         let patience = Patience::new(mapping.layout.ranks, header.cores.max(1) as usize);

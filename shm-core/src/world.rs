@@ -59,7 +59,7 @@ impl Job {
                     f(world)
                 });
                 // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
-                threads.push(thread.map_err(|e| Error::system("starting the thread of a rank", e))?);
+                threads.push(thread.map_err(|e| Error::system("starting the thread of a rank", e).of(rank))?);
             }
             let ended: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
             let mut results = Vec::with_capacity(ended.len());
