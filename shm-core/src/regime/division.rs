@@ -84,8 +84,10 @@ pub fn leader_of(share: usize, leaders: usize, size: usize) -> usize {
     if share >= leaders {
         return size;
     }
-    // The product may be longer than a word.
-    (share as u128 * size as u128 / leaders as u128) as usize
+    match share.checked_mul(size) {
+        Some(product) => product / leaders,
+        None => (share as u128 * size as u128 / leaders as u128) as usize,
+    }
 }
 
 #[cfg(test)]
