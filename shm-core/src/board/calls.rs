@@ -139,7 +139,9 @@ impl SharedBoard {
                 std::thread::sleep(nap.max(SHORTEST));
             }
         }
-        panic.into_iter().for_each(|panic| resume_unwind(panic));
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
     }
 
     /// Whether `other` is in the call of this number, and may reach into what was lent to it.
