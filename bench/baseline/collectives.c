@@ -382,13 +382,20 @@ static int has_result(const struct measurement *m) {
 /* Loads all of a result, as a program does that goes on with it. */
 static void read_all(const struct measurement *m, const void *result) {
     static volatile uint64_t sink;
-    uint64_t bits = 0;
-    size_t i;
-    if (element_bytes(m->element) == 8)
-        for (i = 0; i < received; i++) bits ^= ((const uint64_t *)result)[i];
-    else
-        for (i = 0; i < received; i++) bits ^= ((const uint32_t *)result)[i];
-    sink = bits;
+    uint64_t bits[8] = {0};
+    size_t i = 0, part;
+    if (element_bytes(m->element) == 8) {
+        const uint64_t *all = result;
+        for (; i + 8 <= received; i += 8)
+            for (part = 0; part < 8; part++) bits[part] ^= all[i + part];
+        for (; i < received; i++) bits[0] ^= all[i];
+    } else {
+        const uint32_t *all = result;
+        for (; i + 8 <= received; i += 8)
+            for (part = 0; part < 8; part++) bits[part] ^= all[i + part];
+        for (; i < received; i++) bits[0] ^= all[i];
+    }
+    for (part = 0; part < 8; part++) sink = bits[part];
 }
 
 /* What rank `of` has sent at `index`: by the pattern of `turn`, or a constant (turn -1). */

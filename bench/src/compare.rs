@@ -147,10 +147,10 @@ fn comparisons_by(
 }
 
 /// For each peer and case its quickest setting, under the peer's name; ours unchanged. For plots, where every series of
-/// every peer would be a thicket. What peers do as they come is left out where they were run with other settings too.
+/// every peer would be a thicket.
 pub fn by_peer(rows: &[Row]) -> Vec<Row> {
     let mut kept: Vec<Row> = Vec::new();
-    for row in rows.iter().filter(|row| !is_stock(&row.series)) {
+    for row in rows {
         let row = Row { series: peer_of(&row.series).into(), ..row.clone() };
         match kept.iter_mut().find(|other| other.series == row.series && other.is_same_case(&row)) {
             Some(other) if row.time.median < other.time.median => *other = row,
@@ -411,7 +411,7 @@ mod tests {
     fn a_plot_has_one_curve_for_each_peer() {
         let kept = by_peer(&rows());
         let series: Vec<&str> = kept.iter().filter(|row| row.bytes == 8).map(|row| row.series.as_str()).collect();
-        assert_eq!(series, ["phalanx", "openmpi"]);
+        assert_eq!(series, ["phalanx", "openmpi", "impi"]);
         assert_eq!(kept[1].time.median, 4.5);
     }
 }

@@ -72,24 +72,29 @@ pub fn second_level_cache() -> u64 {
     caches().iter().find(|cache| cache.level == 2 && cache.bytes > 0).map_or(512 << 10, |cache| cache.bytes)
 }
 
-/// How many cores are busy just now, by what all of them do for a fifth of a second, where the system tells.
+/// How many of the cores that this process may use are busy just now, by what they do for a fifth of a second, where the system tells.
 /// The load average would tell of what ended a minute ago, too.
 pub fn busy_cores() -> Option<f64> {
-    /// Clock ticks that all cores were busy, and in all.
-    fn ticks() -> Option<[u64; 2]> {
+    /// Clock ticks that these cores were busy, and in all.
+    fn ticks(cores: &[usize]) -> Option<[u64; 2]> {
         let text = fs::read_to_string("/proc/stat").ok()?;
-        let times: Vec<u64> =
-            text.lines().next()?.split_whitespace().skip(1).map(|word| word.parse().ok()).collect::<Option<_>>()?;
-        // user, nice, system, idle, waiting for a device, interrupts (two kinds), stolen; what follows is in these.
-        let all = times.iter().take(8).sum::<u64>();
-        let idle = times.get(3)? + times.get(4)?;
-        Some([all - idle, all])
+        let of = |core: &usize| {
+            let name = format!("cpu{core}");
+            let line = text.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
+            let times: Vec<u64> =
+                line.split_whitespace().skip(1).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+            // user, nice, system, idle, waiting for a device, interrupts (two kinds), stolen; what follows is in these.
+            let all = times.iter().take(8).sum::<u64>();
+            Some([all - times.get(3)? - times.get(4)?, all])
+        };
+        let all = cores.iter().map(of).collect::<Option<Vec<_>>>()?;
+        Some([0, 1].map(|which| all.iter().map(|core| core[which]).sum()))
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let before = ticks()?;
+    let cores = usable_cores();
+    let before = ticks(&cores)?;
     std::thread::sleep(Duration::from_millis(200));
-    let [busy, all] = ticks()?;
-    Some(cores * (busy - before[0]) as f64 / (all - before[1]).max(1) as f64)
+    let [busy, all] = ticks(&cores)?;
+    Some(cores.len() as f64 * (busy - before[0]) as f64 / (all - before[1]).max(1) as f64)
 }
 
 #[cfg(test)]

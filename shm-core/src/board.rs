@@ -74,6 +74,8 @@ pub(crate) struct SharedBoard {
     call: Cell<(u64, u32)>,
     /// What goes into the tag of the next one of the calls before it.
     chain: Cell<u32>,
+    /// The last call whose note takes the place of one that this rank has refused.
+    refused_until: Cell<u64>,
     /// Whether this rank lends memory of its caller's in the call that is running, or did in the one that ended by an
     /// error.
     lends: Cell<bool>,
@@ -120,6 +122,7 @@ impl SharedBoard {
             seat,
             call: Cell::new((0, 0)),
             chain: Cell::new(0),
+            refused_until: Cell::new(0),
             lends: Cell::new(false),
             sees_result: Cell::new(false),
             idle: RefCell::new(None),

@@ -9,7 +9,7 @@ use crate::board::{IdleHook, SharedBoard};
 use crate::cost::{self, Chain, Payload};
 use crate::counters::{Counters, Tally};
 use crate::error::{Error, Result};
-use crate::plan::{MOST_CLASSES, Plan, Step};
+use crate::plan::{Plan, Step};
 use crate::protocol::Place;
 use crate::reach::Reaching;
 use crate::regime::{Engine, JOINT_LEAST, Thresholds};
@@ -209,7 +209,8 @@ impl Communicator {
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn set_plan(&self, plan: Arc<dyn Plan>) -> Result<()> {
         let mut engine = self.enter()?;
-        let names = |step| (0..MOST_CLASSES).map(|class| plan.name(step, class)).collect::<Vec<_>>();
+        let sizes = (0..usize::BITS).map(|bit| 1 << bit);
+        let names = |step| sizes.clone().map(|bytes| plan.name(step, plan.class(step, bytes))).collect::<Vec<_>>();
         engine.board.go_on_by([Step::Release, Step::Gather].map(names));
         engine.trees().follow(plan);
         // All have attached if they came here by calls: a good time to find out.

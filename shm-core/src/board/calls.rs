@@ -16,6 +16,12 @@ use crate::segment::layout::{CALLS, MOST_RANKS};
 /// The tag of a call whose arguments a rank refused.
 const REFUSED: u32 = 0xff_ffff;
 
+/// What goes into the tags of later calls, of 24 bits: order and number count.
+#[inline]
+fn mixed(chain: u32) -> u32 {
+    chain.wrapping_mul(0x9e37_79b1) >> 8
+}
+
 fn is_refused(note: Stamp) -> bool {
     note.0 & u64::from(REFUSED) == u64::from(REFUSED)
 }
@@ -184,7 +190,7 @@ impl SharedBoard {
     pub fn go_on_by(&self, what: impl Hash) {
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);
-        self.chain.set(self.chain.get() ^ (hasher.finish() >> 40) as u32);
+        self.chain.set(mixed(self.chain.get() ^ (hasher.finish() >> 40) as u32));
     }
 
     /// Notes a call and its tag, for others to compare with theirs: before this rank waits for anybody in it.
@@ -196,28 +202,34 @@ impl SharedBoard {
 
     /// Tells the others that this rank takes no part in this call, because its arguments were wrong.
     pub fn refuse(&self) {
-        if !self.may_overwrite(self.call.get().0 + 1) {
-            self.give_up();
-        }
+        let before = self.chain.get();
         self.note_call(REFUSED);
+        self.chain.set(mixed(before ^ REFUSED));
+        self.refused_until.set(self.call.get().0 + CALLS as u64);
         self.watch.ring_if_needed();
     }
 
-    /// Whether the note of the call of this number may take its place. It may not take that of a call that this rank
-    /// has refused, and another has yet to come to: that one would never learn of it. Calls that were made do not come
-    /// so far ahead of each other.
-    fn may_overwrite(&self, call: u64) -> bool {
+    /// Gives up if the note of this call would take the place of that of a call that this rank has refused, and another
+    /// has yet to come to: that one would never learn of it. Calls that all ranks make do not come so far ahead of each
+    /// other.
+    #[cold]
+    fn heed_refusal(&self, call: u64) {
         let stamp_of = |rank| Stamp(self.call_word(rank, call).0.load(Ordering::Acquire));
         let own = stamp_of(self.rank);
         let has_come = |other| stamp_of(other) == own || stamp_of(other).position() > own.position();
-        !is_refused(own) || (0..self.layout.size).all(has_come)
+        if is_refused(own) && !(0..self.layout.size).all(has_come) {
+            self.give_up();
+        }
     }
 
     #[inline]
     fn note_call(&self, tag: u32) {
         let call = self.call.get().0 + 1;
+        if call <= self.refused_until.get() {
+            self.heed_refusal(call);
+        }
         self.call.set((call, tag));
-        self.chain.set(tag.wrapping_mul(0x9e37_79b1) >> 8);
+        self.chain.set(mixed(tag));
         self.sees_result.set(false);
         // C2, writer.
         self.own_word(self.call_offset(call)).0.store(Stamp::new(call, tag).0, Ordering::Release);
@@ -327,6 +339,27 @@ mod tests {
         .unwrap();
     }
 
+    /// Nor do calls that it makes after these, and that wait for nobody.
+    #[test]
+    fn calls_that_wait_for_nobody_hide_no_refused_one() {
+        let (stuck, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        Communicator::threads(2, |comm| match comm.rank() {
+            0 => {
+                (0..CALLS).for_each(|_| refused(&comm));
+                let failed = comm.process_at_rank(0).broadcast_into(&mut [0_u64; 512]);
+                assert_eq!(failed.and_then(|()| comm.barrier()), Err(Error::Refused { rank: 0 }));
+                stuck.store(true, Ordering::SeqCst);
+                assert!(comes(&ended), "rank 1 waits for a call that this one has refused");
+            }
+            _ => {
+                assert!(comes(&stuck));
+                assert_eq!(comm.barrier(), Err(Error::Refused { rank: 0 }));
+                ended.store(true, Ordering::SeqCst);
+            }
+        })
+        .unwrap();
+    }
+
     /// Where all refuse alike nothing stands against the next call.
     #[test]
     fn what_all_refuse_is_no_fault() {
@@ -365,7 +398,10 @@ mod tests {
                 let mut tuning = Tuning::default();
                 tuning.force("allreduce:cells,up_cell=4K").unwrap();
                 comm.set_tuning(&tuning).unwrap();
+                comm.set_tuning(&tuning).unwrap();
             }
+            // What all refuse alike hides nothing.
+            refused(&comm);
             let differed = comm.all_reduce_in_place(&mut vec![1_u64; 5000], Sum);
             assert!(matches!(differed, Err(Error::Mismatch { .. })), "{differed:?}");
         })

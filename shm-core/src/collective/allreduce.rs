@@ -67,7 +67,7 @@ impl Communicator {
     }
 
     #[inline]
-    fn allreduce(&self, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
+    pub(super) fn allreduce(&self, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
         let count = bytes.checked_div(fold.element).unwrap_or(0);
         let reduced = self.allreduce_bytes(send, recv, bytes, fold, count);
         reduced.map_err(|error| error.noticed_in(format_args!("an allreduce of {count} elements")))

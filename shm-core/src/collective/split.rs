@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
-use crate::operator::User;
+use crate::operator::{BitOr, Fold};
 use crate::segment::memory_file::MEMORY_ADVICE;
+
+/// What stands for the element's type in tags: numbers that are no type's.
+const WISHES: u64 = 1;
+const GRANTS: u64 = 2;
 
 /// What the leader of a new group tells its members.
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
@@ -45,7 +49,7 @@ impl Communicator {
     /// cannot be had: nothing is kept. Others as for an allreduce.
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
         let wish = Wish { takes_part: u64::from(color.is_some()), color: u64::from(color.unwrap_or(0)), key };
-        let wishes = self.collect(wish)?;
+        let wishes = self.collect(wish, WISHES)?;
         let group = |color: u64| {
             let mut members: Vec<usize> =
                 (0..self.size()).filter(|&rank| wishes[rank].takes_part == 1 && wishes[rank].color == color).collect();
@@ -57,7 +61,7 @@ impl Communicator {
         let grant = if leads { self.take_block_for(members.len()) } else { Grant::default() };
         // Should this fail, others may have joined the block already: it stays taken, with the communicator that
         // failed.
-        let grants = self.collect(grant)?;
+        let grants = self.collect(grant, GRANTS)?;
         for leader in (0..self.size()).filter(|&rank| wishes[rank].takes_part == 1) {
             let members_there = group(wishes[leader].color);
             if members_there[0] == leader && grants[leader].offset == 0 {
@@ -114,17 +118,16 @@ impl Communicator {
         }
     }
 
-    /// Everybody's `item`, by rank. No other call has elements of its type, which nobody else can name: so what comes
-    /// in is what ranks have said here.
-    fn collect<T: bytemuck::Pod + Default + Send + Sync>(&self, item: T) -> Result<Vec<T>> {
+    /// Everybody's `item`, by rank. No other call has elements of this kind: what comes in is what ranks have said here.
+    fn collect<T: bytemuck::Pod + Default>(&self, item: T, kind: u64) -> Result<Vec<T>> {
         let mut table = vec![T::default(); self.size()];
         table[self.rank()] = item;
         // Each place is filled by one rank and zero elsewhere: bitwise OR joins them.
-        let join = |to: &mut [T], from: &[T]| {
-            let bytes = bytemuck::cast_slice_mut::<T, u8>(to).iter_mut().zip(bytemuck::cast_slice::<T, u8>(from));
-            bytes.for_each(|(to, from)| *to |= from);
-        };
-        self.all_reduce_in_place(&mut table, User::commutative(join))?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
+        let (buffer, length) = (bytes.as_mut_ptr(), bytes.len());
+        let mut fold = Fold::new::<u8, _>(&BitOr);
+        fold.kind = kind;
+        self.allreduce(buffer, buffer, length, fold)?;
         Ok(table)
     }
 }
@@ -132,7 +135,6 @@ impl Communicator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::BitOr;
 
     /// An allreduce of as many bytes is another call, whatever they say.
     #[test]
