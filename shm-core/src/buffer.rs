@@ -57,6 +57,10 @@ impl Communicator {
     /// lies on the NUMA node of the core that calls. Buffers of up to 1 MiB share pieces by pages of 4 KiB; longer ones
     /// take whole pieces. What is given back is kept for the next buffers of this rank, up to 64 MiB of it.
     ///
+    /// What others have stored of a result lies in their cores' caches: to load it between cores that share no cache can
+    /// take longer than a call with private buffers would have (`direct_least=never` in `PHALANX_ALGORITHM` has calls
+    /// copy).
+    ///
     /// # Cost
     /// Under a microsecond and the writing of zeros, when the rank has kept memory enough; else the system's time for
     /// fresh pages.
