@@ -279,6 +279,7 @@ impl Communicator {
     /// Sets what this rank does while it waits for others inside of a call: between looks, again and again, from the
     /// first look that fails on. The hook returns how long the rank may sleep before it is due again, or nothing when
     /// it cannot go on, as [`give_up`](Communicator::give_up) says; it may use other communicators, but not this one.
+    /// Where it panics the job cannot go on, since it is out of a call halfway.
     ///
     /// A rank whose hook asks for short sleeps uses CPU while it waits for long.
     ///
