@@ -269,7 +269,7 @@ impl Communicator {
 
     /// Makes this communicator unusable, because this rank cannot go on with what all are doing together (its part of
     /// it outside of this node has failed, say): pending and later calls of all its ranks return
-    /// [`Refused`](Error::Refused) with this rank.
+    /// [`Refused`](Error::Refused) with this rank. Inside of a call, in an operator say, it does nothing.
     pub fn give_up(&self) {
         if let Ok(engine) = self.engine.try_borrow() {
             engine.board.give_up();

@@ -16,14 +16,14 @@ pub struct Division {
 
 impl Division {
     /// Divides `bytes` bytes of `element`-byte elements among `leaders` leaders (one if there are none), in slices of
-    /// at most `cell` bytes.
+    /// at most `cell` bytes, or one element where that is longer.
     ///
     /// Every call comes here, so it divides by what it must: by lines, as a rule, and by the number of leaders.
     pub fn new(bytes: usize, element: usize, leaders: usize, cell: usize) -> Self {
         let leaders = leaders.max(1);
         let (unit, units, most) = match unit_of(element.max(1), cell) {
             LINE => (LINE, bytes.div_ceil(LINE), cell / LINE),
-            unit => (unit, bytes.div_ceil(unit), cell / unit),
+            unit => (unit, bytes.div_ceil(unit), (cell / unit).max(1)),
         };
         let longest = units.div_ceil(leaders);
         // Equal slices: no short one at the end that costs a round of its own.
@@ -101,6 +101,8 @@ mod tests {
         assert_eq!([(0, 0), (3, 0), (2, 2), (usize::MAX, 2)].map(|(share, all)| leader_of(share, all, 8)), [8; 4]);
         assert_eq!([0, 1, 2].map(|share| leader_of(share, 3, 8)), [0, 2, 5]);
         assert_eq!(leader_of(usize::MAX / 2, usize::MAX, 8), 3);
+        let long = Division::new(400, 80, 2, 64);
+        assert_eq!((long.start(1), long.start(2), long.rounds()), (160, 400, 3));
         let whole = Division::new(4096, 8, 0, 1024);
         assert_eq!((whole.start(0), whole.start(1), whole.rounds()), (0, 4096, 4));
     }
