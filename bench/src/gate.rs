@@ -108,7 +108,6 @@ impl Gate {
         let lines = &self.mapping.lines()[1..];
         // A rank may be one round ahead: words of two rounds take turns.
         let turn = (self.round & 1) as usize;
-        let words_of = |line: &'_ Line| [1 + turn, 3 + turn].map(|word| line.words[word].load(Relaxed));
         lines[self.rank].words[1 + turn].store(time, Relaxed);
         lines[self.rank].words[3 + turn].store(took, Relaxed);
         lines[self.rank].words[0].store(self.round, Release);
@@ -117,7 +116,7 @@ impl Gate {
             while line.words[0].load(Acquire) < self.round {
                 if self.yields { yield_now() } else { spin_loop() }
             }
-            let [time, took] = words_of(line);
+            let [time, took] = [1 + turn, 3 + turn].map(|word| line.words[word].load(Relaxed));
             (latest, longest) = (latest.max(time), longest.max(took));
         }
         (latest, longest)

@@ -72,8 +72,8 @@ pub fn second_level_cache() -> u64 {
     caches().iter().find(|cache| cache.level == 2 && cache.bytes > 0).map_or(512 << 10, |cache| cache.bytes)
 }
 
-/// How many of the cores that this process may use are busy just now, by what they do for a fifth of a second, where the system tells.
-/// The load average would tell of what ended a minute ago, too.
+/// How many of the cores that this process may use are busy just now, by what they do for a fifth of a second, where
+/// the system tells. The load average would tell of what ended a minute ago, too.
 pub fn busy_cores() -> Option<f64> {
     /// Clock ticks that these cores were busy, and in all.
     fn ticks(cores: &[usize]) -> Option<[u64; 2]> {

@@ -229,10 +229,11 @@ impl Communicator {
         tuning.check()?;
         let crowd = self.seat.mapping().header().crowd();
         let selection = tuning.select(self.size, crowd).within(&self.layout)?;
-        let mut engine = self.enter()?;
-        engine.board.go_on_by(format!("{tuning:?}"));
-        engine.set_thresholds(Thresholds::new(tuning, &selection));
-        drop(engine);
+        {
+            let mut engine = self.enter()?;
+            engine.board.go_on_by(format!("{tuning:?}"));
+            engine.set_thresholds(Thresholds::new(tuning, &selection));
+        }
         self.selection = selection;
         // What the job was asked for stands.
         let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);
@@ -381,17 +382,7 @@ impl Communicator {
     /// wait for this rank's part.
     #[inline]
     pub(crate) fn stopping_at_panic<R>(&self, call: impl FnOnce() -> R) -> R {
-        struct Stop<'a>(&'a Seat);
-        impl Drop for Stop<'_> {
-            fn drop(&mut self) {
-                let _ = self.0.condemn(self.0.rank());
-            }
-        }
-        let stop = Stop(&self.seat);
-        let result = call();
-        // Only unwinding drops it.
-        std::mem::forget(stop);
-        result
+        self.seat.stopping_at_panic(call, || ())
     }
 
     pub(crate) fn seat(&self) -> &Arc<Seat> {

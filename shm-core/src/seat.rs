@@ -106,6 +106,23 @@ impl Seat {
     pub fn condemn(&self, failed: usize) -> Error {
         Error::RankFailed { rank: condemn(&self.mapping, failed) }
     }
+
+    /// Makes a call; should it be left by a panic, the job cannot go on because of this rank, and `then` is done.
+    #[inline]
+    pub fn stopping_at_panic<R>(&self, call: impl FnOnce() -> R, then: impl Fn()) -> R {
+        struct Stop<'a, F: Fn()>(&'a Seat, F);
+        impl<F: Fn()> Drop for Stop<'_, F> {
+            fn drop(&mut self) {
+                let _ = self.0.condemn(self.0.rank());
+                (self.1)();
+            }
+        }
+        let stop = Stop(self, then);
+        let result = call();
+        // Only unwinding drops it.
+        std::mem::forget(stop);
+        result
+    }
 }
 
 impl Drop for Seat {

@@ -77,6 +77,19 @@ impl Job {
     }
 }
 
+/// Waits until another rank of a test has done something, 20 seconds at most; says whether it has.
+#[cfg(test)]
+pub(crate) fn comes(what: &std::sync::atomic::AtomicBool) -> bool {
+    use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
+
+    let begun = Instant::now();
+    while !what.load(Ordering::SeqCst) && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::yield_now();
+    }
+    what.load(Ordering::SeqCst)
+}
+
 #[cfg(test)]
 impl JobSpec {
     /// Runs `f` on all ranks of such a job, with flat trees, in a test.

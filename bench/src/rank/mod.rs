@@ -3,8 +3,9 @@
 //! # What a figure means
 //!
 //! A *block* is a number of calls chosen so that it lasts a given time; its result on each rank
-//! is the average time of one call. The driver merges the ranks' averages block by block
-//! (quickest, mean, slowest) and takes medians and quartiles over the blocks.
+//! is the average time of one call, and beside it the average of what each call took on the rank
+//! that was the slowest in it, which all ranks know. The driver takes medians and quartiles of
+//! that over the blocks, and merges the ranks' own averages block by block (quickest, mean).
 //!
 //! With the timing *stream* the clock is read before the first and after the last call of a
 //! block. Nothing lies between the calls, so the average is free of the clock's cost and of any
@@ -15,7 +16,8 @@
 //! around that call alone; its buffers are chosen before that ([`crate::gate`], the same for us and for a baseline: no
 //! library's own barrier comes before a call). One clock reading is part of everyone's figure, and is not subtracted;
 //! how much that is tells a call that does nothing, which is timed in the same way ([`crate::empty`]). Where ranks
-//! outnumber cores they wait for each other at the same place and then begin as they get a core.
+//! outnumber cores they wait for each other at the same place and then begin as they get a core; the clock is that of the
+//! last one's arrival.
 //!
 //! Before each block the ranks look at the cores ([`crate::gate::look`]): on virtual machines how far apart they lie
 //! changes, and whether they are threads of one core.

@@ -29,21 +29,10 @@ impl SharedBoard {
 
     /// Calls the idle hook, if there is one, and returns how long this rank may sleep.
     pub(super) fn idle(&self) -> Duration {
-        /// Where a hook panics this rank is out of its call, halfway: the job cannot go on, and who left that call does
-        /// not wait for it.
-        struct ThrownOut<'a>(&'a SharedBoard);
-        impl Drop for ThrownOut<'_> {
-            fn drop(&mut self) {
-                let _ = self.0.seat.condemn(self.0.seat.rank());
-                self.0.unnote();
-            }
-        }
         // Borrowed already: the hook itself waits on this communicator. Then it is not called again.
         let Ok(mut hook) = self.idle.try_borrow_mut() else { return NAP };
-        let thrown_out = ThrownOut(self);
-        let due = hook.as_mut().map(|hook| hook());
-        // Only unwinding drops it.
-        std::mem::forget(thrown_out);
+        // Where it panics this rank is out of its call, halfway: who left that call does not wait for it.
+        let due = self.seat.stopping_at_panic(|| hook.as_mut().map(|hook| hook()), || self.unnote());
         match due {
             None => NAP,
             Some(Some(nap)) => nap.min(NAP),

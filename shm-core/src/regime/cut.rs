@@ -1,7 +1,6 @@
 //! How a message is cut into slices that fill a cell each.
 
 use super::division::unit_of;
-use crate::segment::layout::LINE;
 
 /// The slices of a message: whole elements, as many as fit a cell. An empty message is one empty slice.
 #[derive(Clone, Copy, Debug)]
@@ -34,11 +33,7 @@ impl Cut {
         }
         let least = bytes - (bytes - 1) / cut.slice * cut.slice;
         let first = whole_elements(cell / 2, element).max(least);
-        let first = match unit_of(element.max(1), cell) {
-            LINE => first.next_multiple_of(LINE),
-            unit => first.next_multiple_of(unit),
-        };
-        Self { first: first.min(cut.slice), ..cut }
+        Self { first: first.next_multiple_of(unit_of(element.max(1), cell)).min(cut.slice), ..cut }
     }
 
     /// Bytes of the message.
@@ -91,6 +86,7 @@ mod tests {
     use crate::element::Element;
     use crate::job::JobSpec;
     use crate::protocol::Ring;
+    use crate::segment::layout::LINE;
 
     /// Slots of lines, of up and of down cells that a call on `count` elements takes on three ranks, by these rules.
     fn taken<T: Element + bytemuck::Zeroable>(rules: &str, count: usize, call: fn(&Communicator, &[T])) -> [u64; 3] {

@@ -1,0 +1,118 @@
+//! What stands against the next call: who hears of it, and by which names.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::Communicator;
+use crate::operator::Sum;
+use crate::select::Tuning;
+use crate::world::comes;
+
+fn refused(comm: &Communicator) {
+    let refused = comm.all_reduce_into(&[1_u64], &mut [0; 2], Sum);
+    assert!(matches!(refused, Err(Error::Length { .. })), "{refused:?}");
+}
+
+/// Rank 0 does what it does, with calls that it refuses; then rank 1 makes the first of them, and learns of it.
+fn learns_of_a_refusal(does: impl Fn(&Communicator) + Sync) {
+    let (done, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    Communicator::threads(2, |comm| match comm.rank() {
+        0 => {
+            does(&comm);
+            done.store(true, Ordering::SeqCst);
+            assert!(comes(&ended), "rank 1 waits for a call that this one has refused");
+        }
+        _ => {
+            assert!(comes(&done));
+            assert_eq!(comm.barrier(), Err(Error::Refused { rank: 0 }));
+            ended.store(true, Ordering::SeqCst);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn many_refused_calls_hide_none() {
+    learns_of_a_refusal(|comm| (0..3 * CALLS).for_each(|_| refused(comm)));
+}
+
+#[test]
+fn calls_that_wait_for_nobody_hide_no_refused_one() {
+    learns_of_a_refusal(|comm| {
+        (0..CALLS).for_each(|_| refused(comm));
+        let failed = comm.process_at_rank(0).broadcast_into(&mut [0_u64; 512]);
+        assert_eq!(failed.and_then(|()| comm.barrier()), Err(Error::Refused { rank: 0 }));
+    });
+}
+
+/// Where all refuse alike nothing stands against the next call.
+#[test]
+fn what_all_refuse_is_no_fault() {
+    Communicator::threads(3, |comm| {
+        for _ in 0..CALLS - 1 {
+            refused(&comm);
+        }
+        comm.barrier().unwrap();
+        (0..CALLS / 2).for_each(|_| refused(&comm));
+        comm.barrier().unwrap();
+    })
+    .unwrap();
+}
+
+/// All ranks hear who differs, whoever noticed.
+#[test]
+fn the_ranks_that_differ_are_named() {
+    Communicator::threads(4, |comm| {
+        let differed = match comm.rank() {
+            2 => comm.all_reduce_in_place(&mut [1.0_f32; 3], Sum),
+            _ => comm.all_reduce_in_place(&mut [1_u64; 3], Sum).and_then(|()| comm.barrier()),
+        };
+        let Err(error @ Error::Mismatch { .. }) = differed else { panic!("{differed:?}") };
+        let Error::Mismatch { ranks, own, .. } = &error else { unreachable!() };
+        assert!(ranks.contains(&2) && ranks[0] != ranks[1] && *own == comm.rank(), "{error}");
+        assert!(error.to_string().contains(&format!("rank {} and rank {} of", ranks[0], ranks[1])), "{error}");
+    })
+    .unwrap();
+}
+
+/// Ranks that go by different tables do not take each other's cells for what they are not.
+#[test]
+fn another_table_is_another_call() {
+    Communicator::threads(2, |mut comm| {
+        if comm.rank() == 1 {
+            let mut tuning = Tuning::default();
+            tuning.force("allreduce:cells,up_cell=4K").unwrap();
+            comm.set_tuning(&tuning).unwrap();
+            comm.set_tuning(&tuning).unwrap();
+        }
+        // What all refuse alike hides nothing.
+        refused(&comm);
+        let differed = comm.all_reduce_in_place(&mut vec![1_u64; 5000], Sum);
+        assert!(matches!(differed, Err(Error::Mismatch { .. })), "{differed:?}");
+    })
+    .unwrap();
+}
+
+/// A root that its hook throws out of a call has left a slot half taken: neither it nor others go on from there.
+#[test]
+fn a_hook_that_panics_ends_the_job() {
+    let thrown = AtomicBool::new(false);
+    Communicator::threads(2, |comm| {
+        let mut message = [0_u64; 4];
+        let mut broadcast = || comm.process_at_rank(0).broadcast_into(&mut message);
+        if comm.rank() == 0 {
+            comm.set_idle(Some(Box::new(|| resume_unwind(Box::new(()))))).unwrap();
+            // Until no slot is left.
+            let mut made = || (0..10 * CALLS).all(|_| broadcast().is_ok());
+            assert!(catch_unwind(AssertUnwindSafe(&mut made)).is_err(), "the ring is never full");
+            assert_eq!(broadcast(), Err(Error::RankFailed { rank: 0 }));
+            thrown.store(true, Ordering::SeqCst);
+        } else {
+            assert!(comes(&thrown));
+            let ended = (0..10 * CALLS).find_map(|_| broadcast().err());
+            assert_eq!(ended, Some(Error::RankFailed { rank: 0 }));
+        }
+    })
+    .unwrap();
+}
