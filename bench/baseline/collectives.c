@@ -23,14 +23,14 @@
 enum operation { BARRIER, BROADCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE_SCATTER, SCAN, EMPTY };
 enum operator { SUM, MAX, MIN, USER };
 enum buffers { WARM, REWRITTEN, COLD };
-enum timing { STREAM, EACH };
+enum timing { STREAM, EACH, LOADED, STEP };
 enum element { I32, I64, F32, F64 };
 
 static const char *const operations[] = {"barrier", "broadcast", "reduce", "allreduce", "gather", "scatter",
                                          "allgather", "alltoall", "reduce-scatter", "scan", "empty", NULL};
 static const char *const operators[] = {"sum", "max", "min", "user", NULL};
 static const char *const buffer_modes[] = {"warm", "rewritten", "cold", NULL};
-static const char *const timings[] = {"stream", "each", NULL};
+static const char *const timings[] = {"stream", "each", "loaded", "step", NULL};
 static const char *const elements[] = {"i32", "i64", "f32", "f64", NULL};
 
 #define LINE 64
@@ -62,7 +62,6 @@ static int rank, ranks;
 static uint64_t cold_bytes;
 static uint64_t late; /* microseconds by which this rank comes late */
 static int operator; /* by what reductions combine */
-static int reads; /* whether a call lasts until its result is loaded */
 static uint64_t first_calls; /* the calls of the only block; 0: as many as fill one */
 static FILE *sheet;
 static long current;
@@ -495,16 +494,17 @@ static struct elapsed block(const struct measurement *m, uint64_t iterations) {
     }
     for (uint64_t i = 0; i < iterations; i++) {
         void *send = send_slot(calls, bytes), *receive = receive_slot(calls, bytes);
-        rewrite(m);
-        calls++;
+        if (m->timing != STEP) rewrite(m);
         start = begin_together(took, &longest);
+        if (m->timing == STEP) rewrite(m);
+        calls++;
         elapsed.slowest += longest;
         if (late > 0) {
             delay();
             start = now();
         }
         make(m, send, receive);
-        if (reads && has_result(m)) read_all(m, receive);
+        if (m->timing >= LOADED && has_result(m)) read_all(m, receive);
         took = now() - start;
         elapsed.own += took;
     }
@@ -611,10 +611,6 @@ static void execute(FILE *plan) {
         if (sscanf(text, "cold %" SCNu64, &cold_bytes) == 1) continue;
         if (sscanf(text, "operator %31s", o) == 1) {
             operator = look_up(operators, o);
-            continue;
-        }
-        if (strcmp(text, "reads\n") == 0) {
-            reads = 1;
             continue;
         }
         if (sscanf(text, "calls %" SCNu64, &first_calls) == 1) continue;

@@ -135,6 +135,10 @@ pub struct Collectives {
     /// alike; implies --timing each
     #[arg(long)]
     pub reads: bool,
+    /// The same, from before each rank writes its input anew: what a step of an application takes that does no more;
+    /// implies --timing each
+    #[arg(long, conflicts_with_all = ["reads", "late"])]
+    pub steps: bool,
     /// The short form: few sizes, two rank counts, short tables, about a minute
     #[arg(long, visible_alias = "short")]
     pub quick: bool,

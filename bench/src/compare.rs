@@ -177,7 +177,7 @@ pub fn render(all: &[&Comparison]) -> String {
     peers.sort_by_key(|&(peer, stock)| (stock, known_place(peer)));
     let mut heads: Vec<String> =
         ["bytes", "ours", "spread", "best", "of<", "best/ours", "range<"].map(Into::into).into();
-    let alone = all.iter().any(|comparison| comparison.timing == Timing::Each);
+    let alone = all.iter().any(|comparison| comparison.timing.is_alone());
     if alone {
         heads.push("net".into());
     }

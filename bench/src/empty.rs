@@ -6,7 +6,7 @@
 //! ([`Operation::Empty`]), in the same loop behind the same gate, for each series by itself. Beside the ratio of the
 //! times stands, for short calls, that of what is left of both: each less the empty call of its own series.
 
-use crate::plan::{BufferMode, Case, Operation, Timing};
+use crate::plan::{BufferMode, Case, Operation};
 use crate::rows::{Ratio, Row};
 use crate::runs::ours;
 use crate::statistics::Summary;
@@ -18,7 +18,7 @@ const SHORT: f64 = 1.0;
 /// The case that times the empty call beside `cases`, where one of them is timed alone and nobody asked for it already.
 pub fn beside(cases: &[Case]) -> Option<Case> {
     let asked = cases.iter().any(|case| case.operation == Operation::Empty);
-    let alone = cases.iter().find(|case| case.timing == Timing::Each)?;
+    let alone = cases.iter().find(|case| case.timing.is_alone())?;
     (!asked).then_some(Case { operation: Operation::Empty, buffers: BufferMode::Warm, bytes: 0, ..*alone })
 }
 
@@ -32,7 +32,7 @@ fn of<'a>(row: &Row, rows: &'a [Row]) -> Option<&'a Summary> {
 /// The time of `theirs` over that of `ours`, by `ratio`, where each is less the empty call of its series: of short
 /// calls that were timed alone.
 pub fn net(ours: &Row, theirs: &Row, rows: &[Row], ratio: impl Fn(&Row, &Row) -> Option<Ratio>) -> Option<Ratio> {
-    if ours.timing != Timing::Each || ours.time.median >= SHORT {
+    if !ours.timing.is_alone() || ours.time.median >= SHORT {
         return None;
     }
     let less = |row: &Row| Some(row.less(of(row, rows)?.median));

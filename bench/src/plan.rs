@@ -184,8 +184,24 @@ pub enum Timing {
     Stream,
     /// A common start before each call, and the clock read before and after each call alone.
     Each,
+    /// The same, until each rank has loaded all of the result that it has.
+    Loaded,
+    /// The same, from before each rank writes its input anew.
+    Step,
 }
-named!(Timing, "timing", { Stream = "stream", Each = "each" });
+named!(Timing, "timing", { Stream = "stream", Each = "each", Loaded = "loaded", Step = "step" });
+
+impl Timing {
+    /// Whether each call is timed alone.
+    pub fn is_alone(self) -> bool {
+        self != Timing::Stream
+    }
+
+    /// Whether a call's time lasts until its result is loaded.
+    pub fn loads(self) -> bool {
+        matches!(self, Timing::Loaded | Timing::Step)
+    }
+}
 
 /// The element type that is summed or sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -270,8 +286,6 @@ pub struct Plan {
     pub late: Vec<Late>,
     /// By what reductions combine.
     pub operator: Combine,
-    /// Whether a call's time lasts until each rank has loaded all of the result that it has from it.
-    pub reads: bool,
     /// Calls of the only block of each case, which is not calibrated then: what a process does at first.
     pub calls: Option<NonZeroU64>,
     /// What is measured.
@@ -318,9 +332,6 @@ impl fmt::Display for Plan {
         if self.operator != Combine::Sum {
             writeln!(f, "operator {}", self.operator)?;
         }
-        if self.reads {
-            writeln!(f, "reads")?;
-        }
         if let Some(calls) = self.calls {
             writeln!(f, "calls {calls}")?;
         }
@@ -359,7 +370,6 @@ impl FromStr for Plan {
                 _ if index == 0 => {}
                 ["cold", bytes] => plan.cold_bytes = number(bytes).map_err(fault)?,
                 ["operator", operator] => plan.operator = operator.parse().map_err(fault)?,
-                ["reads"] => plan.reads = true,
                 ["calls", calls] => plan.calls = Some(number(calls).map_err(fault)?),
                 ["late", rank, late] => plan
                     .late
@@ -396,7 +406,6 @@ mod tests {
             cold_bytes: 1 << 25,
             late: vec![Late { rank: 1, microseconds: 500 }],
             operator: Combine::Max,
-            reads: true,
             calls: NonZeroU64::new(100),
             cases: vec![
                 Case {

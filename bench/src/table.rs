@@ -155,6 +155,8 @@ pub fn title(row: &Row, binding: &str) -> String {
     let timing = match row.timing {
         Timing::Stream => "calls back to back",
         Timing::Each => "a common start before each call, each call timed alone",
+        Timing::Loaded => "a common start before each call, each call timed alone, until its result is loaded",
+        Timing::Step => "a common start before each step, each step timed alone: input written, call, result loaded",
     };
     match row.operation {
         Operation::Barrier => format!("barrier, {} {binding}, {timing} [us]", ranks(row.ranks)),

@@ -148,6 +148,38 @@ mod tests {
         }
     }
 
+    /// Trials have two ranks make results that each has for itself, and go back to one; both look at the right values all
+    /// the time, however long they keep them.
+    #[test]
+    fn both_have_one_or_each_its_own() {
+        let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();
+        let kinds = job.on_threads(|world| {
+            let mut kept = std::collections::VecDeque::new();
+            let mut mine = world.alloc::<u64>(LONG).unwrap();
+            let kinds: Vec<_> = (0..700u64)
+                .map(|call| {
+                    let len = if call % 7 == 0 { LONG } else { LONG - 8 };
+                    (0..).zip(mine.iter_mut()).for_each(|(i, x): (u64, _)| *x = i * call + world.rank() as u64);
+                    let view = world.all_reduce_shared(&mine[..len], Sum).unwrap();
+                    let own = matches!(view.place, Some(Place::Own));
+                    kept.push_back((call, view));
+                    if kept.len() > 2 + world.rank() {
+                        let (call, view) = kept.pop_front().unwrap();
+                        assert!((0..).zip(view.iter()).all(|(i, &x): (u64, _)| x == 2 * i * call + 1), "call {call}");
+                    }
+                    own
+                })
+                .collect();
+            drop((world, mine));
+            assert!(kept.iter().all(|(call, view)| (0..).zip(view.iter()).all(|(i, &x)| x == 2 * i * call + 1)));
+            kinds
+        });
+        assert_eq!(kinds[0], kinds[1]);
+        let own = kinds[0].iter().filter(|&&own| own).count();
+        assert!((16..700).contains(&own), "{own}");
+        assert_eq!(job.heap_taken(), 0);
+    }
+
     #[test]
     fn memory_comes_back() {
         let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();

@@ -81,7 +81,10 @@ fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
 
 fn timing(options: &Collectives, operation: Operation, mode: BufferMode) -> Timing {
     match (options.timing, mode) {
-        _ if !options.late.is_empty() || options.reads || operation == Operation::Empty => Timing::Each,
+        _ if operation == Operation::Empty => Timing::Each,
+        _ if options.steps => Timing::Step,
+        _ if options.reads => Timing::Loaded,
+        _ if !options.late.is_empty() => Timing::Each,
         (_, mode) if mode.is_rewritten() => Timing::Each,
         (TimingWish::Each, _) | (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
         (TimingWish::Stream | TimingWish::Auto, _) => Timing::Stream,
@@ -95,7 +98,6 @@ pub fn plan(options: &Collectives, ranks: usize) -> Plan {
         cold_bytes: cold,
         late: options.late.clone(),
         operator: Combine::Sum,
-        reads: options.reads,
         calls: options.calls,
         cases: cases(options, ranks),
     }
@@ -135,7 +137,8 @@ pub(super) mod tests {
         assert_eq!(of(&["--timing", "stream"], BufferMode::Cold), Timing::Stream);
         assert_eq!(of(&["--timing", "stream"], BufferMode::Rewritten), Timing::Each);
         assert_eq!(of(&["--late", "0:10"], BufferMode::Warm), Timing::Each);
-        assert_eq!(of(&["--reads"], BufferMode::Warm), Timing::Each);
+        assert_eq!(of(&["--reads"], BufferMode::Warm), Timing::Loaded);
+        assert_eq!(of(&["--steps"], BufferMode::Rewritten), Timing::Step);
     }
 
     #[test]

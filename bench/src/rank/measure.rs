@@ -82,7 +82,6 @@ fn by<T: Value, O: Operator<T> + Copy>(
         late: lateness(&plan.late, comm.rank()),
         buffers: Buffers::new(comm, case, plan.cold_bytes)?,
         view: None,
-        reads: plan.reads,
         calls: 0,
         count: Count::default(),
         reached: 0,
@@ -116,8 +115,6 @@ struct Bench<'a, T, O> {
     buffers: Buffers<T>,
     /// The result that all ranks look at, with buffers of that kind.
     view: Option<SharedResult<T>>,
-    /// Whether results are loaded before a call counts as ended.
-    reads: bool,
     /// Calls made so far with the buffers taking turns.
     calls: u64,
     count: Count,
@@ -244,21 +241,27 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
                 self.add_counts(&before, iterations);
                 Ok(self.gate.stretch(elapsed))
             }
-            Timing::Each => {
+            timing => {
                 let mut each = Each::default();
                 for _ in 0..iterations {
+                    let mut start = 0;
+                    if timing == Timing::Step {
+                        start = each.begin(self.gate);
+                    }
                     self.rewrite();
                     let before = self.comm.counters();
                     let Self { comm, gate, case, operator, buffers, view, calls, late, .. } = self;
                     let call = Call::new(comm, case, *operator, (buffers, *calls), view);
                     *calls += 1;
-                    let mut start = each.begin(gate);
+                    if timing != Timing::Step {
+                        start = each.begin(gate);
+                    }
                     if *late > 0 {
                         come_late(*late);
                         start = now();
                     }
                     call.make()?;
-                    if self.reads {
+                    if timing.loads() {
                         self.result(self.calls - 1).into_iter().for_each(read);
                     }
                     each.took(now() - start);

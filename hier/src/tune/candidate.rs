@@ -51,6 +51,7 @@ impl Candidate {
     pub fn tuning(&self, what: Collective) -> Result<Tuning, Error> {
         let direct = if self.lying == Lying::Direct { 1 } else { u64::MAX };
         let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?.direct_from(direct)])?;
+        tuning.direct = shm_core::select::DIRECT_ALWAYS;
         tuning.strict = u32::from(self.strict);
         tuning.flat_ranks = if self.flat { shm_core::select::FLAT_RANKS } else { 1 };
         Ok(tuning)

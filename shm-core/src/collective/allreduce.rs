@@ -104,12 +104,7 @@ impl Communicator {
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &reduction.fold, count));
         engine.board.begin(tag)?;
-        let result = self.stopping_at_panic(|| match choice.regime {
-            Regime::Line => engine.line_allreduce(&choice, reduction, tag),
-            Regime::Cells => engine.cells_allreduce(&choice, reduction, tag),
-            Regime::Shares => engine.shares_allreduce(&choice, reduction, tag),
-            Regime::Exchange => engine.exchange_allreduce(&choice, reduction, tag),
-        });
+        let result = self.stopping_at_panic(|| engine.allreduce(&choice, reduction, tag));
         end_all(lent, result)
     }
 
@@ -168,6 +163,13 @@ impl Communicator {
                     engine.exchange_allreduce(&choice, reduction, tag)
                 });
             }
+        }
+        if self.enter()?.has_own_view(bytes) {
+            let choice = self.or_refuse(self.choose(Collective::Allreduce, fold.vector(bytes)))?;
+            return self.own_result(send, fold, |engine, reduction, tag| {
+                engine.board.begin(tag)?;
+                engine.copying(Collective::Allreduce, |engine| engine.allreduce(&choice, reduction, tag))
+            });
         }
         let choice = match self.selection.choose_shares(0, fold.vector(bytes)) {
             Ok(choice) => choice,

@@ -37,6 +37,8 @@ pub struct Location {
     pub whole: bool,
     /// Where, in memory that all ranks share, the writer wants the result of the call: byte 0 at this offset.
     pub result: Option<u64>,
+    /// Whether the next results like this one are not wanted there, but in each rank's own memory.
+    pub last: bool,
     /// Bytes of the whole message, and of the result. 0 where all is in cells, which have a length of their own.
     pub bytes: u64,
 }
@@ -47,7 +49,8 @@ const PRIVATE: u64 = 2;
 const BACK: u64 = 3;
 const WHOLE: u64 = 4;
 const RESULT: u64 = 8;
-const SHIFT: u32 = 4;
+const LAST: u64 = 16;
+const SHIFT: u32 = 5;
 
 /// Whether it is a cell, whosever.
 const fn is_cell(place: Place) -> bool {
@@ -56,7 +59,7 @@ const fn is_cell(place: Place) -> bool {
 
 impl Location {
     /// In the slot's cell, and nothing wanted.
-    pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, bytes: 0 };
+    pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, last: false, bytes: 0 };
 
     /// The answer of who does not reach what was lent to it; or of a leader that has left a fold to the root.
     pub const DECLINED: Self = Self { whole: true, ..Self::CELL };
@@ -67,7 +70,7 @@ impl Location {
     /// One slice of a message of `bytes` bytes, in this place.
     #[must_use]
     pub const fn slice_at(place: Place, bytes: usize) -> Self {
-        Self { place, whole: false, result: None, bytes: if is_cell(place) { 0 } else { bytes as u64 } }
+        Self { place, bytes: if is_cell(place) { 0 } else { bytes as u64 }, ..Self::CELL }
     }
 
     /// All slices of a message of `bytes` bytes, if this place is no cell.
@@ -83,6 +86,12 @@ impl Location {
             Some(_) => Self { result, bytes: bytes as u64, ..self },
             None => self,
         }
+    }
+
+    /// The same, where something is wanted, and said about the next calls.
+    #[must_use]
+    pub const fn for_the_last_time(self, last: bool) -> Self {
+        Self { last: last && self.result.is_some(), ..self }
     }
 
     /// Whether a rank whose message has `bytes` bytes may go to the memory that this speaks of.
@@ -107,7 +116,7 @@ impl Location {
     }
 
     /// As the words beside a stamp; where the first is 0 ([`CELL`](Location::CELL)), the others say nothing. Offsets
-    /// and addresses are below 2^60.
+    /// and addresses are below 2^59.
     #[inline]
     #[must_use]
     pub const fn words(self) -> [u64; 3] {
@@ -122,7 +131,8 @@ impl Location {
             Some(offset) => (RESULT, offset),
             None => (0, 0),
         };
-        [place | whole | wants, result, self.bytes]
+        let last = if self.last { LAST } else { 0 };
+        [place | whole | wants | last, result, self.bytes]
     }
 
     /// What [`words`](Location::words) made words of.
@@ -139,6 +149,7 @@ impl Location {
             },
             whole: place & WHOLE != 0,
             result: if place & RESULT != 0 { Some(result) } else { None },
+            last: place & LAST != 0,
             bytes,
         }
     }
@@ -161,9 +172,11 @@ mod tests {
             for whole in [false, true] {
                 for result in [None, Some(0), Some(1 << 45)] {
                     for bytes in [1, u64::MAX] {
-                        let location = Location { place, whole, result, bytes };
-                        assert_eq!(Location::of_words(location.words()), location);
-                        assert!(location.words()[0] != 0 || location == Location { bytes, ..Location::CELL });
+                        for last in [false, result.is_some()] {
+                            let location = Location { place, whole, result, last, bytes };
+                            assert_eq!(Location::of_words(location.words()), location);
+                            assert!(location.words()[0] != 0 || location == Location { bytes, ..Location::CELL });
+                        }
                     }
                 }
             }

@@ -5,9 +5,9 @@
 //! tree, 2pn for a flat broadcast, (5p-1)n for both.
 
 use super::combining::Combining;
+use super::course::Course;
 use super::cut::{Cut, uncut};
 use super::lend::Lending;
-use super::lend_trial::Course;
 use super::passing::Passing;
 use super::{Engine, Reduction};
 use crate::error::Result;
@@ -32,8 +32,12 @@ impl Engine {
         let is_root = self.board.rank() == root;
         let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
         self.cut_down_cells(choice.down_cell, choice.down_slots, passes_on)?;
+        let thresholds = match is_root {
+            true => self.thresholds_of_call(Collective::Broadcast, [buffer.cast_const(), std::ptr::null()], bytes),
+            false => self.thresholds,
+        };
         let mut place = match passes_on {
-            true => self.thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
+            true => thresholds.place(&self.board, Collective::Broadcast, buffer, bytes),
             // A leaf lends nothing here.
             false => Place::Cell,
         };
@@ -95,10 +99,11 @@ impl Engine {
         let slices = Cut::rooted(self.board.size(), bytes, choice.up_cell, fold.element);
         let is_root = self.board.rank() == root;
         self.cut_up_cells(choice.up_cell, choice.up_slots, !is_root)?;
+        let thresholds = self.thresholds_of_call(Collective::Reduce, [send, reduction.recv.cast_const()], bytes);
         // The root lends nothing here.
         let mut place = match is_root {
             true => Place::Cell,
-            false => self.thresholds.place(&self.board, Collective::Reduce, send, bytes),
+            false => thresholds.place(&self.board, Collective::Reduce, send, bytes),
         };
         let jointly = self.tries_jointly(&self.up, !is_root, (slices, place), tag)?;
         if jointly {
@@ -110,7 +115,7 @@ impl Engine {
         }
         let places = match jointly {
             false => None,
-            true => match self.reduce_jointly(root, (reduction, slices, place), tag)? {
+            true => match self.reduce_jointly(root, (reduction, slices, place), &thresholds, tag)? {
                 (Outcome::Done, _) => return Ok(()),
                 (Outcome::NotLent, places) => Some(places),
                 (Outcome::Declined, _) => {
@@ -144,7 +149,9 @@ impl Engine {
         self.cut_cells(choice)?;
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Cut::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
-        let Self { board, up, down, operands, sources, up_pace, down_pace, thresholds, trees, .. } = self;
+        let Reduction { send, recv, bytes, .. } = reduction;
+        let thresholds = self.thresholds_of_call(Collective::Allreduce, [send, recv.cast_const()], bytes);
+        let Self { board, up, down, operands, sources, up_pace, down_pace, trees, .. } = self;
         let gather = trees.find(board, choice, Step::Gather, reduction.bytes, 0);
         let release = trees.find(board, choice, Step::Release, reduction.bytes, 0);
         let (gather, release) = (trees.at(gather), trees.at(release));

@@ -30,7 +30,9 @@ impl Engine {
     pub fn exchange_allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         self.cut_up_cells(choice.up_cell, choice.up_slots, true)?;
         let cut = Cut::new(reduction.bytes, choice.up_cell, reduction.fold.element);
-        let Self { board, up, down, operands, sources, results, up_pace, thresholds, .. } = self;
+        let Reduction { send, recv, bytes, .. } = reduction;
+        let thresholds = self.thresholds_of_call(Collective::Allreduce, [send, recv.cast_const()], bytes);
+        let Self { board, up, down, operands, sources, results, up_pace, .. } = self;
         let board = &*board;
         let wanted = thresholds.heap_offset(board, Collective::Allreduce, reduction.recv, reduction.bytes);
         let place = match wanted.is_some() || reduction.bytes > COPIED {

@@ -18,6 +18,7 @@
 //! figures.
 
 use super::Engine;
+use super::course::Course;
 use crate::pace::{self, Way};
 use crate::protocol::{Board, RingName};
 use crate::select::{Choice, Collective};
@@ -36,21 +37,6 @@ const TRIES: u32 = 3;
 
 /// Calls from one trial to the next.
 const PERIOD: u32 = 64;
-
-/// How a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Course {
-    /// Through cells.
-    Cells,
-    /// The root's buffer is lent.
-    Lent,
-}
-
-impl Course {
-    fn other(self) -> Self {
-        if self == Course::Cells { Course::Lent } else { Course::Cells }
-    }
-}
 
 /// The next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

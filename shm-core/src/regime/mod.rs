@@ -22,6 +22,7 @@ mod back;
 pub(crate) mod blocks;
 mod cells;
 mod combining;
+mod course;
 pub(crate) mod cut;
 pub(crate) mod delivery;
 pub(crate) mod division;
@@ -29,6 +30,7 @@ mod exchange;
 mod fold;
 pub(crate) mod folded;
 mod handing;
+mod heap_trial;
 mod joint;
 mod lend;
 mod lend_trial;
@@ -45,6 +47,7 @@ mod slicing;
 mod slots;
 mod thresholds;
 mod two;
+mod view_trial;
 
 use std::sync::Arc;
 
@@ -56,15 +59,17 @@ use crate::pace::{Calls, Pace};
 use crate::plan::{MOST_CLASSES, Plan, Step};
 use crate::protocol::{Board, Place, Readers, Ring, RingName};
 use crate::segment::layout::SLOT;
-use crate::select::{Choice, Collective};
+use crate::select::{Choice, Collective, Regime};
 use crate::shared_result::ResultMemory;
 
 pub(crate) use exchange::COPIED;
+use heap_trial::HeapTrial;
 pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
 use lend_trial::LendTrial;
 use operands::Operands;
 pub(crate) use thresholds::Thresholds;
+use view_trial::ViewTrial;
 
 /// The part of a message that one rank combines, and where the result goes: at byte `0..bytes` of both.
 #[derive(Clone, Copy)]
@@ -113,6 +118,12 @@ pub(crate) struct Engine {
     thresholds: Thresholds,
     /// What is known of lending private buffers.
     lend_trial: Option<LendTrial>,
+    /// And of using buffers in the heap where they lie, by the collective.
+    heap_trials: [HeapTrial; 4],
+    /// And of results that all look at.
+    view_trial: ViewTrial,
+    /// Whether rank 0 has said that the next of these are each rank's own.
+    tells_own: bool,
     /// Whether the lines of the next slot are taken before it is filled: where each rank has a core of its own, to
     /// whose cache they come.
     takes: bool,
@@ -155,6 +166,9 @@ impl Engine {
             results: Vec::new(),
             thresholds,
             lend_trial: None,
+            heap_trials: Default::default(),
+            view_trial: ViewTrial::default(),
+            tells_own: false,
             shared: ResultMemory::default(),
             leaders: Vec::new(),
             above,
@@ -165,10 +179,21 @@ impl Engine {
     /// Lends by other thresholds, and fills cells by another word, from now on.
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
         (self.thresholds, self.lend_trial) = (thresholds, None);
+        (self.heap_trials, self.view_trial) = (Default::default(), ViewTrial::default());
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);
         self.copies.go_by(thresholds.stream);
         self.backs.iter_mut().for_each(|calls| calls.go_by(thresholds.stream));
+    }
+
+    /// An allreduce as it was chosen.
+    pub fn allreduce(&mut self, choice: &Choice, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        match choice.regime {
+            Regime::Line => self.line_allreduce(choice, reduction, tag),
+            Regime::Cells => self.cells_allreduce(choice, reduction, tag),
+            Regime::Shares => self.shares_allreduce(choice, reduction, tag),
+            Regime::Exchange => self.exchange_allreduce(choice, reduction, tag),
+        }
     }
 
     /// Where others find a buffer of this rank in a call of this collective that is no exchange of lines.

@@ -40,6 +40,7 @@ impl Engine {
         }
         let reduced = self.reduce_shares(choice, Takers::All, reduction, tag, true);
         let at = self.results.first().copied().flatten().unwrap_or(reduction.recv);
+        self.heed_own_view(reduction.bytes, self.tells_own);
         let Self { board, shared, .. } = self;
         // Rank 0 has named no place, though its call has the same tag: its vector is empty.
         let reduced = match at.is_null() && reduction.bytes > 0 {
@@ -126,9 +127,15 @@ impl Engine {
         self.cut_cells(choice)?;
         self.find_leaders(choice);
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
-        let Self {
-            board, up, down, operands, sources, results, leaders, thresholds, up_pace, down_pace, backs, ..
-        } = self;
+        let Reduction { send, recv, bytes, .. } = reduction;
+        self.tells_own = shared && self.tells_own_view(bytes);
+        let thresholds = match takers {
+            Takers::All if !shared => self.thresholds_of_call(Collective::Allreduce, [send, recv.cast_const()], bytes),
+            Takers::Root(_) => self.thresholds_of_call(Collective::Reduce, [send, recv.cast_const()], bytes),
+            _ => self.thresholds,
+        };
+        let Self { board, up, down, operands, sources, results, leaders, up_pace, down_pace, backs, tells_own, .. } =
+            self;
         let (rounds, rank) = (division.rounds(), board.rank());
         let (keeps, what) = match takers {
             // A shared result is stored where rank 0 has it.
@@ -136,7 +143,6 @@ impl Engine {
             Takers::Owners => (true, Collective::Reduce),
             Takers::Root(root) => (root == rank, Collective::Reduce),
         };
-        let Reduction { send, recv, bytes, .. } = reduction;
         let place = thresholds.place(board, what, send, bytes);
         let wants = keeps && takers != Takers::Owners && board.size() > 1;
         let wanted = if !wants {
@@ -146,7 +152,7 @@ impl Engine {
         } else {
             thresholds.heap_offset(board, what, recv, bytes)
         };
-        let contribution = Location::whole_at(place, bytes).wanting(wanted, bytes);
+        let contribution = Location::whole_at(place, bytes).wanting(wanted, bytes).for_the_last_time(*tells_own);
         let result = match takers {
             Takers::All if !shared => Location::slice_at(thresholds.place(board, what, recv, bytes), bytes),
             _ => Location::CELL,
@@ -187,6 +193,7 @@ impl Engine {
             results,
             keeps,
             shared,
+            tells_own,
             back,
             way,
             contribution,

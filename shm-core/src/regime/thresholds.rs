@@ -4,7 +4,7 @@ use crate::board::SharedBoard;
 use crate::last_level::way_of_results;
 use crate::pace::Way;
 use crate::protocol::Place;
-use crate::select::tuning::{REACH_TRIED, STREAM_ALWAYS, STREAM_NEVER};
+use crate::select::tuning::{DIRECT_ALWAYS, REACH_TRIED, STREAM_ALWAYS, STREAM_NEVER};
 use crate::select::{Collective, Selection, Tuning};
 
 /// The thresholds of a table.
@@ -14,6 +14,8 @@ pub(crate) struct Thresholds {
     /// Of blocks: where some ranks wait for others, and where all wait for all.
     block_least: [u64; 2],
     reach_least: [u64; 4],
+    /// Whether trials may say that what lies in the heap is copied.
+    tries_direct: bool,
     /// How cells are filled: the table's word.
     pub stream: u32,
 }
@@ -25,8 +27,16 @@ impl Thresholds {
             direct_least: Collective::ALL.map(|what| selection.direct_least(what)),
             block_least: [false, true].map(|together| selection.block_least(together)),
             reach_least: tuning.reach_least,
+            tries_direct: tuning.direct != DIRECT_ALWAYS,
             stream: tuning.stream,
         }
+    }
+
+    /// The same, but that in calls of this collective nothing in the heap is used where it lies.
+    #[must_use]
+    pub fn copying(mut self, what: Collective) -> Self {
+        self.direct_least[what as usize] = u64::MAX;
+        self
     }
 
     /// How results are stored of a call whose ranks together have buffers of so many bytes.
@@ -41,6 +51,11 @@ impl Thresholds {
     /// Whether trials are to say when private buffers are lent in calls of this collective.
     pub fn tries(&self, what: Collective) -> bool {
         self.reach_least[what as usize] == REACH_TRIED
+    }
+
+    /// Whether trials are to say when buffers in the heap are used where they lie.
+    pub fn tries_direct(&self) -> bool {
+        self.tries_direct
     }
 
     /// Where others find `bytes` bytes at `buffer` in a call of this collective.

@@ -7,14 +7,15 @@
 //! algorithm         = line | cells | shares | exchange | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells | share_cell | share_downs
 //!                   | line_most | shares_least | direct_least | reach_least | convert_least | convert_after
-//!                   | up_bytes | down_bytes | stream | flat_ranks
+//!                   | up_bytes | down_bytes | stream | direct | flat_ranks
 //! ```
 //!
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the
 //! down ring alike; `leaders=0` is all ranks, and so is a number larger than that. `line_most` and `shares_least` move
 //! the edges of bands: bytes up to which lines are taken, and from which shares, and `direct_least` that from which
-//! buffers in shared memory are used where they lie. `reach_least` is [`Tuning`]'s field for these collectives, and for
+//! buffers in shared memory are used where they lie; `direct=always` for that to be so whatever trials between two ranks
+//! would say (`direct=tried`). `reach_least` is [`Tuning`]'s field for these collectives, and for
 //! broadcasts `tried` where trials are to say it; `convert_least`, `convert_after`, `up_bytes`, `down_bytes`, `stream`
 //! and `flat_ranks` are its fields for all. Values take the suffixes K, M and G; `never` is more than any.
 //!
@@ -23,7 +24,7 @@
 
 use super::choice::{Collective, Regime};
 use super::rule::{Band, Rule};
-use super::tuning::{REACH_TRIED, Tuning};
+use super::tuning::{DIRECT_ALWAYS, REACH_TRIED, Tuning};
 use crate::error::{Error, Result};
 
 /// The variable.
@@ -64,6 +65,8 @@ impl Tuning {
                         let number = match value.trim() {
                             "never" => u64::MAX,
                             "tried" if name.trim() == "reach_least" => REACH_TRIED,
+                            "tried" if name.trim() == "direct" => 0,
+                            "always" if name.trim() == "direct" => DIRECT_ALWAYS.into(),
                             value => number_of_bytes(value).ok_or_else(|| wrong(format!("{value:?} is no number")))?,
                         };
                         self.set(name.trim(), number, &targets).map_err(wrong)?;
@@ -94,6 +97,7 @@ impl Tuning {
             "down_bytes" => self.down_bytes = narrow?,
             "flat_ranks" => self.flat_ranks = narrow?,
             "stream" => self.stream = narrow?,
+            "direct" => self.direct = narrow?,
             "direct_least" => {
                 let meant = |rule: &&mut Rule| rule.collective().is_some_and(|what| targets.contains(&what));
                 self.rules_mut().iter_mut().filter(meant).for_each(|rule| *rule = rule.direct_from(value));
@@ -120,7 +124,7 @@ impl Tuning {
                     return Err(format!(
                         "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, \
                          share_cell, share_downs, line_most, shares_least, direct_least, reach_least, \
-                         convert_least, convert_after, up_bytes, down_bytes, stream, flat_ranks"
+                         convert_least, convert_after, up_bytes, down_bytes, stream, direct, flat_ranks"
                     ));
                 }
             }
@@ -291,6 +295,8 @@ mod tests {
             ("strictly", "or strict"),
             ("all:reach_least=tried", "write broadcast:reach_least=tried"),
             ("broadcast:cell=tried", "no number"),
+            ("all:direct=often", "no number"),
+            ("all:direct=2", "not within 0..=1"),
         ] {
             let error = Tuning::default().force(rules).unwrap_err().to_string();
             assert!(error.contains(word), "{rules}: {error}");

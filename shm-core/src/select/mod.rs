@@ -19,4 +19,6 @@ pub use force::number_of_bytes;
 pub use rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
 pub use selection::Selection;
 pub(crate) use single::{Single, Singles};
-pub use tuning::{CONVERT_AFTER, CONVERT_LEAST, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning};
+pub use tuning::{
+    CONVERT_AFTER, CONVERT_LEAST, DIRECT_ALWAYS, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning,
+};

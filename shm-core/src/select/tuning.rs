@@ -40,6 +40,9 @@ pub struct Tuning {
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
+    /// Whether buffers in the heap are used where they lie, by the sizes of the rules: 0 if trials between two ranks
+    /// have not shown that cells cost their callers less, 1 always.
+    pub direct: u32,
     /// 1 to combine contributions in rank order, one after the other, in every call.
     pub strict: u32,
     /// 1 to print what is chosen, once for each kind of call.
@@ -57,6 +60,9 @@ pub(crate) const STREAM_BY_STRING: u32 = 3;
 
 /// [`Tuning::stream`]: and copied out by it too.
 pub(crate) const STREAM_BOTH_BY_STRING: u32 = 4;
+
+/// [`Tuning::direct`]: no trials.
+pub const DIRECT_ALWAYS: u32 = 1;
 
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
@@ -97,6 +103,7 @@ impl Tuning {
             down_bytes: 0,
             stream: 0,
             convert_after: CONVERT_AFTER,
+            direct: 0,
             strict: 0,
             debug: 0,
         }
@@ -158,6 +165,7 @@ impl Tuning {
             ("flat_ranks", self.flat_ranks, 1, MOST_RANKS as u32),
             ("the number of rules", self.length, 0, MOST_RULES as u32),
             ("stream", self.stream, 0, STREAM_BOTH_BY_STRING),
+            ("direct", self.direct, 0, DIRECT_ALWAYS),
             ("up_bytes", self.up_bytes, 0, 1 << 28),
             ("down_bytes", self.down_bytes, 0, 1 << 28),
         ] {
