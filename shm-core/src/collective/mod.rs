@@ -52,6 +52,8 @@ pub(crate) const ALL_TO_ALL: [u64; 2] = [14, 15];
 pub(crate) const REDUCE_SCATTER: [u64; 2] = [16, 17];
 /// Prefixes: with the own contribution, and without.
 pub(crate) const SCAN: [u64; 2] = [18, 19];
+/// An allreduce whose result all look at, each at its own.
+pub(crate) const OWN_VIEW: u64 = 20;
 
 /// The same for calls that have no entry in the table, by numbers of their own.
 #[inline]

@@ -37,8 +37,8 @@ impl Process<'_> {
     /// Collective: all ranks must give the same root, count and element type. Short messages go in lines, others in a
     /// pipeline of cells down the tree of this root. The root may return before the others have the message.
     ///
-    /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc)) is copied from where it
-    /// lies; so is a long private one, by the kernel, where the system lets it (`reach_least` of
+    /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc), which says when not) is
+    /// copied from where it lies; so is a long private one, by the kernel, where the system lets it (`reach_least` of
     /// [`Tuning`](crate::Tuning)): of two ranks that of a message longer than a ring of cells (2 MiB), where trials
     /// find that quicker. Its owner then returns when its readers have the message.
     ///
@@ -71,8 +71,8 @@ impl Process<'_> {
     /// the result. Short vectors go in lines, others through cells up the tree of this root; long ones are divided
     /// among leaders, each of which folds its share in rank order.
     ///
-    /// What lies in shared memory, and is long enough ([`alloc`](crate::Communicator::alloc)), is combined where it
-    /// lies, and stored where the root wants it.
+    /// What lies in shared memory, and is long enough ([`alloc`](crate::Communicator::alloc), which says when not), is
+    /// combined where it lies, and stored where the root wants it.
     ///
     /// # Cost
     /// (3p-1)n bytes loaded and stored for n bytes on p ranks (lines, cells); with leaders up to 2n more; (p+1)n with

@@ -37,8 +37,8 @@ pub struct Location {
     pub whole: bool,
     /// Where, in memory that all ranks share, the writer wants the result of the call: byte 0 at this offset.
     pub result: Option<u64>,
-    /// Whether the next results like this one are not wanted there, but in each rank's own memory.
-    pub last: bool,
+    /// Whether the next results that all look at are each rank's own.
+    pub next_own: bool,
     /// Bytes of the whole message, and of the result. 0 where all is in cells, which have a length of their own.
     pub bytes: u64,
 }
@@ -49,7 +49,7 @@ const PRIVATE: u64 = 2;
 const BACK: u64 = 3;
 const WHOLE: u64 = 4;
 const RESULT: u64 = 8;
-const LAST: u64 = 16;
+const NEXT_OWN: u64 = 16;
 const SHIFT: u32 = 5;
 
 /// Whether it is a cell, whosever.
@@ -59,7 +59,7 @@ const fn is_cell(place: Place) -> bool {
 
 impl Location {
     /// In the slot's cell, and nothing wanted.
-    pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, last: false, bytes: 0 };
+    pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, next_own: false, bytes: 0 };
 
     /// The answer of who does not reach what was lent to it; or of a leader that has left a fold to the root.
     pub const DECLINED: Self = Self { whole: true, ..Self::CELL };
@@ -88,10 +88,10 @@ impl Location {
         }
     }
 
-    /// The same, where something is wanted, and said about the next calls.
+    /// The same, with a word about the next results, where one is wanted here.
     #[must_use]
-    pub const fn for_the_last_time(self, last: bool) -> Self {
-        Self { last: last && self.result.is_some(), ..self }
+    pub const fn with_next_own(self, next_own: bool) -> Self {
+        Self { next_own: next_own && self.result.is_some(), ..self }
     }
 
     /// Whether a rank whose message has `bytes` bytes may go to the memory that this speaks of.
@@ -131,8 +131,8 @@ impl Location {
             Some(offset) => (RESULT, offset),
             None => (0, 0),
         };
-        let last = if self.last { LAST } else { 0 };
-        [place | whole | wants | last, result, self.bytes]
+        let next = if self.next_own { NEXT_OWN } else { 0 };
+        [place | whole | wants | next, result, self.bytes]
     }
 
     /// What [`words`](Location::words) made words of.
@@ -149,7 +149,7 @@ impl Location {
             },
             whole: place & WHOLE != 0,
             result: if place & RESULT != 0 { Some(result) } else { None },
-            last: place & LAST != 0,
+            next_own: place & NEXT_OWN != 0,
             bytes,
         }
     }
@@ -172,8 +172,8 @@ mod tests {
             for whole in [false, true] {
                 for result in [None, Some(0), Some(1 << 45)] {
                     for bytes in [1, u64::MAX] {
-                        for last in [false, result.is_some()] {
-                            let location = Location { place, whole, result, last, bytes };
+                        for next_own in [false, result.is_some()] {
+                            let location = Location { place, whole, result, next_own, bytes };
                             assert_eq!(Location::of_words(location.words()), location);
                             assert!(location.words()[0] != 0 || location == Location { bytes, ..Location::CELL });
                         }

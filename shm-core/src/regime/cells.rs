@@ -15,12 +15,24 @@ use crate::pace::ticks;
 use crate::plan::Step;
 use crate::protocol::joint::{Outcome, Places};
 use crate::protocol::step::{self, Span};
-use crate::protocol::{Board, Location, Place};
+use crate::protocol::{Board, Location, Place, RingName};
 use crate::select::{Choice, Collective};
 
 impl Engine {
     /// A broadcast of `element`-byte elements down the tree of the root.
     pub fn cells_broadcast(
+        &mut self,
+        choice: &Choice,
+        root: usize,
+        message: (*mut u8, usize, usize),
+        tag: u32,
+    ) -> Result<()> {
+        let first = self.down.next_position();
+        self.broadcast_down(choice, root, message, tag)?;
+        self.settle_if_tried(RingName::Down, first)
+    }
+
+    fn broadcast_down(
         &mut self,
         choice: &Choice,
         root: usize,
@@ -47,7 +59,9 @@ impl Engine {
             self.cut_up_cells(choice.up_cell, choice.up_slots, false)?;
         }
         let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
-        let trial = (tries && is_root).then(|| self.course(bytes, self.down.next_position() + slices.count() - 1));
+        // What lies in the heap has trials of its own.
+        let lends = tries && is_root && self.board.in_heap(buffer, bytes).is_none();
+        let trial = lends.then(|| self.course(bytes, self.down.next_position() + slices.count() - 1));
         if trial.is_some_and(|next| next.course == Course::Lent) {
             place = Place::private(buffer);
         }
@@ -95,6 +109,12 @@ impl Engine {
 
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        let first = self.up.next_position();
+        self.reduce_up(choice, root, reduction, tag)?;
+        self.settle_if_tried(RingName::Up, first)
+    }
+
+    fn reduce_up(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         let Reduction { send, bytes, fold, .. } = reduction;
         let slices = Cut::rooted(self.board.size(), bytes, choice.up_cell, fold.element);
         let is_root = self.board.rank() == root;

@@ -12,7 +12,9 @@
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the
-//! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds);
+//! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `heap_trial` finds of
+//! buffers in the heap, `lend_trial` of private ones, and `view_trial` of results that all look at: trials of two
+//! `course`s);
 //! `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for messages
 //! of one slice, `one_exchange` that of an exchange between two ranks, and `two` what one of two ranks folds then.
 //! `cut` says how a message fills cells. `combining` and `passing` are the payload of the two steps of cells, `slicing`
@@ -120,10 +122,12 @@ pub(crate) struct Engine {
     lend_trial: Option<LendTrial>,
     /// And of using buffers in the heap where they lie, by the collective.
     heap_trials: [HeapTrial; 4],
+    /// Whether the call that is made is one of these through cells.
+    settles: bool,
     /// And of results that all look at.
     view_trial: ViewTrial,
-    /// Whether rank 0 has said that the next of these are each rank's own.
-    tells_own: bool,
+    /// Whether the next of these are each rank's own: what rank 0 says in the call that is made.
+    next_own: bool,
     /// Whether the lines of the next slot are taken before it is filled: where each rank has a core of its own, to
     /// whose cache they come.
     takes: bool,
@@ -167,8 +171,9 @@ impl Engine {
             thresholds,
             lend_trial: None,
             heap_trials: Default::default(),
+            settles: false,
             view_trial: ViewTrial::default(),
-            tells_own: false,
+            next_own: false,
             shared: ResultMemory::default(),
             leaders: Vec::new(),
             above,

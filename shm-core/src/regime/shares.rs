@@ -17,7 +17,7 @@ use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::pace::Way;
 use crate::protocol::shares::{self, Shares, Takers};
-use crate::protocol::{Board, Location, Place, spread};
+use crate::protocol::{Board, Location, Place, RingName, spread};
 use crate::select::{Choice, Collective};
 use crate::shared_result::{View, Viewer};
 
@@ -40,13 +40,15 @@ impl Engine {
         }
         let reduced = self.reduce_shares(choice, Takers::All, reduction, tag, true);
         let at = self.results.first().copied().flatten().unwrap_or(reduction.recv);
-        self.heed_own_view(reduction.bytes, self.tells_own);
-        let Self { board, shared, .. } = self;
         // Rank 0 has named no place, though its call has the same tag: its vector is empty.
         let reduced = match at.is_null() && reduction.bytes > 0 {
-            true => reduced.and_then(|()| Err(board.differs(0, 0, reduction.bytes))),
+            true => reduced.and_then(|()| Err(self.board.differs(0, 0, reduction.bytes))),
             false => reduced,
         };
+        if reduced.is_ok() {
+            self.heed_own_view(reduction.bytes, self.next_own);
+        }
+        let Self { board, shared, .. } = self;
         reduced.map(|()| at).inspect_err(|_| {
             let provides = provides(board, &reduction);
             if provides || board.sees_result() {
@@ -61,7 +63,9 @@ impl Engine {
 
     /// A reduction: the root takes all shares.
     pub fn shares_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        self.reduce_shares(choice, Takers::Root(root), reduction, tag, false)
+        let first = self.up.next_position();
+        self.reduce_shares(choice, Takers::Root(root), reduction, tag, false)?;
+        self.settle_if_tried(RingName::Up, first)
     }
 
     /// A reduce-scatter: each leader keeps its share, at its place in `reduction.recv`.
@@ -128,13 +132,13 @@ impl Engine {
         self.find_leaders(choice);
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
         let Reduction { send, recv, bytes, .. } = reduction;
-        self.tells_own = shared && self.tells_own_view(bytes);
+        self.next_own = shared && self.says_own_view(bytes);
         let thresholds = match takers {
             Takers::All if !shared => self.thresholds_of_call(Collective::Allreduce, [send, recv.cast_const()], bytes),
             Takers::Root(_) => self.thresholds_of_call(Collective::Reduce, [send, recv.cast_const()], bytes),
             _ => self.thresholds,
         };
-        let Self { board, up, down, operands, sources, results, leaders, up_pace, down_pace, backs, tells_own, .. } =
+        let Self { board, up, down, operands, sources, results, leaders, up_pace, down_pace, backs, next_own, .. } =
             self;
         let (rounds, rank) = (division.rounds(), board.rank());
         let (keeps, what) = match takers {
@@ -152,7 +156,7 @@ impl Engine {
         } else {
             thresholds.heap_offset(board, what, recv, bytes)
         };
-        let contribution = Location::whole_at(place, bytes).wanting(wanted, bytes).for_the_last_time(*tells_own);
+        let contribution = Location::whole_at(place, bytes).wanting(wanted, bytes).with_next_own(*next_own);
         let result = match takers {
             Takers::All if !shared => Location::slice_at(thresholds.place(board, what, recv, bytes), bytes),
             _ => Location::CELL,
@@ -193,7 +197,7 @@ impl Engine {
             results,
             keeps,
             shared,
-            tells_own,
+            next_own,
             back,
             way,
             contribution,

@@ -40,8 +40,8 @@ pub(super) struct Slicing<'a> {
     pub taker: usize,
     /// Whether all look at one result, that of rank 0.
     pub shared: bool,
-    /// What rank 0 says of the next ones.
-    pub tells_own: &'a mut bool,
+    /// Whether the next ones are each rank's own: what rank 0 says.
+    pub next_own: &'a mut bool,
     /// The results that come back in the own up cells, if they do as a rule.
     pub back: Option<Back<'a>>,
     /// How results are stored in buffers.
@@ -69,7 +69,7 @@ impl Slicing<'_> {
                 let at = self.board.seat().mapping().heap_pointer(offset, bytes, align)?;
                 if self.shared {
                     self.board.see_result();
-                    *self.tells_own = location.last;
+                    *self.next_own = location.next_own;
                 }
                 Some(at)
             }

@@ -78,7 +78,7 @@ impl Thresholds {
 
     fn place_from(&self, least: u64, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
         // What lies in the heap and is too short is copied, and not reached by the kernel.
-        if let Some(offset) = in_heap(board, buffer, bytes) {
+        if let Some(offset) = board.in_heap(buffer, bytes) {
             return if bytes as u64 >= least { Place::Heap(offset) } else { Place::Cell };
         }
         if bytes > 0 && bytes as u64 >= self.reach_least[what as usize] && !buffer.is_null() && board.can_reach() {
@@ -90,13 +90,15 @@ impl Thresholds {
     /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough to be used there in a call of
     /// this collective.
     pub fn heap_offset(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Option<u64> {
-        in_heap(board, buffer, bytes).filter(|_| bytes as u64 >= self.direct_least[what as usize])
+        board.in_heap(buffer, bytes).filter(|_| bytes as u64 >= self.direct_least[what as usize])
     }
 }
 
-/// Where `bytes` bytes at `buffer` lie in the heap, if they do, and there are any.
-fn in_heap(board: &SharedBoard, buffer: *const u8, bytes: usize) -> Option<u64> {
-    if bytes > 0 && !buffer.is_null() { board.seat().mapping().heap_offset(buffer, bytes) } else { None }
+impl SharedBoard {
+    /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and there are any.
+    pub fn in_heap(&self, buffer: *const u8, bytes: usize) -> Option<u64> {
+        if bytes > 0 && !buffer.is_null() { self.seat().mapping().heap_offset(buffer, bytes) } else { None }
+    }
 }
 
 #[cfg(test)]

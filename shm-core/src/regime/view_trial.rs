@@ -7,9 +7,9 @@
 //! as two between cores far apart; 5.2 and 4.6 between two that share a last-level cache, but of 256 KiB 18.5 and 21.5
 //! (AMD EPYC, Zen 3). Who does not look at all of it is better off with one.
 //!
-//! Both ranks have to go the same way. Calls are made and counted by both, so that they know when a trial is; what came
-//! of it rank 0 says in its last call, beside the place of the result: results of their own are tried first, so that
-//! there is one.
+//! Both ranks have to go the same way. Both count their calls alike, so that they know when a trial is. What came of it
+//! rank 0 says in its last call, beside the place of the result, and both go by it from there on: results of their own
+//! are tried first, so that the last one is common. Calls of the two kinds have different tags.
 
 use super::Engine;
 use super::course::{CLASSES, Course, Trials, Turn, class_of, is_last};
@@ -18,8 +18,8 @@ use crate::pace::ticks;
 use crate::protocol::Board;
 use crate::select::Collective;
 
-/// Bytes from which on there is one result: as much memory as this each rank may have for itself.
-const SHARED_FROM: usize = 4 << 20;
+/// A result of so many bytes or more is always one: nobody should need that memory once more.
+const COMMON_FROM: usize = 2 << 20;
 
 /// What is known of shared results.
 #[derive(Default)]
@@ -31,24 +31,31 @@ pub(super) struct ViewTrial {
 struct Class {
     better: Course,
     trials: Trials,
-    /// What rank 0 says in this call, or has said: what the next ones are.
+    /// What rank 0 has said in the trial that is running.
     told: Option<Course>,
+    /// Whether this call is the one in which it does.
+    tells: bool,
 }
 
 impl Default for Class {
     fn default() -> Self {
-        Self { better: Course::Lent, trials: Trials::new(Course::Cells), told: None }
+        Self { better: Course::Lent, trials: Trials::new(Course::Cells), told: None, tells: false }
     }
 }
 
 impl ViewTrial {
+    fn class(&mut self, bytes: usize) -> &mut Class {
+        &mut self.classes[class_of(bytes)]
+    }
+
     /// How the result goes of a call of both ranks that begins `now`, of `bytes` bytes.
     #[inline]
     fn next(&mut self, bytes: usize, now: impl FnOnce() -> u64) -> Course {
-        let Class { better, trials, told } = &mut self.classes[class_of(bytes)];
+        let Class { better, trials, told, tells } = self.class(bytes);
+        *tells = false;
         match trials.next(now) {
             Turn::Tried(course, tried) => {
-                *told = (course == Course::Lent && is_last(tried)).then(|| trials.cheaper().unwrap_or(*better));
+                *tells = course == Course::Lent && is_last(tried);
                 return course;
             }
             Turn::Settled => {}
@@ -56,27 +63,39 @@ impl ViewTrial {
         }
         *better
     }
+
+    /// What rank 0 says in this call, which has a common result, of those that follow: by what it has measured.
+    fn says(&mut self, bytes: usize) -> Course {
+        let Class { better, trials, tells, .. } = self.class(bytes);
+        if *tells { trials.cheaper().unwrap_or(*better) } else { Course::Lent }
+    }
+
+    /// This call has ended well, and rank 0 has said that.
+    fn heed(&mut self, bytes: usize, said: Course) {
+        let Class { told, tells, .. } = self.class(bytes);
+        if *tells {
+            *told = Some(said);
+        }
+    }
 }
 
 impl Engine {
-    /// Whether each rank makes the next result of `bytes` bytes that all look at for itself. Asked once in each call of
-    /// that kind.
-    pub fn has_own_view(&mut self, bytes: usize) -> bool {
+    /// Whether the result of `bytes` bytes of the call that begins now, which all look at, is each rank's own. To be asked
+    /// once in each call that would be carried out either way.
+    pub fn begin_view(&mut self, bytes: usize) -> bool {
         let is_asked =
-            self.board.size() == 2 && self.thresholds.tries_direct() && (COPIED..SHARED_FROM).contains(&bytes);
+            self.board.size() == 2 && self.thresholds.tries_direct() && (COPIED..COMMON_FROM).contains(&bytes);
         is_asked && self.view_trial.next(bytes, ticks) == Course::Cells
     }
 
-    /// What rank 0 says in this call, which has a result that both look at: whether the next ones have not.
-    pub(super) fn tells_own_view(&self, bytes: usize) -> bool {
-        self.view_trial.classes[class_of(bytes)].told == Some(Course::Cells)
+    /// Whether rank 0 says in this call, which has a common result, that the next ones are each rank's own.
+    pub(super) fn says_own_view(&mut self, bytes: usize) -> bool {
+        self.view_trial.says(bytes) == Course::Cells
     }
 
-    /// Rank 0 has said so.
+    /// This call has ended well, and rank 0 has said that.
     pub(super) fn heed_own_view(&mut self, bytes: usize, own: bool) {
-        if let Some(told) = &mut self.view_trial.classes[class_of(bytes)].told {
-            *told = if own { Course::Cells } else { Course::Lent };
-        }
+        self.view_trial.heed(bytes, if own { Course::Cells } else { Course::Lent });
     }
 
     /// Makes a call in which nothing in the heap is used where it lies.
@@ -92,29 +111,46 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::{Job, JobSpec};
+    use crate::operator::Sum;
 
-    /// Two ranks go the same way in every call, though each measures something else, and what rank 0 finds is taken.
+    /// Two ranks go the same way in every call, though each measures the opposite, and it is the one that rank 0 finds.
     #[test]
     fn both_go_the_way_that_rank_0_finds() {
-        let mut trials = [ViewTrial::default(), ViewTrial::default()];
-        let mut now = [0, 0];
-        for (costs, found) in [([500, 1000], Course::Cells), ([1000, 500], Course::Lent), ([600, 1000], Course::Cells)]
-        {
-            let mut last = Course::Lent;
-            for _ in 0..3000 {
-                for bytes in [20_000, 65_536] {
-                    let [zero, one] = [0, 1].map(|rank: usize| trials[rank].next(bytes, || now[rank]));
-                    assert_eq!(zero, one);
-                    let told = trials[0].classes[class_of(bytes)].told;
-                    // Beside the place of a result of both.
-                    if let (Course::Lent, Some(told)) = (zero, told) {
-                        trials[1].classes[class_of(bytes)].told = Some(told);
-                    }
-                    now = [now[0] + costs[zero as usize], now[1] + 10 + costs[one as usize ^ 1]];
-                    last = zero;
-                }
-            }
-            assert_eq!(last, found, "{costs:?}");
+        const LONG: usize = 5000;
+        for (found, least) in [(Course::Cells, [1, u64::MAX / 2]), (Course::Lent, [u64::MAX / 2, 1])] {
+            let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();
+            let kinds = job.on_threads(|world| {
+                let measured = if world.rank() == 0 { least } else { [least[1], least[0]] };
+                let mine = vec![world.rank() as u64; LONG];
+                let kinds = (0..200).map(|call| {
+                    let sum = world.all_reduce_shared(&mine, Sum).unwrap();
+                    assert_eq!(*sum, [1; LONG]);
+                    let mut engine = world.enter().unwrap();
+                    // What it costs both is nothing against what they are told.
+                    engine.view_trial.class(8 * LONG).trials.measured(measured);
+                    (call, sum.is_own())
+                });
+                kinds.collect::<Vec<_>>()
+            });
+            assert_eq!(kinds[0], kinds[1]);
+            let own = kinds[0][81..].iter().filter(|(_, own)| *own).count();
+            assert_eq!(own, if found == Course::Cells { 119 } else { 0 });
         }
+    }
+
+    /// What is not carried out is not heard by anybody.
+    #[test]
+    fn a_trial_whose_last_call_is_refused_changes_nothing() {
+        let mut trial = ViewTrial::default();
+        let mut now = 0;
+        let mut last = Course::Cells;
+        for call in 0..200 {
+            last = trial.next(65_536, || now);
+            let said = trial.says(65_536);
+            assert_eq!(said == Course::Cells, call == 79, "{call}");
+            now += if last == Course::Cells { 500 } else { 1000 };
+        }
+        assert_eq!(last, Course::Lent);
     }
 }

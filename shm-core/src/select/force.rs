@@ -16,8 +16,8 @@
 //! the edges of bands: bytes up to which lines are taken, and from which shares, and `direct_least` that from which
 //! buffers in shared memory are used where they lie; `direct=always` for that to be so whatever trials between two ranks
 //! would say (`direct=tried`). `reach_least` is [`Tuning`]'s field for these collectives, and for
-//! broadcasts `tried` where trials are to say it; `convert_least`, `convert_after`, `up_bytes`, `down_bytes`, `stream`
-//! and `flat_ranks` are its fields for all. Values take the suffixes K, M and G; `never` is more than any.
+//! broadcasts `tried` where trials are to say it; `convert_least`, `convert_after`, `up_bytes`, `down_bytes`, `stream`,
+//! `direct` and `flat_ranks` are its fields for all. Values take the suffixes K, M and G; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
 //! algorithm: the bits of a sum are those of a loop over the ranks. Cells take flat trees then.
@@ -97,6 +97,9 @@ impl Tuning {
             "down_bytes" => self.down_bytes = narrow?,
             "flat_ranks" => self.flat_ranks = narrow?,
             "stream" => self.stream = narrow?,
+            "direct" if value == u64::MAX => {
+                return Err("direct=never: write direct_least=never, for nothing to be used where it lies".to_owned());
+            }
             "direct" => self.direct = narrow?,
             "direct_least" => {
                 let meant = |rule: &&mut Rule| rule.collective().is_some_and(|what| targets.contains(&what));
@@ -296,6 +299,7 @@ mod tests {
             ("all:reach_least=tried", "write broadcast:reach_least=tried"),
             ("broadcast:cell=tried", "no number"),
             ("all:direct=often", "no number"),
+            ("all:direct=never", "write direct_least=never"),
             ("all:direct=2", "not within 0..=1"),
         ] {
             let error = Tuning::default().force(rules).unwrap_err().to_string();
