@@ -34,7 +34,7 @@
 //! |---|---|
 //! | `machine` | where it was measured; a job on another machine does not take it unasked |
 //! | `node.flat_ranks` | ranks up to which lines are exchanged flat; 32 if it is not said |
-//! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, if trials of two ranks do not find cells to serve their callers better, or `"never"`: for the file's rules that do not say it, and for all built-in rules that complete them, whatever these say. `phalanx tune` does not write it |
+//! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, if trials do not find cells to serve their callers better, or `"never"`: for the file's rules that do not say it, and for all built-in rules that complete them, whatever these say. `phalanx tune` does not write it |
 //! | `node.reach_from` | bytes from which a collective reaches private buffers by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"` |
 //! | `node.trees` | as [`TreeRules`] has it |
 //! | `rules` | the first one that fits counts; what they do not speak of is as in the built-in table |

@@ -1,13 +1,13 @@
 //! Whether buffers in the job's heap are used where they lie, or what they hold goes through cells like all else: found
-//! by timing calls of two ranks, anew all the time.
+//! by timing calls, anew all the time; calls of two ranks, and allreduces of any number.
 //!
-//! What is used where it lies is not copied, and calls are short. But half of each result was stored by the other rank,
-//! in whose cache its lines are, and each contribution was read by it: each line that the caller touches next it
-//! fetches, or takes back, by itself. Through cells lines change hands within the call, beside the copies, and of what
-//! they hold two ranks store it where they read before. Which is cheaper for the callers ([`course`](super::course))
+//! What is used where it lies is not copied, and calls are short. But half of each result, or more, was stored by other
+//! ranks, in whose caches its lines are, and each contribution was read by them: each line that the caller touches next
+//! it fetches, or takes back, by itself. Through cells lines change hands within the call, beside the copies. Which is cheaper for the callers ([`course`](super::course))
 //! hangs on what they do with results, on the length, and on how far apart the cores are. With results that are loaded
 //! after each call, allreduces of 64 KiB took 8.1 us where they lay and 5.0 through cells between two cores that share a
-//! last-level cache, 27 and 10 us far apart; of 256 KiB 19 and 22, 98 and 36 us (AMD EPYC, Zen 3).
+//! last-level cache, 27 and 10 us far apart; of 256 KiB 19 and 22, 98 and 36 us; on 8 ranks of such cores those of 256
+//! KiB took 140 and 180 us, 630 and 360 far apart (AMD EPYC, Zen 3).
 //!
 //! Each rank decides for its own buffers, as each tells in each call where they lie. A rank that only gives, the root of
 //! a broadcast or a leaf of a reduction, runs ahead of who takes as far as cells go: through cells it waits in a trial
@@ -68,7 +68,12 @@ impl Engine {
         let Self { board, thresholds, heap_trials, settles, .. } = self;
         let lies_there = |buffer| thresholds.heap_offset(board, what, buffer, bytes).is_some();
         *settles = false;
-        if board.size() != 2 || !thresholds.tries_direct() || !buffers.into_iter().any(lies_there) {
+        // Rooted calls of more ranks are as the table says: broadcasts have gained nothing through cells (8 ranks on two
+        // cores), and in reductions what a leaf measures says little about the root.
+        if (board.size() != 2 && what != Collective::Allreduce)
+            || !thresholds.tries_direct()
+            || !buffers.into_iter().any(lies_there)
+        {
             return *thresholds;
         }
         let (course, tried) = heap_trials[what as usize].next(bytes, ticks);

@@ -134,7 +134,7 @@ pub struct Rule {
     length: u32,
     reserved: u32,
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be, and trials
-    /// of two ranks do not say otherwise; `u64::MAX` for never.
+    /// do not say otherwise; `u64::MAX` for never.
     direct_least: u64,
     /// `length` bands, from 0 bytes on, rising; what follows is no band.
     ladder: [Band; MOST_BANDS],
