@@ -132,11 +132,11 @@ pub struct Collectives {
     #[arg(long, value_name = "RANK:MICROSECONDS", value_delimiter = ',')]
     pub late: Vec<Late>,
     /// A call's time lasts until each rank has loaded all of the result that it has from it, ours and the baselines'
-    /// alike; implies --timing each
+    /// alike; each is timed alone
     #[arg(long)]
     pub reads: bool,
-    /// The same, from before each rank writes its input anew: what a step of an application takes that does no more;
-    /// implies --timing each
+    /// The same, from before each rank writes its input anew: what a step of an application takes that does no more; of
+    /// calls whose input is written anew (buffers rewritten, shared, view)
     #[arg(long, conflicts_with_all = ["reads", "late"])]
     pub steps: bool,
     /// The short form: few sizes, two rank counts, short tables, about a minute

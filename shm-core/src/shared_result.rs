@@ -13,7 +13,8 @@ mod memory;
 
 pub(crate) use memory::{ResultMemory, View, Viewer};
 
-/// A read-only view of a vector that is the same on all ranks of a communicator, and that they share as a rule: what [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
+/// A read-only view of a vector that is the same on all ranks of a communicator, and that they share as a rule: what
+/// [`all_reduce_shared`](crate::Communicator::all_reduce_shared) returns.
 ///
 /// Use it as a slice. It may outlive the communicator: a rank that has dropped all its communicators has left the job,
 /// whatever results and buffers it keeps, and those who call it still are told so. Its memory is used again when all
@@ -156,8 +157,8 @@ mod tests {
         }
     }
 
-    /// Trials have two ranks make results that each has for itself, and go back to one; both look at the right values all
-    /// the time, however long they keep them.
+    /// Trials have two ranks make results that each has for itself, and go back to one; both look at the right values
+    /// all the time, however long they keep them.
     #[test]
     fn both_have_one_or_each_its_own() {
         let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();

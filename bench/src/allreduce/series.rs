@@ -28,7 +28,7 @@ const NAMED: [(&str, Option<&str>, BufferMode); 7] = [
     ("exchange", Some("allreduce:exchange"), BufferMode::Rewritten),
     ("shares", Some("allreduce:shares"), BufferMode::Rewritten),
     ("direct", Some("allreduce:shares,direct_least=1,direct=always"), BufferMode::Shared),
-    ("view", None, BufferMode::View),
+    ("view", Some("all:direct=always"), BufferMode::View),
 ];
 
 impl Algorithm {

@@ -82,8 +82,8 @@ fn cases(options: &Collectives, ranks: usize) -> Vec<Case> {
 fn timing(options: &Collectives, operation: Operation, mode: BufferMode) -> Timing {
     match (options.timing, mode) {
         _ if operation == Operation::Empty => Timing::Each,
-        _ if options.steps => Timing::Step,
-        _ if options.reads => Timing::Loaded,
+        (_, mode) if options.steps && mode.is_rewritten() && operation.has_bytes() => Timing::Step,
+        _ if options.reads && operation.has_bytes() => Timing::Loaded,
         _ if !options.late.is_empty() => Timing::Each,
         (_, mode) if mode.is_rewritten() => Timing::Each,
         (TimingWish::Each, _) | (TimingWish::Auto, BufferMode::Cold) => Timing::Each,
@@ -139,6 +139,7 @@ pub(super) mod tests {
         assert_eq!(of(&["--late", "0:10"], BufferMode::Warm), Timing::Each);
         assert_eq!(of(&["--reads"], BufferMode::Warm), Timing::Loaded);
         assert_eq!(of(&["--steps"], BufferMode::Rewritten), Timing::Step);
+        assert_eq!(of(&["--steps"], BufferMode::Warm), Timing::Stream);
     }
 
     #[test]

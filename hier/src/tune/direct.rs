@@ -1,5 +1,5 @@
-//! From which size on buffers in shared memory are used where they lie: judged by the calls alone, without the trials by
-//! which ranks judge it later, for the program that they are part of.
+//! From which size on buffers in shared memory are used where they lie: judged by the calls alone, without the trials
+//! by which ranks judge it later, for the program that they are part of.
 
 use shm_core::{Collective, Error, Regime};
 

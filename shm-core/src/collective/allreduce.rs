@@ -115,17 +115,17 @@ impl Communicator {
     /// vector, in rank order, to memory of the job's heap that rank 0 provides. Several results may be held at once;
     /// the memory of one is used again when all ranks have dropped their views of it.
     ///
-    /// A vector that fits a slot of lines, and one of up to 16 KiB of which everybody reads everybody's, each rank folds
-    /// for itself, to memory of its own: to agree on a place would cost more than to copy it. Of two ranks each may
-    /// have results of less than 2 MiB for itself, too: where trials (16 calls in 1024) find that this saves the program
-    /// a fifth of the time from one call to the next, as it can if all of the result is loaded at once. So nobody may
-    /// count on the same address, or the same memory, on all ranks.
+    /// A vector that fits a slot of lines, and one of up to 16 KiB of which everybody reads everybody's, each rank
+    /// folds for itself, to memory of its own: to agree on a place would cost more than to copy it. Of two ranks each
+    /// may have results of less than 2 MiB for itself, too: where trials (26 calls in 2048) find that this saves the
+    /// program a fifth of the time from one call to the next, as it can if all of the result is loaded at once. So
+    /// nobody may count on the same address, or the same memory, on all ranks.
     ///
     /// # Cost
     /// For n bytes on p ranks whose `send` is used where it lies ([`alloc`](Communicator::alloc)): (p+1)n bytes loaded
     /// and stored; 2(p-1)n more for private ones. A result takes n bytes of the heap, and 128 for each rank and 128
-    /// more, rounded up to 2 MiB; rank 0 keeps the memory of four. One that each rank has for itself costs what it costs
-    /// with [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
+    /// more, rounded up to 2 MiB; rank 0 keeps the memory of four. One that each rank has for itself costs what it
+    /// costs with [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
     ///
     /// # Errors
     /// [`HeapExhausted`](crate::Error::HeapExhausted), [`Memory`](crate::Error::Memory) on rank 0, and

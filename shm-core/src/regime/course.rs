@@ -30,25 +30,89 @@ pub(super) fn class_of(bytes: usize) -> usize {
     ((bytes / LEAST).checked_ilog2().unwrap_or(0) as usize).min(CLASSES - 1)
 }
 
-/// Calls before the first trial, and then four times as many each time, ..
-const FIRST: u32 = 64;
+/// Calls before the first trial, from its end to the second, and so on; the last goes for all that follow. What is
+/// quicker may change while a job runs.
+const PERIODS: [u64; 4] = [64, 256, 1024, 2048];
 
-/// .. but no more than these: what is quicker may change while a job runs.
-const PERIOD: u32 = 1024;
+/// Calls of either course in a trial that count. Where calls take turns that differ by what lies behind them, by twos,
+/// threes or fours, both courses meet as many of each.
+const COUNTED: u64 = 12;
 
-/// Calls of either course in a trial. The quickest counts, of all but the first one, which finds lines where the other
-/// course left them.
-const TRIES: u32 = 8;
+/// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one cell
+/// after the other it is a turn of the ring, which has some 2 MiB in cells of 32 KiB, until cells are where they will be.
+const BEFORE: u64 = 1;
+const A_TURN: u64 = 64;
+
+/// Calls that find another trial running, in a row, until that is taken for one whose calls are not made any more.
+const GIVEN_UP: u32 = 256;
+
+/// How many times the least that a call has cost it may count for. A rank that lost its core in the middle of one says
+/// little.
+const OUTLIER: u64 = 4;
 
 /// What the next call is to a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// No part of one.
     Settled,
-    /// It should go this way, of which the trial has made so many calls before.
-    Tried(Course, u32),
+    /// It should go this way.
+    Tried(Course),
+    /// The same, and it is the last one of the trial.
+    Last(Course),
     /// It comes behind one: all is known that was to be known.
     Ended,
+}
+
+/// What the calls of one course have cost in a trial.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    calls: u64,
+    least: u64,
+    most: u64,
+    sum: u64,
+}
+
+impl Cost {
+    fn add(&mut self, cost: u64) {
+        self.least = if self.calls == 0 { cost } else { self.least.min(cost) };
+        let limit = OUTLIER * self.least;
+        // Those that came before less was seen, too.
+        self.sum = self.sum.min(limit * self.calls) + cost.min(limit);
+        self.calls += 1;
+        self.most = self.most.max(cost).min(limit);
+    }
+
+    /// The average of all but the dearest, if there is one.
+    fn average(&self) -> Option<u64> {
+        (self.sum - self.most.min(self.sum)).checked_div(self.calls.saturating_sub(1))
+    }
+}
+
+/// Whose trial is running, of all that a program may have in one loop: one alone, since another one would make a
+/// difference to the time between calls. Where ranks make the same calls it is the same one.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    holder: Option<usize>,
+    waited: u32,
+    /// Whether others are on trial that have turns of their own, and come first.
+    pub yields: bool,
+}
+
+impl Turns {
+    /// Whether this one may go on, or begin.
+    fn has(&mut self, who: usize) -> bool {
+        let free = !self.yields && self.holder.is_none_or(|holder| holder == who);
+        self.waited = if free { 0 } else { self.waited + 1 };
+        if free || self.waited > GIVEN_UP {
+            (self.holder, self.waited) = (Some(who), 0);
+            return true;
+        }
+        false
+    }
+
+    pub fn are_taken(&self) -> bool {
+        self.holder.is_some()
+    }
 }
 
 /// The trials of calls of one class: where ranks make the same calls, their trials are at the same ones.
@@ -56,51 +120,66 @@ pub(super) enum Turn {
 pub(super) struct Trials {
     /// The course that is tried first.
     before: Course,
-    /// Calls since the last trial ended, and those from there to the next one.
-    calls: u32,
-    period: u32,
+    /// Calls through cells that do not count yet.
+    settling: u64,
+    /// The number that stands for them.
+    who: usize,
+    /// Calls since the last trial ended, and those that come before the next one, or the one that is running.
+    calls: u64,
+    due: u64,
+    /// Trials that have ended.
+    ended: usize,
     /// When the last call began, and which way it went, if it counts.
     begun: u64,
     timed: Option<Course>,
-    /// The least that each course has cost in the trial that is running.
-    least: [u64; 2],
+    /// What each course has cost in the trial that is running.
+    costs: [Cost; 2],
 }
 
 impl Trials {
-    /// Nothing is known; trials begin with this course.
-    pub const fn new(before: Course) -> Self {
-        Self { before, calls: 0, period: FIRST, begun: 0, timed: None, least: [u64::MAX; 2] }
+    /// Nothing is known of the calls of this kind and class; trials begin with this course. Of some calls each fills the
+    /// cells that come next, others have few.
+    pub fn new(before: Course, (kind, class): (usize, usize), fills_all: bool) -> Self {
+        let settling = if fills_all { ((2 << 20) / (LEAST << class) as u64).clamp(BEFORE, A_TURN) } else { BEFORE };
+        let (who, due) = (kind * CLASSES + class, PERIODS[0]);
+        Self { before, settling, who, calls: 0, due, ended: 0, begun: 0, timed: None, costs: Default::default() }
     }
 
-    /// What the call is that begins `now`.
+    /// What the call is that begins `now`; trials take turns.
     #[inline]
-    pub fn next(&mut self, now: impl FnOnce() -> u64) -> Turn {
+    pub fn next(&mut self, turns: &mut Turns, now: impl FnOnce() -> u64) -> Turn {
         self.calls += 1;
-        if self.calls <= self.period { Turn::Settled } else { self.trial(now()) }
+        if self.calls <= self.due { Turn::Settled } else { self.trial(turns, now()) }
     }
 
     #[cold]
-    fn trial(&mut self, now: u64) -> Turn {
+    fn trial(&mut self, turns: &mut Turns, now: u64) -> Turn {
+        if !turns.has(self.who) {
+            // What was measured so far is of no use.
+            (self.due, self.timed) = (self.calls, None);
+            return Turn::Settled;
+        }
         if let Some(course) = self.timed.take() {
-            let least = &mut self.least[course as usize];
-            *least = now.wrapping_sub(self.begun).min(*least);
+            self.costs[course as usize].add(now.wrapping_sub(self.begun));
         }
         self.begun = now;
-        let at = self.calls - self.period - 1;
-        let course = match at / TRIES {
-            0 => self.before,
-            1 => self.before.other(),
-            _ => {
-                (self.calls, self.period) = (1, (4 * self.period).min(PERIOD));
-                return Turn::Ended;
-            }
-        };
+        let mut at = self.calls - self.due - 1;
         if at == 0 {
-            self.least = [u64::MAX; 2];
+            self.costs = Default::default();
         }
-        let tried = at % TRIES;
-        self.timed = (tried > 0).then_some(course);
-        Turn::Tried(course, tried)
+        for course in [self.before, self.before.other()] {
+            let settling = if course == Course::Cells { self.settling } else { BEFORE };
+            if at < settling + COUNTED {
+                self.timed = (at >= settling).then_some(course);
+                let is_last = course != self.before && at == settling + COUNTED - 1;
+                return if is_last { Turn::Last(course) } else { Turn::Tried(course) };
+            }
+            at -= settling + COUNTED;
+        }
+        turns.holder = None;
+        self.ended += 1;
+        (self.calls, self.due) = (0, PERIODS[self.ended.min(PERIODS.len() - 1)]);
+        Turn::Ended
     }
 
     /// The call went the other way: it does not count.
@@ -110,50 +189,62 @@ impl Trials {
 
     /// Goes by these figures, of cells and of what is lent, whatever was measured.
     #[cfg(test)]
-    pub fn measured(&mut self, least: [u64; 2]) {
-        self.least = least;
+    pub fn measured(&mut self, costs: [u64; 2]) {
+        self.costs = costs.map(|cost| Cost { calls: 2, least: cost, most: cost, sum: 2 * cost });
+    }
+
+    /// How many have ended.
+    #[cfg(test)]
+    pub fn ended(&self) -> usize {
+        self.ended
+    }
+
+    /// What this course and the other one have cost.
+    fn averages(&self, course: Course) -> Option<[u64; 2]> {
+        let [own, other] = [course, course.other()].map(|course| self.costs[course as usize].average());
+        Some([own?, other?])
     }
 
     /// Whether this course has shown to be far the dearer one, and the other one was tried before.
     pub fn is_lost(&self, course: Course) -> bool {
-        let [own, other] = [course, course.other()].map(|course| self.least[course as usize]);
-        own != u64::MAX && own > other.saturating_add(other / 2)
+        let enough = self.costs[course as usize].calls >= COUNTED / 4;
+        enough && self.averages(course).is_some_and(|[own, other]| own > other + other / 2)
     }
 
     /// The cheaper course, if both are known: to use buffers where they lie, unless cells are cheaper by a fifth. For
     /// less, calls should not become longer: in them ranks wait for each other.
     pub fn cheaper(&self) -> Option<Course> {
-        let [cells, lent] = self.least;
-        let known = cells != u64::MAX && lent != u64::MAX;
-        known.then_some(if cells < lent - lent / 5 { Course::Cells } else { Course::Lent })
+        self.averages(Course::Cells)
+            .map(|[cells, lent]| if cells < lent - lent / 5 { Course::Cells } else { Course::Lent })
     }
-}
-
-/// Whether a trial knows all that it will know but what its last call costs, at this turn.
-#[inline]
-pub(super) fn is_last(tried: u32) -> bool {
-    tried == TRIES - 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Makes so many calls, each of which costs what `cost` says, by a rank that goes by `better`; says which way they
-    /// went.
-    fn make(trials: &mut Trials, now: &mut u64, calls: u32, cost: impl Fn(u32, Course) -> u64) -> Vec<(Turn, Course)> {
-        let mut better = Course::Lent;
+    const FIRST: u64 = PERIODS[0];
+
+    /// Of some calls.
+    fn trials(before: Course) -> Trials {
+        Trials::new(before, (0, 0), false)
+    }
+
+    /// Makes so many calls, each of which costs what `cost` says, by a rank that goes by what is found; says which way
+    /// they went.
+    fn make(trials: &mut Trials, calls: u64, cost: impl Fn(u64, Course) -> u64) -> Vec<(Turn, Course)> {
+        let (mut better, mut now, mut turns) = (Course::Lent, 0, Turns::default());
         let call = |call| {
-            let turn = trials.next(|| *now);
+            let turn = trials.next(&mut turns, || now);
             let course = match turn {
                 Turn::Settled => better,
-                Turn::Tried(course, _) => course,
+                Turn::Tried(course) | Turn::Last(course) => course,
                 Turn::Ended => {
                     better = trials.cheaper().unwrap_or(better);
                     better
                 }
             };
-            *now += cost(call, course);
+            now += cost(call, course);
             (turn, course)
         };
         (0..calls).map(call).collect()
@@ -161,51 +252,115 @@ mod tests {
 
     #[test]
     fn trials_are_few_and_in_order() {
-        for before in [Course::Lent, Course::Cells] {
-            let turns = make(&mut Trials::new(before), &mut 0, 6000, |_, _| 100);
-            let tried: Vec<usize> = (0..6000).filter(|&at| matches!(turns[at].0, Turn::Tried(..))).collect();
-            let begins = [FIRST, 5 * FIRST + 2 * TRIES, 5 * FIRST + 4 * TRIES + PERIOD].map(|at| at as usize);
-            for (trial, begin) in begins.into_iter().enumerate() {
-                for at in 0..2 * TRIES as usize {
-                    assert_eq!(tried[trial * 2 * TRIES as usize + at], begin + at, "trial {trial}");
-                    let course = if at < TRIES as usize { before } else { before.other() };
-                    assert_eq!(turns[begin + at].0, Turn::Tried(course, at as u32 % TRIES));
+        for (before, fills_all) in [(Course::Lent, false), (Course::Cells, false), (Course::Lent, true)] {
+            let mut trials = Trials::new(before, (0, 0), fills_all);
+            let turns = make(&mut trials, 8000, |_, _| 100);
+            let mut at = 0;
+            for period in [PERIODS[0], PERIODS[1], PERIODS[2], PERIODS[3], PERIODS[3]] {
+                let begin = at + period as usize;
+                assert!(turns[at..begin].iter().all(|(turn, _)| *turn == Turn::Settled), "{at}");
+                at = begin;
+                for course in [before, before.other()] {
+                    let length = COUNTED + if fills_all && course == Course::Cells { A_TURN } else { BEFORE };
+                    for _ in 0..length - 1 {
+                        assert_eq!(turns[at].0, Turn::Tried(course), "{at}");
+                        at += 1;
+                    }
+                    let last = if course == before { Turn::Tried(course) } else { Turn::Last(course) };
+                    assert_eq!(turns[at].0, last, "{at}");
+                    at += 1;
                 }
-                assert_eq!(turns[begin + 2 * TRIES as usize].0, Turn::Ended);
+                assert_eq!(turns[at].0, Turn::Ended, "{at}");
+                at += 1;
             }
-            assert!(tried.len() < 6000 / 50, "{}", tried.len());
         }
     }
 
-    /// The cheaper one is found, whatever single calls cost, and found again when it changes.
+    /// The cheaper one is found, and a call that was held up changes nothing.
     #[test]
     fn the_cheaper_course_is_found() {
-        let mut trials = Trials::new(Course::Lent);
-        let mut now = 0;
         for (costs, found) in [
             ([500, 1000], Course::Cells),
             ([1000, 500], Course::Lent),
             // Where there is little between them nothing is copied.
             ([820, 1000], Course::Lent),
-            ([780, 1000], Course::Cells),
+            ([600, 1000], Course::Cells),
         ] {
-            let late = |call: u32, course| {
-                let first = u64::from(call.is_multiple_of(3)) * 90_000;
-                costs[course as usize] + first
-            };
-            let calls = make(&mut trials, &mut now, 2 * (PERIOD + 2 * TRIES), late);
-            let settled = calls.iter().rev().find(|(turn, _)| *turn == Turn::Settled).unwrap();
-            assert_eq!(settled.1, found, "{costs:?}");
+            for held_up in [0, FIRST + 1, FIRST + 5, FIRST + BEFORE + COUNTED + 4] {
+                let cost = |call, course| costs[course as usize] + u64::from(call == held_up) * 90_000;
+                let calls = make(&mut trials(Course::Lent), PERIODS[0] + PERIODS[1], cost);
+                assert_eq!(calls.last().unwrap(), &(Turn::Settled, found), "{costs:?}, {held_up}");
+            }
         }
+    }
+
+    /// What costs most until all cells were filled once is judged afterwards.
+    #[test]
+    fn cells_get_a_turn_of_their_ring() {
+        let mut trials = Trials::new(Course::Lent, (0, 1), true);
+        let first = (trials.due + BEFORE + COUNTED) as usize;
+        let cost = |call: u64, course| match course {
+            Course::Cells if (call as usize) < first + A_TURN as usize => 2000,
+            Course::Cells => 500,
+            Course::Lent => 1000,
+        };
+        let calls = make(&mut trials, first as u64 + 100, cost);
+        assert_eq!(calls.last().unwrap(), &(Turn::Settled, Course::Cells));
+    }
+
+    /// Where calls that are cheap take turns with dear ones, what lies behind these counts as much as it costs.
+    #[test]
+    fn calls_may_differ_in_turn() {
+        for turn in 1..=4 {
+            for dear in [900, 1500, 2500] {
+                let cost = |call: u64, course| match (call.is_multiple_of(turn), course) {
+                    (false, _) => 400,
+                    (true, Course::Cells) => 700,
+                    (true, Course::Lent) => dear,
+                };
+                let calls = make(&mut trials(Course::Lent), FIRST + 2 * (BEFORE + COUNTED) + 9, cost);
+                let [cells, lent] = [700, dear].map(|cost| cost + 400 * (turn - 1));
+                // As far as no call is out of all proportion.
+                let gains = cells < lent - lent / 5 && dear < OUTLIER * 400;
+                assert!(calls.last().unwrap().1 == Course::Cells || !gains, "every {turn}, {dear}");
+            }
+        }
+    }
+
+    /// Of all calls of a loop one alone is on trial, and all have their turn; one whose calls are made no more holds up
+    /// nobody for long.
+    #[test]
+    fn trials_take_turns() {
+        let of = |kind| (0..7).map(move |class| Trials::new(Course::Lent, (kind, class), kind % 2 == 0));
+        let mut all: Vec<Trials> = (0..4).flat_map(of).collect();
+        let mut turns = Turns::default();
+        // One begins, and is left.
+        for _ in 0..FIRST + 3 {
+            all[5].next(&mut turns, || 0);
+        }
+        assert!(turns.are_taken());
+        all.remove(5);
+        for round in 0..9000 {
+            let tried = all.iter_mut().map(|trials| trials.next(&mut turns, || 0));
+            let tried = tried.filter(|turn| matches!(turn, Turn::Tried(_) | Turn::Last(_)));
+            assert!(tried.count() <= 1, "round {round}");
+        }
+        assert!(all.iter().all(|trials| trials.ended >= 2), "{all:?}");
+    }
+
+    #[test]
+    fn who_yields_waits_for_a_while() {
+        let mut turns = Turns { yields: true, ..Turns::default() };
+        assert_eq!((0..1000).position(|_| turns.has(7)), Some(GIVEN_UP as usize));
     }
 
     #[test]
     fn what_is_far_dearer_is_lost() {
         for (cost, lost) in [(1600, true), (1400, false)] {
-            let mut trials = Trials::new(Course::Lent);
-            let costs = |_, course| if course == Course::Cells { cost } else { 1000 };
-            make(&mut trials, &mut 0, FIRST + TRIES + 3, costs);
-            assert!(!trials.is_lost(Course::Lent) && trials.is_lost(Course::Cells) == lost, "{cost}");
+            let mut trials = trials(Course::Lent);
+            let cost = |_, course| if course == Course::Cells { cost } else { 1000 };
+            make(&mut trials, FIRST + 2 * BEFORE + COUNTED + 4, cost);
+            assert!(!trials.is_lost(Course::Lent) && trials.is_lost(Course::Cells) == lost, "{lost}");
         }
     }
 

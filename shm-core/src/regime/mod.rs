@@ -64,6 +64,7 @@ use crate::segment::layout::SLOT;
 use crate::select::{Choice, Collective, Regime};
 use crate::shared_result::ResultMemory;
 
+use course::Turns;
 pub(crate) use exchange::COPIED;
 use heap_trial::HeapTrial;
 pub(crate) use joint::JOINT_LEAST;
@@ -122,7 +123,8 @@ pub(crate) struct Engine {
     lend_trial: Option<LendTrial>,
     /// And of using buffers in the heap where they lie, by the collective.
     heap_trials: [HeapTrial; 4],
-    /// Whether the call that is made is one of these through cells.
+    heap_turns: Turns,
+    /// Whether the rooted call that is made is part of one of these, and goes through cells.
     settles: bool,
     /// And of results that all look at.
     view_trial: ViewTrial,
@@ -170,7 +172,8 @@ impl Engine {
             results: Vec::new(),
             thresholds,
             lend_trial: None,
-            heap_trials: Default::default(),
+            heap_trials: Collective::ALL.map(HeapTrial::new),
+            heap_turns: Turns::default(),
             settles: false,
             view_trial: ViewTrial::default(),
             next_own: false,
@@ -184,7 +187,8 @@ impl Engine {
     /// Lends by other thresholds, and fills cells by another word, from now on.
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
         (self.thresholds, self.lend_trial) = (thresholds, None);
-        (self.heap_trials, self.view_trial) = (Default::default(), ViewTrial::default());
+        (self.heap_trials, self.heap_turns) = (Collective::ALL.map(HeapTrial::new), Turns::default());
+        self.view_trial = ViewTrial::default();
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);
         self.copies.go_by(thresholds.stream);
