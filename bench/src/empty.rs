@@ -62,6 +62,7 @@ pub fn line(count: usize, rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Timing;
     use crate::rows::tests::{case, samples};
 
     fn row(series: &str, operation: Operation, ns: f64) -> Row {
