@@ -19,9 +19,9 @@ impl Communicator {
     /// All ranks get the same bits.
     ///
     /// Buffers in shared memory that are long enough ([`alloc`](Communicator::alloc)) are used where they lie, each by
-    /// itself, whatever the others are: a contribution is combined there, a result is stored there; as far as
-    /// trials do not find that cells serve their callers better. (Contributions of
-    /// up to 16 KiB that everybody reads are copied, if the rank's result is private.)
+    /// itself, whatever the others are: a contribution is combined there, a result is stored there; as far as trials do
+    /// not find that cells serve their callers better. (Contributions of up to 16 KiB that everybody reads are copied,
+    /// if the rank's result is private.)
     ///
     /// # Cost
     /// For n bytes on p ranks: p(p+3)n bytes loaded and stored (lines, and exchange through cells), in lines with one

@@ -38,8 +38,9 @@ const PERIODS: [u64; 4] = [64, 256, 1024, 2048];
 /// threes or fours, both courses meet as many of each.
 const COUNTED: u64 = 12;
 
-/// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one cell
-/// after the other it is a turn of the ring, which has some 2 MiB in cells of 32 KiB, until cells are where they will be.
+/// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one
+/// cell after the other it is a turn of the ring, which has some 2 MiB in cells of 32 KiB, until cells are where they
+/// will be.
 const BEFORE: u64 = 1;
 const A_TURN: u64 = 64;
 
@@ -137,8 +138,8 @@ pub(super) struct Trials {
 }
 
 impl Trials {
-    /// Nothing is known of the calls of this kind and class; trials begin with this course. Of some calls each fills the
-    /// cells that come next, others have few.
+    /// Nothing is known of the calls of this kind and class; trials begin with this course. Of some calls each fills
+    /// the cells that come next, others have few.
     pub fn new(before: Course, (kind, class): (usize, usize), fills_all: bool) -> Self {
         let settling = if fills_all { ((2 << 20) / (LEAST << class) as u64).clamp(BEFORE, A_TURN) } else { BEFORE };
         let (who, due) = (kind * CLASSES + class, PERIODS[0]);

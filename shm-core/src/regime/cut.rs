@@ -21,10 +21,10 @@ impl Cut {
 
     /// The message of a rooted call of `ranks` ranks.
     ///
-    /// Of two ranks one waits until the other has filled the first slice. So that is the short one, but not shorter than
-    /// a half, and whole lines if others are: through cells of 32 KiB broadcasts of 40 KiB took 10 to 13 percent less time
-    /// so, and reductions 6, near and far apart (AMD EPYC, Zen 5). To have one slice more for it did not pay: far apart
-    /// broadcasts of 64 KiB back to back took a quarter longer.
+    /// Of two ranks one waits until the other has filled the first slice. So that is the short one, but not shorter
+    /// than a half, and whole lines if others are: through cells of 32 KiB broadcasts of 40 KiB took 10 to 13 percent
+    /// less time so, and reductions 6, near and far apart (AMD EPYC, Zen 5). To have one slice more for it did not pay:
+    /// far apart broadcasts of 64 KiB back to back took a quarter longer.
     #[must_use]
     pub fn rooted(ranks: usize, bytes: usize, cell: usize, element: usize) -> Self {
         let cut = Self::new(bytes, cell, element);

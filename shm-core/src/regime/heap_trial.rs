@@ -22,8 +22,23 @@ use crate::pace::ticks;
 use crate::protocol::{Board, RingName};
 use crate::select::Collective;
 
+/// What is known of all collectives' calls.
+pub(super) struct HeapTrials {
+    of: [HeapTrial; 4],
+    turns: Turns,
+    /// Whether who gives waits for who takes in this call, which is part of a trial.
+    settles: bool,
+}
+
+impl Default for HeapTrials {
+    /// Nothing is known.
+    fn default() -> Self {
+        Self { of: Collective::ALL.map(HeapTrial::new), turns: Turns::default(), settles: false }
+    }
+}
+
 /// What is known of the calls of one collective.
-pub(super) struct HeapTrial {
+struct HeapTrial {
     classes: [Class; CLASSES],
 }
 
@@ -34,8 +49,7 @@ struct Class {
 }
 
 impl HeapTrial {
-    /// Nothing is known.
-    pub fn new(what: Collective) -> Self {
+    fn new(what: Collective) -> Self {
         // Ranks that exchange write where they have read: there cells are few.
         let trials = |class| Trials::new(Course::Lent, (what as usize, class), what != Collective::Allreduce);
         let class = |class| Class { better: Course::Lent, trials: trials(class) };
@@ -65,22 +79,22 @@ impl Engine {
     /// bytes each: the table's, or such that nothing is used where it lies.
     #[inline]
     pub(super) fn thresholds_of_call(&mut self, what: Collective, buffers: [*const u8; 2], bytes: usize) -> Thresholds {
-        let Self { board, thresholds, heap_trials, heap_turns, view_trial, settles, .. } = self;
+        let Self { board, thresholds, heap_trials, view_trial, .. } = self;
+        let HeapTrials { of, turns, settles } = heap_trials;
         let lies_there = |buffer| thresholds.heap_offset(board, what, buffer, bytes).is_some();
         *settles = false;
-        if board.size() == 1 {
-            return *thresholds;
-        }
         // Rooted calls of more ranks are as the table says: broadcasts have gained nothing through cells (8 ranks on
         // two cores), and in reductions what a leaf measures says little about the root.
-        if (board.size() != 2 && what != Collective::Allreduce)
-            || !thresholds.tries_direct()
-            || !buffers.into_iter().any(lies_there)
-        {
+        let is_tried = match board.size() {
+            1 => false,
+            2 => true,
+            _ => what == Collective::Allreduce,
+        };
+        if !is_tried || !thresholds.tries_direct() || !buffers.into_iter().any(lies_there) {
             return *thresholds;
         }
-        heap_turns.yields = view_trial.is_running();
-        let (course, tried) = heap_trials[what as usize].next(bytes, heap_turns, ticks);
+        turns.yields = view_trial.is_running();
+        let (course, tried) = of[what as usize].next(bytes, turns, ticks);
         *settles = tried && course == Course::Cells && what != Collective::Allreduce;
         match course {
             Course::Lent => *thresholds,
@@ -91,7 +105,7 @@ impl Engine {
     /// Ends a rooted call that published from this position on: who gives waits for who takes, in a trial of cells.
     #[inline]
     pub(super) fn settle_if_tried(&mut self, ring: RingName, first: u64) -> Result<()> {
-        if !std::mem::take(&mut self.settles) {
+        if !std::mem::take(&mut self.heap_trials.settles) {
             return Ok(());
         }
         let Self { board, up, down, .. } = self;
@@ -133,8 +147,8 @@ mod tests {
         assert!(make(500) > 1500);
     }
 
-    /// Calls of ranks that try both courses, until each class has had a trial and some calls more, with contents checked:
-    /// through one slice and several, by shares, and by both ranks of two; and again of another root.
+    /// Calls of ranks that try both courses, until each class has had a trial and some calls more, with contents
+    /// checked: through one slice and several, by shares, and by both ranks of two; and again of another root.
     #[test]
     fn results_are_right_whatever_is_tried() {
         for (size, lengths) in [(2, vec![16_384, 40_000, 65_536, 300_000]), (3, vec![65_536])] {
@@ -168,9 +182,10 @@ mod tests {
                         }
                     }
                     let engine = world.enter().unwrap();
-                    assert!(!engine.settles);
-                    tried
-                        .push(engine.heap_trials.each_ref().map(|trial| trial.classes[class_of(bytes)].trials.ended()));
+                    assert!(!engine.heap_trials.settles);
+                    tried.push(
+                        engine.heap_trials.of.each_ref().map(|trial| trial.classes[class_of(bytes)].trials.ended()),
+                    );
                 }
                 tried
             });

@@ -64,9 +64,8 @@ use crate::segment::layout::SLOT;
 use crate::select::{Choice, Collective, Regime};
 use crate::shared_result::ResultMemory;
 
-use course::Turns;
 pub(crate) use exchange::COPIED;
-use heap_trial::HeapTrial;
+use heap_trial::HeapTrials;
 pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
 use lend_trial::LendTrial;
@@ -121,11 +120,8 @@ pub(crate) struct Engine {
     thresholds: Thresholds,
     /// What is known of lending private buffers.
     lend_trial: Option<LendTrial>,
-    /// And of using buffers in the heap where they lie, by the collective.
-    heap_trials: [HeapTrial; 4],
-    heap_turns: Turns,
-    /// Whether the rooted call that is made is part of one of these, and goes through cells.
-    settles: bool,
+    /// And of using buffers in the heap where they lie.
+    heap_trials: HeapTrials,
     /// And of results that all look at.
     view_trial: ViewTrial,
     /// Whether the next of these are each rank's own: what rank 0 says in the call that is made.
@@ -172,9 +168,7 @@ impl Engine {
             results: Vec::new(),
             thresholds,
             lend_trial: None,
-            heap_trials: Collective::ALL.map(HeapTrial::new),
-            heap_turns: Turns::default(),
-            settles: false,
+            heap_trials: HeapTrials::default(),
             view_trial: ViewTrial::default(),
             next_own: false,
             shared: ResultMemory::default(),
@@ -187,8 +181,7 @@ impl Engine {
     /// Lends by other thresholds, and fills cells by another word, from now on.
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
         (self.thresholds, self.lend_trial) = (thresholds, None);
-        (self.heap_trials, self.heap_turns) = (Collective::ALL.map(HeapTrial::new), Turns::default());
-        self.view_trial = ViewTrial::default();
+        (self.heap_trials, self.view_trial) = Default::default();
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);
         self.copies.go_by(thresholds.stream);

@@ -152,7 +152,7 @@ impl Engine {
         let wanted = if !wants {
             None
         } else if shared {
-            board.seat().mapping().heap_offset(recv, bytes).filter(|_| bytes > 0)
+            board.in_heap(recv, bytes)
         } else {
             thresholds.heap_offset(board, what, recv, bytes)
         };

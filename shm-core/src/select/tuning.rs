@@ -40,8 +40,8 @@ pub struct Tuning {
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
-    /// Whether buffers in the heap are used where they lie, by the sizes of the rules: 0 if trials
-    /// have not shown that cells cost their callers less, 1 always.
+    /// Whether buffers in the heap are used where they lie, by the sizes of the rules: 0 if trials have not shown that
+    /// cells cost their callers less, 1 always.
     pub direct: u32,
     /// 1 to combine contributions in rank order, one after the other, in every call.
     pub strict: u32,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use shm_core::protocol::Edge;
 
@@ -30,8 +30,9 @@ pub enum Rejected {
     Deadlock,
 }
 
-/// The longest that a model may take: several times what it does take, and an end to what would never have one.
-const LONGEST: Duration = Duration::from_secs(120);
+/// The most executions of a model: several times what the largest one has (`exchange_of_three`, 252,668), and an end to
+/// what would never have one. Executions are counted, not timed: a slow machine explores as many as a quick one.
+const MOST: usize = 2_000_000;
 
 thread_local! {
     /// The first panic of the model that runs in this thread, if panics are to be noted rather than printed.
@@ -67,9 +68,10 @@ fn explore(bound: Bound, mutant: Mutant, model: fn(Mutant)) -> u64 {
         Bound::All => None,
         Bound::Preemptions(most) => Some(most),
     };
-    // LOOM_MAX_PREEMPTIONS and LOOM_MAX_DURATION (seconds), when set, ask for more than CI has time for.
+    // LOOM_MAX_PREEMPTIONS and LOOM_MAX_PERMUTATIONS, when set, ask for more than CI has time for.
     builder.preemption_bound = builder.preemption_bound.or(bound);
-    builder.max_duration = builder.max_duration.or(Some(LONGEST));
+    builder.max_permutations = Some(most());
+    builder.max_duration = None;
     builder.max_branches = 10_000;
     builder.checkpoint_interval = 1_000;
     let executions = Arc::new(AtomicU64::new(0));
@@ -81,14 +83,18 @@ fn explore(bound: Bound, mutant: Mutant, model: fn(Mutant)) -> u64 {
     executions.load(Ordering::Relaxed)
 }
 
+/// The most executions of a model, as asked for.
+fn most() -> usize {
+    loom::model::Builder::new().max_permutations.unwrap_or(MOST)
+}
+
 /// Asserts that a model holds in every execution within the bound.
 pub fn holds(name: &str, bound: Bound, model: fn(Mutant)) {
     let start = Instant::now();
     let executions = explore(bound, Mutant::None, model);
     let took = start.elapsed();
-    // loom returns without a word when its time is over.
-    let longest = loom::model::Builder::new().max_duration.unwrap_or(LONGEST);
-    assert!(took < longest, "{name}: not explored to the end within {longest:?}, {executions} executions");
+    // loom returns without a word before it makes so many.
+    assert!(executions + 1 < most() as u64, "{name}: not explored to the end within {executions} executions");
     let asked = loom::model::Builder::new().preemption_bound.map_or(bound, Bound::Preemptions);
     eprintln!("{name}: holds in {executions} executions ({asked:?}), {:.2} s", took.as_secs_f64());
 }
