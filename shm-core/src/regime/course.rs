@@ -71,6 +71,8 @@ struct Cost {
     least: u64,
     most: u64,
     sum: u64,
+    /// What the last of them left to be done behind it.
+    rest: u64,
 }
 
 impl Cost {
@@ -83,9 +85,10 @@ impl Cost {
         self.most = self.most.max(cost).min(limit);
     }
 
-    /// The average of all but the dearest, if there is one.
+    /// The average of all but the dearest, if there is one, and each call's part of the rest.
     fn average(&self) -> Option<u64> {
-        (self.sum - self.most.min(self.sum)).checked_div(self.calls.saturating_sub(1))
+        let average = (self.sum - self.most.min(self.sum)).checked_div(self.calls.saturating_sub(1))?;
+        Some(average + self.rest.min(OUTLIER * self.least * self.calls) / self.calls)
     }
 }
 
@@ -133,6 +136,8 @@ pub(super) struct Trials {
     /// When the last call began, and which way it went, if it counts.
     begun: u64,
     timed: Option<Course>,
+    /// Whether nothing should be left behind it.
+    rests: bool,
     /// What each course has cost in the trial that is running.
     costs: [Cost; 2],
 }
@@ -143,7 +148,18 @@ impl Trials {
     pub fn new(before: Course, (kind, class): (usize, usize), fills_all: bool) -> Self {
         let settling = if fills_all { ((2 << 20) / (LEAST << class) as u64).clamp(BEFORE, A_TURN) } else { BEFORE };
         let (who, due) = (kind * CLASSES + class, PERIODS[0]);
-        Self { before, settling, who, calls: 0, due, ended: 0, begun: 0, timed: None, costs: Default::default() }
+        Self {
+            before,
+            settling,
+            who,
+            calls: 0,
+            due,
+            ended: 0,
+            begun: 0,
+            timed: None,
+            rests: false,
+            costs: Default::default(),
+        }
     }
 
     /// What the call is that begins `now`; trials take turns.
@@ -155,6 +171,7 @@ impl Trials {
 
     #[cold]
     fn trial(&mut self, turns: &mut Turns, now: u64) -> Turn {
+        self.rests = false;
         if !turns.has(self.who) {
             // What was measured so far is of no use.
             (self.due, self.timed) = (self.calls, None);
@@ -172,6 +189,7 @@ impl Trials {
             let settling = if course == Course::Cells { self.settling } else { BEFORE };
             if at < settling + COUNTED {
                 self.timed = (at >= settling).then_some(course);
+                self.rests = [settling - 1, settling + COUNTED - 1].contains(&at);
                 let is_last = course != self.before && at == settling + COUNTED - 1;
                 return if is_last { Turn::Last(course) } else { Turn::Tried(course) };
             }
@@ -188,10 +206,24 @@ impl Trials {
         self.timed = None;
     }
 
+    /// Whether this call of a trial is the last before those that count, or the last of them: who may run ahead of
+    /// others waits at its end until they have come as far, and says what that took.
+    pub fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// So long was waited at the end of this call.
+    pub fn rested(&mut self, rest: u64) {
+        if let Some(course) = self.timed {
+            self.costs[course as usize].rest = rest;
+        }
+        self.begun = self.begun.wrapping_add(rest);
+    }
+
     /// Goes by these figures, of cells and of what is lent, whatever was measured.
     #[cfg(test)]
     pub fn measured(&mut self, costs: [u64; 2]) {
-        self.costs = costs.map(|cost| Cost { calls: 2, least: cost, most: cost, sum: 2 * cost });
+        self.costs = costs.map(|cost| Cost { calls: 2, least: cost, most: cost, sum: 2 * cost, rest: 0 });
     }
 
     /// How many have ended.
@@ -353,6 +385,30 @@ mod tests {
     fn who_yields_waits_for_a_while() {
         let mut turns = Turns { yields: true, ..Turns::default() };
         assert_eq!((0..1000).position(|_| turns.has(7)), Some(GIVEN_UP as usize));
+    }
+
+    /// Who runs ahead pays for what the other one has yet to do; not for what was left before the first call that counts.
+    #[test]
+    fn what_is_left_behind_counts() {
+        for (rest, found) in [(0, Course::Cells), (1000, Course::Cells), (6000, Course::Lent)] {
+            let (mut trials, mut turns, mut now) = (Trials::new(Course::Lent, (0, 1), true), Turns::default(), 0);
+            let mut rests = Vec::new();
+            loop {
+                match trials.next(&mut turns, || now) {
+                    Turn::Ended => break,
+                    Turn::Tried(Course::Cells) | Turn::Last(Course::Cells) if trials.rests() => {
+                        let rest = if rests.is_empty() { 90_000 } else { rest };
+                        trials.rested(rest);
+                        rests.push(trials.calls);
+                        now += 500 + rest;
+                    }
+                    Turn::Tried(Course::Cells) | Turn::Last(Course::Cells) => now += 500,
+                    _ => now += 1000,
+                }
+            }
+            assert_eq!(trials.cheaper(), Some(found), "{rest}");
+            assert!(rests.len() == 2 && rests[1] == rests[0] + COUNTED, "{rests:?}");
+        }
     }
 
     #[test]

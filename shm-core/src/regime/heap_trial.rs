@@ -11,8 +11,10 @@
 //! Zen 3).
 //!
 //! Each rank decides for its own buffers, as each tells in each call where they lie. A rank that only gives, the root
-//! of a broadcast or a leaf of a reduction, runs ahead of who takes as far as cells go: through cells it waits in a
-//! trial until they are read, as it does of a buffer, since what it gains by running ahead ends where the ring does.
+//! of a broadcast or a leaf of a reduction, runs ahead of who takes as far as cells go. What it gains by that is gained
+//! if the other one comes after as quickly, and ends where the ring does if not: so it waits until all is read before
+//! the calls through cells that count in a trial, and at the end of the last of them, and that wait is part of what they
+//! cost.
 
 use super::Engine;
 use super::course::{CLASSES, Course, Trials, Turn, Turns, class_of};
@@ -26,14 +28,14 @@ use crate::select::Collective;
 pub(super) struct HeapTrials {
     of: [HeapTrial; 4],
     turns: Turns,
-    /// Whether who gives waits for who takes in this call, which is part of a trial.
-    settles: bool,
+    /// The collective and the class of this call if it is one of a trial at whose end who gives waits for who takes.
+    settles: Option<(Collective, usize)>,
 }
 
 impl Default for HeapTrials {
     /// Nothing is known.
     fn default() -> Self {
-        Self { of: Collective::ALL.map(HeapTrial::new), turns: Turns::default(), settles: false }
+        Self { of: Collective::ALL.map(HeapTrial::new), turns: Turns::default(), settles: None }
     }
 }
 
@@ -56,18 +58,18 @@ impl HeapTrial {
         Self { classes: std::array::from_fn(class) }
     }
 
-    /// How the buffers go of a call that begins `now`, of a message of `bytes` bytes, and whether it is part of a
-    /// trial.
+    /// How the buffers go of a call that begins `now`, of a message of this class, and whether nothing should be left
+    /// behind it.
     #[inline]
-    fn next(&mut self, bytes: usize, turns: &mut Turns, now: impl FnOnce() -> u64) -> (Course, bool) {
-        let Class { better, trials } = &mut self.classes[class_of(bytes)];
+    fn next(&mut self, class: usize, turns: &mut Turns, now: impl FnOnce() -> u64) -> (Course, bool) {
+        let Class { better, trials } = &mut self.classes[class];
         match trials.next(turns, now) {
             Turn::Settled => {}
             Turn::Tried(Course::Cells) if trials.is_lost(Course::Cells) => {
                 trials.forget();
                 return (Course::Lent, false);
             }
-            Turn::Tried(course) | Turn::Last(course) => return (course, true),
+            Turn::Tried(course) | Turn::Last(course) => return (course, trials.rests()),
             Turn::Ended => *better = trials.cheaper().unwrap_or(*better),
         }
         (*better, false)
@@ -82,7 +84,7 @@ impl Engine {
         let Self { board, thresholds, heap_trials, view_trial, .. } = self;
         let HeapTrials { of, turns, settles } = heap_trials;
         let lies_there = |buffer| thresholds.heap_offset(board, what, buffer, bytes).is_some();
-        *settles = false;
+        *settles = None;
         // Rooted calls of more ranks are as the table says: broadcasts have gained nothing through cells (8 ranks on
         // two cores), and in reductions what a leaf measures says little about the root.
         let is_tried = match board.size() {
@@ -94,22 +96,27 @@ impl Engine {
             return *thresholds;
         }
         turns.yields = view_trial.is_running();
-        let (course, tried) = of[what as usize].next(bytes, turns, ticks);
-        *settles = tried && course == Course::Cells && what != Collective::Allreduce;
+        let class = class_of(bytes);
+        let (course, rests) = of[what as usize].next(class, turns, ticks);
+        if rests && course == Course::Cells && what != Collective::Allreduce {
+            *settles = Some((what, class));
+        }
         match course {
             Course::Lent => *thresholds,
             Course::Cells => thresholds.copying(what),
         }
     }
 
-    /// Ends a rooted call that published from this position on: who gives waits for who takes, in a trial of cells.
+    /// Ends a rooted call that published from this position on: who gives waits for who takes where a trial of cells
+    /// begins to count, and where it ends.
     #[inline]
     pub(super) fn settle_if_tried(&mut self, ring: RingName, first: u64) -> Result<()> {
-        if !std::mem::take(&mut self.heap_trials.settles) {
-            return Ok(());
-        }
-        let Self { board, up, down, .. } = self;
-        if ring == RingName::Up { up.settle(board, first) } else { down.settle(board, first) }
+        let Some((what, class)) = self.heap_trials.settles.take() else { return Ok(()) };
+        let Self { board, up, down, heap_trials, .. } = self;
+        let begun = ticks();
+        if ring == RingName::Up { up.settle(board, first) } else { down.settle(board, first) }?;
+        heap_trials.of[what as usize].classes[class].trials.rested(ticks().wrapping_sub(begun));
+        Ok(())
     }
 }
 
@@ -127,7 +134,7 @@ mod tests {
         let mut through_cells = [0; 3];
         for _ in 0..6000 {
             for (at, bytes) in [65_536, 1 << 20, 8192].into_iter().enumerate() {
-                let (course, _) = trial.next(bytes, &mut turns, || now);
+                let (course, _) = trial.next(class_of(bytes), &mut turns, || now);
                 through_cells[at] += u32::from(course == Course::Cells);
                 now += [[90, 100], [110, 100], [100, 1000]][at][course as usize];
             }
@@ -136,7 +143,7 @@ mod tests {
         let (mut trial, mut turns) = (HeapTrial::new(Collective::Allreduce), Turns::default());
         let mut make = |cells| {
             let mut call = |_| {
-                let (course, _) = trial.next(65_536, &mut turns, || now);
+                let (course, _) = trial.next(class_of(65_536), &mut turns, || now);
                 now += if course == Course::Cells { cells } else { 1000 };
                 course == Course::Cells
             };
@@ -182,7 +189,7 @@ mod tests {
                         }
                     }
                     let engine = world.enter().unwrap();
-                    assert!(!engine.heap_trials.settles);
+                    assert!(engine.heap_trials.settles.is_none());
                     tried.push(
                         engine.heap_trials.of.each_ref().map(|trial| trial.classes[class_of(bytes)].trials.ended()),
                     );
