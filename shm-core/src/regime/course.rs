@@ -47,8 +47,8 @@ const A_TURN: u64 = 64;
 /// Calls that find another trial running, in a row, until that is taken for one whose calls are not made any more.
 const GIVEN_UP: u32 = 256;
 
-/// How many times the least that a call has cost it may count for. A rank that lost its core in the middle of one says
-/// little.
+/// How many times the least that a call has cost it may count for; the least by the other course, if that is more. A
+/// rank that lost its core in the middle of one says little.
 const OUTLIER: u64 = 4;
 
 /// What the next call is to a trial.
@@ -76,9 +76,10 @@ struct Cost {
 }
 
 impl Cost {
-    fn add(&mut self, cost: u64) {
+    /// Counts a call; by the other course one has cost so much at least.
+    fn add(&mut self, cost: u64, other: u64) {
         self.least = if self.calls == 0 { cost } else { self.least.min(cost) };
-        let limit = OUTLIER * self.least;
+        let limit = OUTLIER * self.least.max(other);
         // Those that came before less was seen, too.
         self.sum = self.sum.min(limit * self.calls) + cost.min(limit);
         self.calls += 1;
@@ -86,9 +87,9 @@ impl Cost {
     }
 
     /// The average of all but the dearest, if there is one, and each call's part of the rest.
-    fn average(&self) -> Option<u64> {
+    fn average(&self, other: u64) -> Option<u64> {
         let average = (self.sum - self.most.min(self.sum)).checked_div(self.calls.saturating_sub(1))?;
-        Some(average + self.rest.min(OUTLIER * self.least * self.calls) / self.calls)
+        Some(average + self.rest.min(OUTLIER * self.least.max(other) * self.calls) / self.calls)
     }
 }
 
@@ -136,7 +137,7 @@ pub(super) struct Trials {
     /// When the last call began, and which way it went, if it counts.
     begun: u64,
     timed: Option<Course>,
-    /// Whether nothing should be left behind it.
+    /// Whether what that call leaves to be done should be waited for.
     rests: bool,
     /// What each course has cost in the trial that is running.
     costs: [Cost; 2],
@@ -178,7 +179,8 @@ impl Trials {
             return Turn::Settled;
         }
         if let Some(course) = self.timed.take() {
-            self.costs[course as usize].add(now.wrapping_sub(self.begun));
+            let other = self.costs[course.other() as usize].least;
+            self.costs[course as usize].add(now.wrapping_sub(self.begun), other);
         }
         self.begun = now;
         let mut at = self.calls - self.due - 1;
@@ -206,13 +208,13 @@ impl Trials {
         self.timed = None;
     }
 
-    /// Whether this call of a trial is the last before those that count, or the last of them: who may run ahead of
-    /// others waits at its end until they have come as far, and says what that took.
+    /// Whether this call of a trial is the last of its course before those that count, or the last of these: who may
+    /// run ahead of others waits at its end until they have come as far, and says what that took.
     pub fn rests(&self) -> bool {
         self.rests
     }
 
-    /// So long was waited at the end of this call.
+    /// So long was waited at the end of this call: if that counts, for all that count.
     pub fn rested(&mut self, rest: u64) {
         if let Some(course) = self.timed {
             self.costs[course as usize].rest = rest;
@@ -226,6 +228,12 @@ impl Trials {
         self.costs = costs.map(|cost| Cost { calls: 2, least: cost, most: cost, sum: 2 * cost, rest: 0 });
     }
 
+    /// What the last call through cells that counted left to be done.
+    #[cfg(test)]
+    pub fn rest(&self) -> u64 {
+        self.costs[Course::Cells as usize].rest
+    }
+
     /// How many have ended.
     #[cfg(test)]
     pub fn ended(&self) -> usize {
@@ -234,8 +242,8 @@ impl Trials {
 
     /// What this course and the other one have cost.
     fn averages(&self, course: Course) -> Option<[u64; 2]> {
-        let [own, other] = [course, course.other()].map(|course| self.costs[course as usize].average());
-        Some([own?, other?])
+        let average = |course: Course| self.costs[course as usize].average(self.costs[course.other() as usize].least);
+        Some([average(course)?, average(course.other())?])
     }
 
     /// Whether this course has shown to be far the dearer one, and the other one was tried before.
@@ -390,7 +398,7 @@ mod tests {
     /// Who runs ahead pays for what the other one has yet to do; not for what was left before the first call that counts.
     #[test]
     fn what_is_left_behind_counts() {
-        for (rest, found) in [(0, Course::Cells), (1000, Course::Cells), (6000, Course::Lent)] {
+        let found = |rest, lent| {
             let (mut trials, mut turns, mut now) = (Trials::new(Course::Lent, (0, 1), true), Turns::default(), 0);
             let mut rests = Vec::new();
             loop {
@@ -403,11 +411,22 @@ mod tests {
                         now += 500 + rest;
                     }
                     Turn::Tried(Course::Cells) | Turn::Last(Course::Cells) => now += 500,
-                    _ => now += 1000,
+                    _ => now += lent,
                 }
             }
-            assert_eq!(trials.cheaper(), Some(found), "{rest}");
+            assert_eq!(trials.costs[Course::Cells as usize].most, 500);
             assert!(rests.len() == 2 && rests[1] == rests[0] + COUNTED, "{rests:?}");
+            trials.cheaper().unwrap()
+        };
+        for (rest, lent, better) in [
+            (0, 1000, Course::Cells),
+            (1000, 1000, Course::Cells),
+            (6000, 1000, Course::Lent),
+            // Most of what all wait for may be done by others, whatever the own part is.
+            (12 * 9_500, 10_000, Course::Lent),
+            (12 * 9_500, 100_000, Course::Cells),
+        ] {
+            assert_eq!(found(rest, lent), better, "{rest}, {lent}");
         }
     }
 

@@ -64,12 +64,10 @@ fn note_panics_of_models() {
 
 fn explore(bound: Bound, mutant: Mutant, model: fn(Mutant)) -> u64 {
     let mut builder = loom::model::Builder::new();
-    let bound = match bound {
+    builder.preemption_bound = match asked(bound) {
         Bound::All => None,
         Bound::Preemptions(most) => Some(most),
     };
-    // LOOM_MAX_PREEMPTIONS and LOOM_MAX_PERMUTATIONS, when set, ask for more than CI has time for.
-    builder.preemption_bound = builder.preemption_bound.or(bound);
     builder.max_permutations = Some(most());
     builder.max_duration = None;
     builder.max_branches = 10_000;
@@ -83,7 +81,15 @@ fn explore(bound: Bound, mutant: Mutant, model: fn(Mutant)) -> u64 {
     executions.load(Ordering::Relaxed)
 }
 
-/// The most executions of a model, as asked for.
+/// The bound, or a wider one: LOOM_MAX_PREEMPTIONS, when set, asks for more than CI has time for.
+fn asked(bound: Bound) -> Bound {
+    match (bound, loom::model::Builder::new().preemption_bound) {
+        (Bound::Preemptions(most), Some(asked)) => Bound::Preemptions(most.max(asked)),
+        _ => bound,
+    }
+}
+
+/// The most executions of a model, or as many as LOOM_MAX_PERMUTATIONS asks for.
 fn most() -> usize {
     loom::model::Builder::new().max_permutations.unwrap_or(MOST)
 }
@@ -93,9 +99,9 @@ pub fn holds(name: &str, bound: Bound, model: fn(Mutant)) {
     let start = Instant::now();
     let executions = explore(bound, Mutant::None, model);
     let took = start.elapsed();
-    // loom returns without a word before it makes so many.
+    // loom returns without a word before it makes the last of so many.
     assert!(executions + 1 < most() as u64, "{name}: not explored to the end within {executions} executions");
-    let asked = loom::model::Builder::new().preemption_bound.map_or(bound, Bound::Preemptions);
+    let asked = asked(bound);
     eprintln!("{name}: holds in {executions} executions ({asked:?}), {:.2} s", took.as_secs_f64());
 }
 
