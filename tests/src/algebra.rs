@@ -53,13 +53,28 @@ pub fn triangles<W: Wrapping, const N: usize>(mut a: [[W; 3]; N], b: [[W; 3]; N]
     a
 }
 
-/// The six permutations of three things in one byte (its remainder by six), one after the other.
+/// The six permutations of three things, one after the other, as (first, then).
+const PRODUCTS: [[u8; 6]; 6] = {
+    const ORDERS: [[u8; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let mut products = [[0; 6]; 6];
+    let mut pair = 0;
+    while pair < 36 {
+        let (a, b) = (ORDERS[pair / 6], ORDERS[pair % 6]);
+        let both = [b[a[0] as usize], b[a[1] as usize], b[a[2] as usize]];
+        let mut at = 0;
+        while !(ORDERS[at][0] == both[0] && ORDERS[at][1] == both[1]) {
+            at += 1;
+        }
+        products[pair / 6][pair % 6] = at as u8;
+        pair += 1;
+    }
+    products
+};
+
+/// A permutation of three things in one byte (its remainder by six), and another after it.
 #[must_use]
 pub fn permutation(a: u8, b: u8) -> u8 {
-    const ORDERS: [[u8; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-    let (a, b) = (ORDERS[usize::from(a % 6)], ORDERS[usize::from(b % 6)]);
-    let both = a.map(|at| b[usize::from(at)]);
-    ORDERS.iter().position(|&order| order == both).expect("a permutation") as u8
+    PRODUCTS[usize::from(a % 6)][usize::from(b % 6)]
 }
 
 /// Element by element.

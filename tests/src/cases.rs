@@ -12,7 +12,7 @@ use crate::algebra::{affine, each, matrix, permutation, triangle, triangles};
 use crate::block_call::{BlockCall, check_folded};
 use crate::call::{Call, check};
 use crate::folding::Operation;
-use crate::sample::{Flavour, Sample};
+use crate::sample::{Flavour, Sample, part};
 use crate::{Communicator, Error};
 
 /// An element type with an operator.
@@ -59,12 +59,12 @@ struct Reading {
 }
 
 impl Sample for Reading {
-    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
+    fn made_of(bits: u64, flavour: Flavour, rank: usize, place: usize) -> Self {
         Self {
-            least: i64::sample(flavour, seed, rank, place),
-            count: u32::sample(flavour, !seed, rank, place),
-            kind: u16::sample(flavour, seed ^ 1, rank, place),
-            flags: <[u8; 2]>::sample(flavour, seed ^ 2, rank, place),
+            least: i64::made_of(bits, flavour, rank, place),
+            count: u32::made_of(part(bits, 1), flavour, rank, place),
+            kind: u16::made_of(part(bits, 2), flavour, rank, place),
+            flags: <[u8; 2]>::made_of(part(bits, 3), flavour, rank, place),
         }
     }
 }
@@ -75,8 +75,8 @@ impl Sample for Reading {
 struct Aligned([u64; 24]);
 
 impl Sample for Aligned {
-    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-        Self(<[u64; 24]>::sample(flavour, seed, rank, place))
+    fn made_of(bits: u64, flavour: Flavour, rank: usize, place: usize) -> Self {
+        Self(<[u64; 24]>::made_of(bits, flavour, rank, place))
     }
 }
 

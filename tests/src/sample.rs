@@ -29,8 +29,14 @@ pub enum Flavour {
 
 /// An element that tests know how to choose.
 pub trait Sample: Element + PartialEq + Debug {
+    /// What `rank` contributes at `place`, made of bits that are its own there.
+    fn made_of(bits: u64, flavour: Flavour, rank: usize, place: usize) -> Self;
+
     /// What `rank` contributes at `place`.
-    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self;
+    #[inline]
+    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
+        Self::made_of(bits(seed, rank, place), flavour, rank, place)
+    }
 }
 
 /// The bits from which a sample is made.
@@ -40,6 +46,14 @@ fn bits(seed: u64, rank: usize, place: usize) -> u64 {
         seed ^ (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ (place as u64).wrapping_mul(0xd6e8_feb8_6659_fd93),
     )
+}
+
+/// The bits of one part of a sample of several. An oracle takes longer to draw samples than to do anything else, most of
+/// them of many parts: this is a third of what [`bits`] is.
+#[inline]
+pub(crate) fn part(bits: u64, number: usize) -> u64 {
+    let bits = (bits ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits ^ (bits >> 32)
 }
 
 /// Whether a thing is set that is seldom set, or half of the time, or mostly, by place.
@@ -56,8 +70,7 @@ macro_rules! integers {
     ($($type:ty)+) => {$(
         impl Sample for $type {
             #[inline]
-            fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-                let bits = bits(seed, rank, place);
+            fn made_of(bits: u64, flavour: Flavour, _: usize, place: usize) -> Self {
                 match flavour {
                     Flavour::Sum => bits as $type,
                     // Odd, or the products of many ranks would all be 0.
@@ -79,8 +92,7 @@ integers!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 /// A whole number or a power of two, exact in every float, as are sums and products of it over a few dozen ranks.
 #[inline]
-fn exact(flavour: Flavour, seed: u64, rank: usize, place: usize) -> f32 {
-    let bits = bits(seed, rank, place);
+fn exact(bits: u64, flavour: Flavour, rank: usize) -> f32 {
     match flavour {
         Flavour::Sum | Flavour::Logic | Flavour::Bits => (bits % 17) as f32 - 8.0,
         // Even ranks double and odd ranks halve, so that no product over any of them leaves the range.
@@ -100,8 +112,8 @@ macro_rules! floats {
     ($($type:ty: $from:expr),+ $(,)?) => {$(
         impl Sample for $type {
             #[inline]
-            fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-                $from(exact(flavour, seed, rank, place))
+            fn made_of(bits: u64, flavour: Flavour, rank: usize, _: usize) -> Self {
+                $from(exact(bits, flavour, rank))
             }
         }
     )+};
@@ -114,31 +126,32 @@ where
     Complex<T>: Element,
 {
     #[inline]
-    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-        let first = T::sample(flavour, seed, rank, place);
+    fn made_of(bits: u64, flavour: Flavour, rank: usize, place: usize) -> Self {
+        let first = T::made_of(bits, flavour, rank, place);
+        let other = part(bits, 1);
         if flavour == Flavour::Product {
             // A power of two times a power of i: one part is zero, so that products are exact.
-            return match bits(!seed, rank, place) & 1 {
+            return match other & 1 {
                 0 => Complex::new(first, T::from(0)),
                 _ => Complex::new(T::from(0), first),
             };
         }
-        Complex::new(first, T::sample(flavour, !seed, rank, place))
+        Complex::new(first, T::made_of(other, flavour, rank, place))
     }
 }
 
 impl Sample for u128 {
     #[inline]
-    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-        let [high, low] = <[u64; 2]>::sample(flavour, seed, rank, place);
+    fn made_of(bits: u64, flavour: Flavour, rank: usize, place: usize) -> Self {
+        let [high, low] = <[u64; 2]>::made_of(bits, flavour, rank, place);
         Self::from(high) << 64 | Self::from(low)
     }
 }
 
 impl Sample for bool {
     #[inline]
-    fn sample(_: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-        is_set(bits(seed, rank, place), place)
+    fn made_of(bits: u64, _: Flavour, _: usize, place: usize) -> Self {
+        is_set(bits, place)
     }
 }
 
@@ -146,8 +159,7 @@ macro_rules! pairs {
     ($($value:ty, $index:ty);+ $(;)?) => {$(
         impl Sample for Pair<$value, $index> {
             #[inline]
-            fn sample(_: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-                let bits = bits(seed, rank, place);
+            fn made_of(bits: u64, _: Flavour, _: usize, _: usize) -> Self {
                 // Few values, so that there are ties, and indices that disagree with the order of ranks.
                 Pair::new((bits % 7) as i8 as $value, (bits >> 32) as u8 as $index % 100 as $index)
             }
@@ -166,7 +178,7 @@ where
     [T; N]: Element,
 {
     #[inline]
-    fn sample(flavour: Flavour, seed: u64, rank: usize, place: usize) -> Self {
-        std::array::from_fn(|i| T::sample(flavour, seed ^ (i as u64) << 40, rank, place))
+    fn made_of(bits: u64, flavour: Flavour, rank: usize, place: usize) -> Self {
+        std::array::from_fn(|i| T::made_of(part(bits, i + 1), flavour, rank, place))
     }
 }

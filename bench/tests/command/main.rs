@@ -10,3 +10,11 @@ mod reproduce;
 mod running;
 mod short_run;
 mod studies;
+
+/// What those start that take an MPI. `scripts/test` runs it ahead of them.
+#[test]
+fn programs_are_built() {
+    if let Some(library) = running::mpi() {
+        library.bench();
+    }
+}

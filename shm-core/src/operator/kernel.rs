@@ -107,25 +107,28 @@ unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
     unsafe { fold_here::<T, S>(dsts, operands, None, n) }
 }
 
-/// One arm for each size of element: the length of a block must be a constant.
+/// One arm for each size of element: the length of a block must be a constant. So must the conditions be, or every arm
+/// is compiled for every type.
 ///
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
 unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
-    match size_of::<T>() {
+    if const { size_of::<T>() == 1 } {
         // SAFETY: by contract.
-        1 => unsafe { fold_blocks::<T, S, BLOCK>(dsts, operands, far, n) },
+        unsafe { fold_blocks::<T, S, BLOCK>(dsts, operands, far, n) }
+    } else if const { size_of::<T>() == 2 } {
         // SAFETY: by contract.
-        2 => unsafe { fold_blocks::<T, S, { BLOCK / 2 }>(dsts, operands, far, n) },
+        unsafe { fold_blocks::<T, S, { BLOCK / 2 }>(dsts, operands, far, n) }
+    } else if const { size_of::<T>() == 4 } {
         // SAFETY: by contract.
-        4 => unsafe { fold_blocks::<T, S, { BLOCK / 4 }>(dsts, operands, far, n) },
+        unsafe { fold_blocks::<T, S, { BLOCK / 4 }>(dsts, operands, far, n) }
+    } else if const { size_of::<T>() == 8 && !S::NARROW } {
         // SAFETY: by contract.
-        8 if S::NARROW => unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dsts, operands, far, n) },
+        unsafe { fold_blocks::<T, S, { BLOCK / 8 }>(dsts, operands, far, n) }
+    } else {
         // SAFETY: by contract.
-        8 => unsafe { fold_blocks::<T, S, { BLOCK / 8 }>(dsts, operands, far, n) },
-        // SAFETY: by contract.
-        _ => unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dsts, operands, far, n) },
+        unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dsts, operands, far, n) }
     }
 }
 

@@ -88,6 +88,15 @@ mod answers {
     }
 }
 
+/// The library and the programs that all others start. `scripts/test` runs it ahead of them, beside jobs that wait.
+#[test]
+fn programs_are_built() {
+    each(|library| {
+        programs::preloaded();
+        programs::folder(library);
+    });
+}
+
 #[test]
 fn programs_in_fortran_get_the_right_answers() {
     each(|library| {

@@ -54,6 +54,12 @@ fn each(test: impl Fn(Library)) {
     Library::all().iter().copied().filter(|library| library.is_here()).for_each(test);
 }
 
+/// What all others start. `scripts/test` runs it ahead of them, beside jobs that wait.
+#[test]
+fn programs_are_built() {
+    each(|library| drop(library.programs()));
+}
+
 #[test]
 fn answers_on_one_host() {
     each(|library| {
