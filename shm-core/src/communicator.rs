@@ -6,18 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::board::{IdleHook, SharedBoard};
-use crate::cost::{self, Chain, Payload};
 use crate::counters::{Counters, Tally};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Step};
-use crate::protocol::Place;
 use crate::reach::Reaching;
-use crate::regime::{Engine, JOINT_LEAST, Thresholds};
-use crate::remark::remark;
+use crate::regime::{Engine, Thresholds};
 use crate::seat::Seat;
 use crate::segment::layout::BlockLayout;
 use crate::segment::mapping::Mapping;
-use crate::select::{Choice, Collective, Explanation, Regime, Selection, Single, Singles, Tuning, Vector};
+use crate::select::{Choice, Collective, Selection, Singles, Tuning, Vector};
+
+mod choice;
+mod explain;
+
+use choice::singles;
+use explain::Traced;
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -45,7 +48,7 @@ pub struct Communicator {
     /// What `selection` chose last, by collective, and for what: programs make the same call again and again.
     chosen: [Cell<Option<(Vector, Choice)>>; 4],
     /// The size classes that were traced, by collective and by where the payload lies.
-    traced: [[Cell<u64>; PLACES * PLACES]; 4],
+    traced: Traced,
 }
 
 // SAFETY: the raw pointers within are to the mapping, which lives as long as the seat and may be used from any thread,
@@ -154,54 +157,6 @@ impl Communicator {
         self.tally.reset();
     }
 
-    /// What the table chooses for a message of `bytes` bytes of small elements (root 0), and what it costs with buffers
-    /// whose payload goes through cells.
-    ///
-    /// # Errors
-    /// [`Busy`](Error::Busy), inside of a call.
-    pub fn explain(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        self.explain_payload(what, bytes, Payload::InCells)
-    }
-
-    /// [`explain`](Communicator::explain), where all buffers lie in shared memory ([`alloc`](Communicator::alloc)):
-    /// where they are too short to be used there, their payload goes through cells all the same.
-    ///
-    /// # Errors
-    /// [`Busy`](Error::Busy), inside of a call.
-    pub fn explain_shared(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        let is_lent = bytes as u64 >= self.selection.direct_least(what);
-        self.explain_payload(what, bytes, if is_lent { Payload::Lent } else { Payload::InCells })
-    }
-
-    /// [`explain`](Communicator::explain), where all ranks use each other's buffers where they lie: in shared memory,
-    /// or in private memory by kernel-assisted copies.
-    ///
-    /// # Errors
-    /// [`Busy`](Error::Busy), inside of a call.
-    pub fn explain_lent(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        self.explain_payload(what, bytes, Payload::Lent)
-    }
-
-    fn explain_payload(&self, what: Collective, bytes: usize, payload: Payload) -> Result<Explanation> {
-        let choice = self.selection.choose(what, Vector::of_bytes(bytes))?;
-        let mut engine = self.enter()?;
-        let plan = engine.trees().plan();
-        let tree = |step| match choice.flat {
-            true => ("flat".to_owned(), Chain::flat(step, self.size)),
-            false => {
-                let class = plan.class(step, bytes);
-                (plan.name(step, class), Chain::of(plan.as_ref(), step, class, 0, self.size))
-            }
-        };
-        let ((gather, up), (release, down)) = (tree(Step::Gather), tree(Step::Release));
-        let text = choice.describe(
-            (what != Collective::Broadcast).then_some(&gather),
-            (what != Collective::Reduce).then_some(&release),
-        );
-        let critical_lines = cost::critical_lines(&choice, what, (bytes, payload), self.size, up, down);
-        Ok(Explanation { text, regime: choice.regime, critical_lines })
-    }
-
     /// Takes the trees from `plan` from now on. All ranks must do so between the same two calls; the next call of ranks
     /// whose trees have other names is a [`Mismatch`](Error::Mismatch).
     ///
@@ -291,93 +246,6 @@ impl Communicator {
         Ok(())
     }
 
-    /// What a call on a vector takes.
-    ///
-    /// # Errors
-    /// As [`Selection::choose`].
-    #[inline]
-    pub(crate) fn choose(&self, what: Collective, vector: Vector) -> Result<Choice> {
-        match self.chosen[what as usize].get() {
-            Some((before, choice)) if before == vector => Ok(choice),
-            _ => self.choose_anew(what, vector),
-        }
-    }
-
-    #[inline(never)]
-    fn choose_anew(&self, what: Collective, vector: Vector) -> Result<Choice> {
-        let choice = self.selection.choose(what, vector)?;
-        self.chosen[what as usize].set(Some((vector, choice)));
-        Ok(choice)
-    }
-
-    /// Whether a call of `bytes` bytes surely takes one slot of lines, flat.
-    #[inline]
-    pub(crate) fn fits_a_slot(&self, what: Collective, bytes: usize) -> bool {
-        bytes < self.slot_below[what as usize]
-    }
-
-    /// How cells are cut for a call of `bytes` bytes, if it surely goes through one of them, as far as this rank has a
-    /// say: of what it gives at `given` (null for nothing), and of what it takes.
-    #[inline]
-    pub(crate) fn single(&self, what: Collective, bytes: usize, given: *const u8) -> Option<&Single> {
-        let single = self.singles[what as usize].find(bytes)?;
-        // What others may reach takes the longer way; so does who takes what may be done by both.
-        let surely = match given.is_null() {
-            _ if bytes < single.lent_from => true,
-            true => bytes < JOINT_LEAST,
-            false => self.seat.mapping().heap_offset(given, bytes).is_none(),
-        };
-        surely.then_some(single)
-    }
-
-    /// The same of a call that copies what it gives and what it takes, wherever they lie.
-    #[inline]
-    pub(crate) fn single_of_copied(&self, what: Collective, bytes: usize) -> Option<&Single> {
-        self.singles[what as usize].find(bytes)
-    }
-
-    /// Says on stderr what was chosen, and where rank 0 has its payload (what it sends, and what it gets; null for
-    /// none), once for each size class and place, if the job is to (`PHALANX_DEBUG`).
-    #[inline]
-    pub(crate) fn trace(&self, what: Collective, bytes: usize, buffers: [*const u8; 2]) {
-        if self.selection.debug && self.rank == 0 {
-            self.trace_slowly(what, bytes, buffers);
-        }
-    }
-
-    #[cold]
-    fn trace_slowly(&self, what: Collective, bytes: usize, buffers: [*const u8; 2]) {
-        let Ok(places) = self.enter().map(|engine| buffers.map(|buffer| engine.place(what, buffer, bytes))) else {
-            return;
-        };
-        let class = 1u64 << (usize::BITS - bytes.leading_zeros()).min(63);
-        let [sent, received] = places.map(kind_of);
-        let seen = &self.traced[what as usize][sent * PLACES + received];
-        if seen.get() & class == 0 {
-            seen.set(seen.get() | class);
-            let lent = buffers.iter().zip(&places).all(|(buffer, place)| buffer.is_null() || *place != Place::Cell);
-            let payload = if lent { Payload::Lent } else { Payload::InCells };
-            if let Ok(explanation) = self.explain_payload(what, bytes, payload) {
-                let (size, lines) = (self.size, explanation.critical_lines);
-                let names = if what == Collective::Broadcast { ["", "message"] } else { ["contribution", "result"] };
-                let mut lying = String::new();
-                if explanation.regime != Regime::Line {
-                    for (name, kind) in names
-                        .into_iter()
-                        .zip([sent, received])
-                        .zip(buffers)
-                        .filter_map(|(said, buffer)| (!buffer.is_null()).then_some(said))
-                    {
-                        lying.push_str(&format!(", {name} {}", PLACE_WORDS[kind]));
-                    }
-                }
-                remark(format_args!(
-                    "{what} of {bytes} bytes on {size} ranks: {explanation}{lying} ({lines} lines on the longest chain)"
-                ));
-            }
-        }
-    }
-
     /// Makes a call; should it be left by a panic (of a user-defined operator), the job is stopped: the others would
     /// wait for this rank's part.
     #[inline]
@@ -405,24 +273,6 @@ impl Communicator {
     }
 }
 
-/// The calls that go through one cell where no buffer lies in the heap: of fewer bytes than private ones that are
-/// reached, or moved there (from `convert_least` on).
-fn singles(selection: &Selection, tuning: &Tuning, convert_least: u64) -> [Singles; 4] {
-    Collective::ALL.map(|what| Singles::of(selection, what, (convert_least, tuning.reach_least[what as usize])))
-}
-
-/// Kinds of places, and what is said of payload there.
-const PLACES: usize = 3;
-const PLACE_WORDS: [&str; PLACES] = ["through cells", "where it lies in shared memory", "by kernel-assisted copies"];
-
-fn kind_of(place: Place) -> usize {
-    match place {
-        Place::Cell | Place::Back => 0,
-        Place::Heap(_) => 1,
-        Place::Private(_) => 2,
-    }
-}
-
 impl Drop for Communicator {
     fn drop(&mut self) {
         let engine = self.engine.get_mut();
@@ -440,88 +290,5 @@ impl Drop for Communicator {
 impl std::fmt::Debug for Communicator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Communicator").field("rank", &self.rank).field("size", &self.size).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Shared buffers cost what those in cells cost below the table's threshold, and what lent ones cost from there on.
-    #[test]
-    fn explanations_know_from_which_size_on_shared_buffers_are_lent() {
-        Communicator::threads(2, |mut comm| {
-            let mut tuning = Tuning::default();
-            tuning.force("all:cells;broadcast:direct_least=90000;allreduce:direct_least=70000").unwrap();
-            comm.set_tuning(&tuning).unwrap();
-            for (what, least) in [(Collective::Broadcast, 90_000), (Collective::Allreduce, 70_000)] {
-                let explained = |bytes| {
-                    let all =
-                        [comm.explain(what, bytes), comm.explain_lent(what, bytes), comm.explain_shared(what, bytes)];
-                    all.map(|explanation| explanation.unwrap().critical_lines)
-                };
-                let ([cells, lent, shared], [long_cells, long_lent, long_shared]) =
-                    (explained(least - 1), explained(least));
-                assert!(lent < cells && long_lent < long_cells, "{what}");
-                assert_eq!((shared, long_shared), (cells, long_lent), "{what}");
-            }
-        })
-        .unwrap();
-    }
-
-    /// What was chosen is remembered until the table changes, and no longer.
-    #[test]
-    fn another_table_forgets_what_was_chosen() {
-        let chosen = Communicator::threads(2, |mut comm| {
-            let vector = Vector { element: 8, align: 8, ..Vector::of_bytes(8 * 5000) };
-            ["cells", "exchange", "shares", "cells"].map(|regime| {
-                let mut tuning = Tuning::default();
-                tuning.force(&format!("allreduce:{regime}")).unwrap();
-                comm.set_tuning(&tuning).unwrap();
-                let (mut sum, rank) = (vec![0; 5000], comm.rank() as u64);
-                comm.all_reduce_into(&vec![rank + 1; 5000], &mut sum, crate::operator::Sum).unwrap();
-                assert!(sum.iter().all(|&sum| sum == 3));
-                let remembered = comm.chosen[Collective::Allreduce as usize].get();
-                assert!(remembered.is_some_and(|(before, _)| before.bytes == 8 * 5000), "{remembered:?}");
-                comm.choose(Collective::Allreduce, vector).unwrap().regime.name()
-            })
-        });
-        assert_eq!(chosen.unwrap(), [["cells", "exchange", "shares", "cells"]; 2]);
-    }
-
-    /// Who gives takes the short way with a private buffer of up to a cell, and with one in the heap below the size
-    /// from which that is used there; who takes does where nothing is done by both ranks.
-    #[test]
-    fn who_gives_and_who_takes_know_when_a_call_goes_through_one_cell() {
-        Communicator::threads(2, |mut comm| {
-            let (private, shared) = (vec![0u8; 40_000], comm.alloc::<u8>(40_000).unwrap());
-            let (private, shared, nothing) = (private.as_ptr(), shared.as_ptr(), std::ptr::null());
-            let longest = |comm: &Communicator, what, given| {
-                (1..40_000).filter(|&bytes| comm.single(what, bytes, given).is_some()).max().unwrap_or(0)
-            };
-            for what in [Collective::Broadcast, Collective::Reduce] {
-                let direct = comm.selection.direct_least(what) as usize;
-                let all = [private, shared, nothing].map(|given| longest(&comm, what, given));
-                assert_eq!(all, [32 << 10, direct - 1, JOINT_LEAST - 1], "{what}");
-            }
-            let direct = comm.selection.direct_least(Collective::Allreduce) as usize;
-            assert_eq!(longest(&comm, Collective::Allreduce, shared), direct - 1);
-            assert_eq!(longest(&comm, Collective::Barrier, private), 0);
-            for (rules, wanted) in [
-                ("all:direct_least=2K", [32 << 10, 2047, JOINT_LEAST - 1]),
-                ("all:reach_least=3K", [3071, 3071, 3071]),
-                ("all:direct_least=2K,convert_least=5K", [5119, 2047, 5119]),
-                ("all:direct_least=6K,convert_least=5K", [6143, 6143, 6143]),
-                ("broadcast:cells,down_cell=4K", [4096, 4096, 4096]),
-                ("broadcast:line", [0, 0, 0]),
-            ] {
-                let mut tuning = Tuning::default();
-                tuning.force(rules).unwrap();
-                comm.set_tuning(&tuning).unwrap();
-                let all = [private, shared, nothing].map(|given| longest(&comm, Collective::Broadcast, given));
-                assert_eq!(all, wanted, "{rules}");
-            }
-        })
-        .unwrap();
     }
 }

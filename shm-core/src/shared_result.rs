@@ -1,12 +1,14 @@
 //! One result that all ranks read where it lies, or each at its own.
 
+use std::alloc::{self, Layout};
 use std::fmt;
-use std::mem::MaybeUninit;
+use std::marker::PhantomData;
+use std::num::NonZero;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::own_process;
 
 mod memory;
@@ -21,8 +23,15 @@ pub(crate) use memory::{ResultMemory, View, Viewer};
 /// ranks have dropped theirs. A short vector each rank has for itself: to agree on a place costs more than to copy it;
 /// and of two ranks each may have longer ones, of less than 2 MiB, where that has shown to serve their program better.
 pub struct SharedResult<T> {
-    at: NonNull<T>,
+    bytes: Bytes,
     len: usize,
+    elements: PhantomData<NonNull<T>>,
+}
+
+/// A result without the type of its elements: what is the same for all types is compiled once.
+pub(crate) struct Bytes {
+    /// Aligned for the elements, even where there are no bytes.
+    at: NonNull<u8>,
     /// None when there are no bytes.
     place: Option<Place>,
 }
@@ -35,8 +44,8 @@ enum Place {
         /// The process whose view is counted. The copy that a forked child has is nobody's.
         process: u32,
     },
-    /// In a box of this rank.
-    Own,
+    /// In memory of this rank, which was allocated so.
+    Own(Layout),
 }
 
 // SAFETY: it gives shared references to values alone, which nobody writes while it lives; it may be dropped in any
@@ -45,32 +54,68 @@ unsafe impl<T: Sync> Send for SharedResult<T> {}
 // SAFETY: the same.
 unsafe impl<T: Sync> Sync for SharedResult<T> {}
 
-impl<T: Element> SharedResult<T> {
-    /// What `viewer` sees of `len` elements at `at`, which lie in a block of the heap if they have bytes.
+impl Bytes {
+    /// What `viewer` sees of `bytes` bytes at `at`, which lie in a block of the heap if there are any; for elements of
+    /// this alignment.
     ///
     /// # Safety
-    /// They are there, initialised, and of this turn of the block the viewer has no other view.
-    pub(crate) unsafe fn new(viewer: Viewer<'_>, at: *mut u8, len: usize) -> Self {
-        let bytes = len * size_of::<T>();
-        let place =
-            (bytes > 0).then(|| Place::Shared { view: View::of(viewer, at, bytes), process: own_process::id() });
-        let at = if bytes > 0 { NonNull::new(at.cast::<T>()) } else { None };
-        Self { at: at.unwrap_or(NonNull::dangling()), len, place }
+    /// They are there, and of this turn of the block the viewer has no other view.
+    pub unsafe fn in_heap(viewer: Viewer<'_>, at: *mut u8, bytes: usize, align: usize) -> Self {
+        if bytes == 0 {
+            let align = NonZero::new(align).expect("an alignment");
+            return Self { at: NonNull::without_provenance(align), place: None };
+        }
+        let view = View::of(viewer, at, bytes);
+        let at = NonNull::new(at).expect("a result of some bytes lies somewhere");
+        Self { at, place: Some(Place::Shared { view, process: own_process::id() }) }
     }
 
-    /// A view of `len` elements in memory of this rank, which `fill` stores at the place that it is given.
-    ///
-    /// # Safety
-    /// When `fill` returns without an error, all of them are initialised there.
+    /// Memory of this rank, of one byte or more: uninitialised.
     ///
     /// # Errors
-    /// Those of `fill`.
-    #[inline]
-    pub(crate) unsafe fn of_own(len: usize, fill: impl FnOnce(*mut u8) -> Result<()>) -> Result<Self> {
-        let memory = NonNull::from(Box::leak(Box::<[T]>::new_uninit_slice(len)));
-        // Freed by its drop, whatever comes of the filling.
-        let own = Self { at: memory.cast(), len, place: Some(Place::Own) };
-        fill(own.at.as_ptr().cast()).map(|()| own)
+    /// [`Memory`](Error::Memory).
+    pub fn own(rank: usize, bytes: usize, align: usize) -> Result<Self> {
+        assert!(bytes > 0, "memory of no bytes is not allocated");
+        let layout = Layout::from_size_align(bytes, align).expect("as large as a contribution");
+        #[cfg(test)]
+        let is_refused = tests::REFUSED.with(std::cell::Cell::get);
+        #[cfg(not(test))]
+        let is_refused = false;
+        // SAFETY: it has bytes.
+        let at = if is_refused { None } else { NonNull::new(unsafe { alloc::alloc(layout) }) };
+        let at = at.ok_or_else(|| Error::Memory {
+            rank: Some(rank),
+            what: "a result of an allreduce",
+            bytes: bytes as u64,
+            cause: "the process gets no more of it".into(),
+            advice: "look at its limits (ulimit -v), or make the vector shorter",
+        })?;
+        Ok(Self { at, place: Some(Place::Own(layout)) })
+    }
+
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.at.as_ptr()
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        match &self.place {
+            Some(Place::Shared { view, process }) if *process == own_process::id() => view.leave(),
+            // SAFETY: it was allocated so, and nobody looks at it any more.
+            Some(Place::Own(layout)) => unsafe { alloc::dealloc(self.at.as_ptr(), *layout) },
+            Some(Place::Shared { .. }) | None => (),
+        }
+    }
+}
+
+impl<T: Element> SharedResult<T> {
+    /// The view of `len` elements.
+    ///
+    /// # Safety
+    /// They lie there, initialised, in their alignment; nobody writes them while this lives.
+    pub(crate) unsafe fn of(bytes: Bytes, len: usize) -> Self {
+        Self { bytes, len, elements: PhantomData }
     }
 }
 
@@ -78,7 +123,7 @@ impl<T: Element> SharedResult<T> {
 impl<T> SharedResult<T> {
     /// Whether it lies in memory of this rank.
     pub(crate) fn is_own(&self) -> bool {
-        matches!(self.place, Some(Place::Own))
+        matches!(self.bytes.place, Some(Place::Own(_)))
     }
 }
 
@@ -88,7 +133,7 @@ impl<T> Deref for SharedResult<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: `len` values of T lie there, which nobody writes before this view and all others have been dropped.
-        unsafe { NonNull::slice_from_raw_parts(self.at, self.len).as_ref() }
+        unsafe { NonNull::slice_from_raw_parts(self.bytes.at.cast(), self.len).as_ref() }
     }
 }
 
@@ -98,23 +143,9 @@ impl<T: fmt::Debug> fmt::Debug for SharedResult<T> {
     }
 }
 
-impl<T> Drop for SharedResult<T> {
-    fn drop(&mut self) {
-        match &self.place {
-            Some(Place::Shared { view, process }) if *process == own_process::id() => view.leave(),
-            Some(Place::Own) => {
-                let memory = NonNull::slice_from_raw_parts(self.at.cast::<MaybeUninit<T>>(), self.len);
-                // SAFETY: it was leaked from such a box, and nobody looks at it any more.
-                drop(unsafe { Box::from_raw(memory.as_ptr()) });
-            }
-            Some(Place::Shared { .. }) | None => (),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Place, SharedResult};
+    use super::{Bytes, Place};
     use crate::communicator::Communicator;
     use crate::error::Error;
     use crate::job::{Job, JobSpec, Standing};
@@ -123,6 +154,48 @@ mod tests {
 
     /// Elements of eight bytes that no rank has for itself.
     const LONG: usize = 4096;
+
+    thread_local! {
+        /// Whether this thread gets no memory for results of its own.
+        pub(super) static REFUSED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+
+    /// A rank that gets no memory for a result of its own says so, and the others hear of it: in lines, through a cell,
+    /// and in the trial of a long one, where all ranks would have one.
+    #[test]
+    fn who_gets_no_memory_refuses() {
+        for (size, len) in [(2, 5), (3, 5), (2, 700), (4, 700), (2, LONG)] {
+            let job = Job::create(&JobSpec::new(size).unwrap()).unwrap();
+            let errors = job.on_threads(|world| {
+                let mine = world.alloc_copy(&vec![1u64; len]).unwrap();
+                REFUSED.set(world.rank() == 1);
+                let error = (0..200).find_map(|_| world.all_reduce_shared(&mine, Sum).err()).unwrap();
+                REFUSED.set(false);
+                error
+            });
+            for (rank, error) in errors.into_iter().enumerate() {
+                match rank {
+                    1 => assert!(matches!(error, Error::Memory { rank: Some(1), .. }), "{size}, {len}: {error}"),
+                    _ => assert_eq!(error, Error::Refused { rank: 1 }, "{size}, {len}"),
+                }
+            }
+            assert_eq!(job.heap_taken(), 0);
+        }
+    }
+
+    /// Elements of no bytes lie nowhere, in their alignment.
+    #[test]
+    fn results_of_no_bytes_have_their_length() {
+        Communicator::threads(2, |comm| {
+            let nothing = crate::operator::User::commutative(|_: &mut [()], _: &[()]| ());
+            assert_eq!(comm.all_reduce_shared(&[(); 3], &nothing).unwrap().len(), 3);
+            assert!(comm.all_reduce_shared::<u64, _>(&[], Sum).unwrap().is_empty());
+            let own = 3 + comm.rank();
+            let differ = comm.all_reduce_shared(&vec![(); own], &nothing).and_then(|_| comm.barrier());
+            assert!(matches!(differ, Err(Error::Mismatch { .. })), "{differ:?}");
+        })
+        .unwrap();
+    }
 
     #[test]
     fn several_results_at_once() {
@@ -290,11 +363,11 @@ mod tests {
     fn copies_of_other_processes_give_nothing_back() {
         Communicator::threads(2, |comm| {
             let view = comm.all_reduce_shared(&vec![1u64; LONG], Sum).unwrap();
-            let Some(Place::Shared { view: counted, process }) = &view.place else { panic!("it is long") };
+            let Some(Place::Shared { view: counted, process }) = &view.bytes.place else { panic!("it is long") };
             comm.barrier().unwrap();
             let before = counted.dropped();
             let place = Some(Place::Shared { view: counted.copy(), process: process + 1 });
-            drop(SharedResult { at: view.at, len: view.len, place });
+            drop(Bytes { at: view.bytes.at, place });
             assert_eq!(counted.dropped(), before);
             comm.barrier().unwrap();
         })

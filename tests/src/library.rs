@@ -1,6 +1,7 @@
 //! The MPIs of this machine, and the programs that are built for each: programs of the tests and of the benchmark,
 //! which need the feature `mpi`.
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -149,6 +150,7 @@ impl Library {
     fn built(self, programs: &[&str]) -> PathBuf {
         static BUILT: Mutex<Vec<(&str, String)>> = Mutex::new(Vec::new());
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = turn_to_build();
         let folder = target().join(format!("mpi-{}/debug", self.name));
         let build = (self.name, programs.join(" "));
         if !built.contains(&build) {
@@ -226,6 +228,18 @@ impl Library {
             command.env("I_MPI_ROOT", commands.parent().unwrap_or(commands));
         }
     }
+}
+
+/// Waits until no other process of tests builds what tests start, and keeps others from it: what lies in the target
+/// folder is that of one MPI now, and of another then.
+///
+/// # Panics
+/// When there can be no such lock.
+#[must_use]
+pub fn turn_to_build() -> File {
+    let path = target().join("tests-build.lock");
+    let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
+    lock.unwrap_or_else(|error| panic!("{} cannot be locked: {error}", path.display()))
 }
 
 /// Replaces a program whole, since a job may still run the old one.

@@ -11,7 +11,7 @@ mod running;
 mod short_run;
 mod studies;
 
-/// What those start that take an MPI. `scripts/test` runs it ahead of them.
+/// What those start that take an MPI. `scripts/test` has it run beside those that do not.
 #[test]
 fn programs_are_built() {
     if let Some(library) = running::mpi() {

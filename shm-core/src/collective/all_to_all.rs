@@ -101,7 +101,7 @@ impl Communicator {
     /// sends to another is as long as what it gets from it. No two blocks may overlap.
     ///
     /// # Errors
-    /// As there.
+    /// As there; [`Blocks`](crate::Error::Blocks) also where two blocks overlap.
     pub fn all_to_all_varcount_in_place<T: Element>(&self, buffer: &mut PartitionMut<'_, T>) -> Result<()> {
         let blocks = self.or_refuse(buffer.blocks(self.rank(), self.size()))?;
         self.all_to_all_by(name::<T>(), Known::Own, None, (buffer.as_mut_ptr(), blocks))
@@ -116,6 +116,10 @@ impl Communicator {
         (recv, receives): (*mut u8, Blocks<'_>),
     ) -> Result<()> {
         let (me, size) = (self.rank(), self.size());
+        if send.is_none() {
+            let what = "units of a block of an all-to-all in place that another block does not overlap";
+            self.check_all_apart(what, &receives)?;
+        }
         let (buffer, sends) = send.unwrap_or((recv.cast_const(), receives));
         let (from, to) = (sends.of(me), receives.of(me));
         self.check_count("what a rank sends to itself", from.len(), to.len(), " (bytes), as it expects of itself")?;
@@ -156,4 +160,47 @@ impl Communicator {
 
 fn name<T: Element>() -> Name {
     Name::of::<T>(ALL_TO_ALL, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Communicator, Error, PartitionMut};
+
+    /// Blocks of a line and of many; in the order of ranks, and in another.
+    #[test]
+    fn blocks_that_overlap_are_not_exchanged_in_place() {
+        for count in [2, 2048] {
+            for displs in [[0, count / 2, 2 * count], [2 * count, 0, count / 2]] {
+                Communicator::threads(3, |comm| {
+                    let me = comm.rank();
+                    let displs = if me == 0 { displs } else { [0, count, 2 * count] };
+                    let (mut all, counts) = (vec![me; 3 * count], [count; 3]);
+                    let mut buffer = PartitionMut::new(&mut all, &counts, &displs);
+                    match (me, comm.all_to_all_varcount_in_place(&mut buffer).unwrap_err()) {
+                        (0, error) => {
+                            let said = format!("overlap: {} where {count} are needed", count / 2);
+                            assert!(error.to_string().contains(&said), "{error}");
+                            assert!(matches!(error, Error::Blocks { .. }) && all.iter().all(|&found| found == 0));
+                        }
+                        (_, error) => assert_eq!(error, Error::Refused { rank: 0 }),
+                    }
+                })
+                .unwrap();
+            }
+        }
+    }
+
+    /// Blocks in any order that touch each other, and an empty one within another.
+    #[test]
+    fn blocks_that_lie_apart_are_exchanged_in_place() {
+        let all = Communicator::threads(3, |comm| {
+            let me = comm.rank();
+            let mut all = std::array::from_fn::<_, 5, _>(|at| 10 * me + at);
+            // The block for rank 2 begins within that for rank 1, and is empty.
+            let (counts, displs) = if me == 2 { ([0, 0, 1], [2, 1, 0]) } else { ([2, 2, 0], [2, 0, 1]) };
+            comm.all_to_all_varcount_in_place(&mut PartitionMut::new(&mut all, &counts, &displs)).unwrap();
+            all
+        });
+        assert_eq!(all.unwrap(), [[12, 13, 2, 3, 4], [10, 11, 0, 1, 14], [20, 21, 22, 23, 24]]);
+    }
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::operator::{Fold, Operator};
 use crate::regime::{COPIED, Engine, Reduction};
 use crate::select::{Collective, Regime};
-use crate::shared_result::{SharedResult, Viewer};
+use crate::shared_result::{Bytes, SharedResult, Viewer};
 
 impl Communicator {
     /// Combines everybody's `send`, element by element, in everybody's `recv` (MPI_Allreduce; MPI 4.1, section 6.9.6).
@@ -69,7 +69,7 @@ impl Communicator {
 
     #[inline]
     pub(super) fn allreduce(&self, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
-        let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let count = fold.count(bytes);
         let reduced = self.allreduce_bytes(send, recv, bytes, fold, count);
         reduced.map_err(|error| error.noticed_in(format_args!("an allreduce of {count} elements")))
     }
@@ -128,8 +128,8 @@ impl Communicator {
     /// costs with [`all_reduce_into`](Communicator::all_reduce_into), and takes nothing of the heap.
     ///
     /// # Errors
-    /// [`HeapExhausted`](crate::Error::HeapExhausted), [`Memory`](crate::Error::Memory) on rank 0, and
-    /// [`Refused`](crate::Error::Refused) on the others: there is no memory for the result. All others as for
+    /// [`HeapExhausted`](crate::Error::HeapExhausted) on rank 0, or [`Memory`](crate::Error::Memory) on a rank that has
+    /// none for the result, and [`Refused`](crate::Error::Refused) on the others. All others as for
     /// [`all_reduce_into`](Communicator::all_reduce_into).
     ///
     /// ```
@@ -145,20 +145,25 @@ impl Communicator {
     /// ```
     #[inline]
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
-        self.allreduce_shared(send, Fold::new(&operator))
+        let contribution = (send.as_ptr().cast(), size_of_val(send), send.len());
+        let bytes = self.allreduce_shared(contribution, Fold::new(&operator))?;
+        // SAFETY: an allreduce that ends well has stored the whole result, of as many elements as each contribution.
+        Ok(unsafe { SharedResult::of(bytes, send.len()) })
     }
 
-    /// What is the same for all operators.
-    fn allreduce_shared<T: Element>(&self, send: &[T], fold: Fold<'_>) -> Result<SharedResult<T>> {
-        let bytes = size_of_val(send);
+    /// What is the same for all types and operators: the bytes of a result of so many bytes and elements.
+    fn allreduce_shared(&self, send: (*const u8, usize, usize), fold: Fold<'_>) -> Result<Bytes> {
+        let (from, bytes, count) = send;
         if bytes > 0 && self.fits_a_slot(Collective::Allreduce, bytes) && fold.vector(bytes).fits_lines() {
-            return self.own_result(SHARED, send, fold, |engine, reduction, tag| engine.slot_allreduce(reduction, tag));
+            let reduce = |engine: &mut Engine, reduction: Reduction<'_>, tag| engine.slot_allreduce(reduction, tag);
+            return self.own_result(SHARED, send, fold, reduce);
         }
         if (1..=COPIED).contains(&bytes) {
             if let Some(single) = self.single_of_copied(Collective::Allreduce, bytes) {
-                return self.own_result(SHARED, send, fold, |engine, reduction, tag| {
+                let reduce = |engine: &mut Engine, reduction: Reduction<'_>, tag| {
                     engine.single_allreduce(single, reduction, tag)
-                });
+                };
+                return self.own_result(SHARED, send, fold, reduce);
             }
             let choice = self.or_refuse(self.choose(Collective::Allreduce, fold.vector(bytes)))?;
             if choice.regime == Regime::Exchange {
@@ -189,7 +194,7 @@ impl Communicator {
                 }
             };
         }
-        let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, send.len()));
+        let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, count));
         if let Err(error) = engine.board.begin(tag) {
             if !recv.is_null() {
                 // Nobody was told of it.
@@ -197,31 +202,30 @@ impl Communicator {
             }
             return Err(error);
         }
-        let from = send.as_ptr().cast_mut().cast();
         // SAFETY: the slice is the call's until it returns.
         let (from, _lent) =
-            unsafe { self.lend(self.lends_from(Collective::Allreduce, &choice), from, bytes, Use::Reads) };
+            unsafe { self.lend(self.lends_from(Collective::Allreduce, &choice), from.cast_mut(), bytes, Use::Reads) };
         let reduction = Reduction { send: from, recv, bytes, fold };
         let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
         let viewer = Viewer { seat: self.seat(), rank: self.rank(), size: self.size() };
         // SAFETY: all leaders have stored their shares there, and rank 0 has given it out for a view of each rank.
-        Ok(unsafe { SharedResult::new(viewer, at, send.len()) })
+        Ok(unsafe { Bytes::in_heap(viewer, at, bytes, fold.align) })
     }
 
     /// A result that each rank has for itself, by the allreduce `reduce`, in a call of this number.
     #[inline]
-    fn own_result<'a, T: Element>(
+    fn own_result<'a>(
         &self,
         call: u64,
-        send: &[T],
+        (send, bytes, count): (*const u8, usize, usize),
         fold: Fold<'a>,
         reduce: impl FnOnce(&mut Engine, Reduction<'a>, u32) -> Result<()>,
-    ) -> Result<SharedResult<T>> {
+    ) -> Result<Bytes> {
+        let own = self.or_refuse(Bytes::own(self.seat().rank(), bytes, fold.align))?;
         let mut engine = self.enter()?;
-        let tag = engine.board.chained(tag_of_call(call, 0, fold.kind, fold.code, send.len()));
-        let (send, len, bytes) = (send.as_ptr().cast(), send.len(), size_of_val(send));
-        let fill = |recv| self.stopping_at_panic(|| reduce(&mut engine, Reduction { send, recv, bytes, fold }, tag));
-        // SAFETY: an allreduce that ends well has stored the whole result.
-        unsafe { SharedResult::of_own(len, fill) }
+        let tag = engine.board.chained(tag_of_call(call, 0, fold.kind, fold.code, count));
+        let reduction = Reduction { send, recv: own.as_ptr(), bytes, fold };
+        self.stopping_at_panic(|| reduce(&mut engine, reduction, tag))?;
+        Ok(own)
     }
 }

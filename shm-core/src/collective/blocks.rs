@@ -1,5 +1,7 @@
 //! What the calls that move blocks have in common: their tags, their checks, and the counts that only some ranks know.
 
+use std::ops::Range;
+
 use crate::communicator::Communicator;
 use crate::convert::{Lent, Use};
 use crate::element::{Element, type_number};
@@ -186,11 +188,8 @@ impl Communicator {
     pub(crate) fn check_own_apart(&self, what: &'static str, blocks: &Blocks<'_>) -> Result<()> {
         let Blocks::Uneven { unit, .. } = blocks else { return Ok(()) };
         let own = blocks.of(self.rank());
-        let common = |rank| {
-            let other = blocks.of(rank);
-            own.end.min(other.end).saturating_sub(own.start.max(other.start))
-        };
-        match (0..self.size()).filter(|&rank| rank != self.rank()).map(common).max() {
+        let others = (0..self.size()).filter(|&rank| rank != self.rank());
+        match others.map(|rank| common(&own, &blocks.of(rank))).max() {
             None | Some(0) => Ok(()),
             Some(most) => {
                 let advice = "; others read it while theirs arrive: give displacements that keep it apart";
@@ -199,10 +198,37 @@ impl Communicator {
         }
     }
 
+    /// Refuses blocks of which two overlap, where what is sent is replaced by what arrives.
+    pub(crate) fn check_all_apart(&self, what: &'static str, blocks: &Blocks<'_>) -> Result<()> {
+        let Blocks::Uneven { unit, .. } = blocks else { return Ok(()) };
+        let all = || (0..self.size()).map(|rank| blocks.of(rank)).filter(|block| !block.is_empty());
+        let touch = |[one, next]: [&Range<usize>; 2]| one.end <= next.start;
+        // Blocks in the order of ranks are not put in order first.
+        if all().zip(all().skip(1)).all(|(one, next)| touch([&one, &next])) {
+            return Ok(());
+        }
+        let mut in_order: Vec<_> = all().collect();
+        in_order.sort_unstable_by_key(|block| block.start);
+        match in_order.windows(2).find(|pair| !touch([&pair[0], &pair[1]])) {
+            None => Ok(()),
+            Some(pair) => {
+                let len = pair[0].len();
+                let advice =
+                    "; what arrives in the other would be sent from it: give displacements that keep all apart";
+                self.check_count(what, (len - common(&pair[0], &pair[1])) / unit, len / unit, advice)
+            }
+        }
+    }
+
     /// A result, or the refusal of the call by its error.
     pub(crate) fn or_refuse<T>(&self, result: Result<T>) -> Result<T> {
         result.or_else(|error| self.refuse(error))
     }
+}
+
+/// How much two blocks have in common.
+fn common(one: &Range<usize>, other: &Range<usize>) -> usize {
+    one.end.min(other.end).saturating_sub(one.start.max(other.start))
 }
 
 /// Tells the counts, compares what is heard with what is expected, and returns the largest of all.

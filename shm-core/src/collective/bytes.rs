@@ -92,11 +92,10 @@ impl Communicator {
     /// All ranks must agree on whether blocks are even, of both buffers.
     ///
     /// # Errors
-    /// As there.
+    /// As there; as of [`all_to_all_varcount_in_place`](Communicator::all_to_all_varcount_in_place) in place.
     ///
     /// # Safety
-    /// As of [`all_gather_bytes`](Communicator::all_gather_bytes), with all blocks at `send`; blocks in place do not
-    /// overlap.
+    /// As of [`all_gather_bytes`](Communicator::all_gather_bytes), with all blocks at `send`.
     pub unsafe fn all_to_all_bytes(
         &self,
         send: Option<(*const u8, Blocks<'_>)>,

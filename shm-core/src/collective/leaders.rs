@@ -138,7 +138,7 @@ impl Communicator {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
-        let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let count = fold.count(bytes);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of_call(TO_LEADERS, leaders, fold.kind, fold.code, count));
         engine.board.begin(tag)?;

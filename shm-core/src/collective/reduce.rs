@@ -29,7 +29,7 @@ impl Communicator {
                 "ranks other than the root call reduce_into"
             });
         }
-        let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let count = fold.count(bytes);
         let reduced = self.reduce_bytes(root, send, recv, (bytes, count), fold);
         reduced.map_err(|error| error.noticed_in(format_args!("a reduction of {count} elements to rank {root}")))
     }

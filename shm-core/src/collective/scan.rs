@@ -102,7 +102,7 @@ impl Communicator {
     }
 
     fn scan_by(&self, what: Operand, send: *const u8, recv: *mut u8, bytes: usize, fold: Fold<'_>) -> Result<()> {
-        let count = bytes.checked_div(fold.element).unwrap_or(0);
+        let count = fold.count(bytes);
         let exclusive = what == Operand::Exclusive;
         if fold.vector(bytes).fits_lines() && self.selection.fits_a_slot(1, bytes) {
             let mut engine = self.enter()?;

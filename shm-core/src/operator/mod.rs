@@ -145,6 +145,12 @@ impl<'a> Fold<'a> {
         }
     }
 
+    /// The elements in so many bytes; none, where they have no bytes.
+    #[inline]
+    pub fn count(&self, bytes: usize) -> usize {
+        bytes.checked_div(self.element).unwrap_or(0)
+    }
+
     /// What a call of `bytes` bytes moves.
     #[inline]
     pub fn vector(&self, bytes: usize) -> Vector {

@@ -88,7 +88,7 @@ mod answers {
     }
 }
 
-/// The library and the programs that all others start. `scripts/test` runs it ahead of them, beside jobs that wait.
+/// The library and the programs that all others start. `scripts/test` has it run beside jobs that wait, which come before.
 #[test]
 fn programs_are_built() {
     each(|library| {

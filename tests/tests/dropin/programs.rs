@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::job::Done;
-use phalanx_tests::library::{Family, Library, root, target};
+use phalanx_tests::library::{self, Family, Library, root, target};
 
 /// A program of the suite.
 #[derive(Debug)]
@@ -130,6 +130,7 @@ pub fn folder(library: Library) -> PathBuf {
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = target().join("dropin-suite").join(library.name);
     if !compiled.contains(&library.name) {
+        let _turn = library::turn_to_build();
         std::fs::create_dir_all(&folder).expect("a folder in the target folder");
         let work = list(library, &folder);
         let next = std::sync::atomic::AtomicUsize::new(0);
@@ -197,11 +198,15 @@ impl Compilation {
         if time(&self.product).is_some_and(|made| Some(made) > newest) {
             return;
         }
+        // Whole or not at all: one that was half made would be newer than its source, too.
+        let made = PathBuf::from(format!("{}.new", self.product.display()));
         let mut command = Command::new(&self.compiler);
-        command.args(["-O1", "-w", "-o"]).arg(&self.product).arg(&self.source).args(self.options);
+        command.args(["-O1", "-w", "-o"]).arg(&made).arg(&self.source).args(self.options);
         library.set_root(&mut command);
         let done = command.output().unwrap_or_else(|error| panic!("{}: {error}", self.compiler.display()));
         assert!(done.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&done.stderr));
+        let placed = std::fs::rename(&made, &self.product);
+        placed.unwrap_or_else(|error| panic!("{} cannot be replaced: {error}", self.product.display()));
     }
 }
 
@@ -228,6 +233,7 @@ fn core(library: Library) -> &'static str {
 }
 
 fn build() -> PathBuf {
+    let _turn = library::turn_to_build();
     let folder = target().join("dropin-debug");
     let mut build = phalanx_tests::command::bare(&root().join("scripts/dropin"));
     let here = Library::all().iter().copied().filter(|library| library.is_here());
