@@ -188,10 +188,10 @@ mod tests {
     fn results_of_no_bytes_have_their_length() {
         Communicator::threads(2, |comm| {
             let nothing = crate::operator::User::commutative(|_: &mut [()], _: &[()]| ());
-            assert_eq!(comm.all_reduce_shared(&[(); 3], &nothing).unwrap().len(), 3);
+            assert_eq!(comm.all_reduce_shared(&[(); 3], nothing).unwrap().len(), 3);
             assert!(comm.all_reduce_shared::<u64, _>(&[], Sum).unwrap().is_empty());
             let own = 3 + comm.rank();
-            let differ = comm.all_reduce_shared(&vec![(); own], &nothing).and_then(|_| comm.barrier());
+            let differ = comm.all_reduce_shared(&vec![(); own], nothing).and_then(|_| comm.barrier());
             assert!(matches!(differ, Err(Error::Mismatch { .. })), "{differ:?}");
         })
         .unwrap();
