@@ -10,11 +10,3 @@ mod reproduce;
 mod running;
 mod short_run;
 mod studies;
-
-/// What those start that take an MPI. `scripts/test` has it run beside those that do not.
-#[test]
-fn programs_are_built() {
-    if let Some(library) = running::mpi() {
-        library.bench();
-    }
-}

@@ -88,15 +88,6 @@ mod answers {
     }
 }
 
-/// The library and the programs that all others start. `scripts/test` has it run beside jobs that wait, which come before.
-#[test]
-fn programs_are_built() {
-    each(|library| {
-        programs::preloaded();
-        programs::folder(library);
-    });
-}
-
 #[test]
 fn programs_in_fortran_get_the_right_answers() {
     each(|library| {

@@ -54,12 +54,6 @@ fn each(test: impl Fn(Library)) {
     Library::all().iter().copied().filter(|library| library.is_here()).for_each(test);
 }
 
-/// What all others start. `scripts/test` has it run beside jobs that wait, which come before.
-#[test]
-fn programs_are_built() {
-    each(|library| drop(library.programs()));
-}
-
 #[test]
 fn answers_on_one_host() {
     each(|library| {
