@@ -202,20 +202,19 @@ impl Communicator {
     pub(crate) fn check_all_apart(&self, what: &'static str, blocks: &Blocks<'_>) -> Result<()> {
         let Blocks::Uneven { unit, .. } = blocks else { return Ok(()) };
         let all = || (0..self.size()).map(|rank| blocks.of(rank)).filter(|block| !block.is_empty());
-        let touch = |[one, next]: [&Range<usize>; 2]| one.end <= next.start;
         // Blocks in the order of ranks are not put in order first.
-        if all().zip(all().skip(1)).all(|(one, next)| touch([&one, &next])) {
+        if all().zip(all().skip(1)).all(|(one, next)| one.end <= next.start) {
             return Ok(());
         }
         let mut in_order: Vec<_> = all().collect();
         in_order.sort_unstable_by_key(|block| block.start);
-        match in_order.windows(2).find(|pair| !touch([&pair[0], &pair[1]])) {
+        let mut overlaps = in_order.windows(2).map(|pair| (pair[0].len(), common(&pair[0], &pair[1])));
+        match overlaps.find(|&(_, common)| common > 0) {
             None => Ok(()),
-            Some(pair) => {
-                let len = pair[0].len();
+            Some((len, common)) => {
                 let advice =
                     "; what arrives in the other would be sent from it: give displacements that keep all apart";
-                self.check_count(what, (len - common(&pair[0], &pair[1])) / unit, len / unit, advice)
+                self.check_count(what, (len - common) / unit, len / unit, advice)
             }
         }
     }
