@@ -24,6 +24,9 @@ mod wait;
 
 pub use wait::IdleHook;
 
+/// Beside the way that a slot's writer tells: that it waits for a figure.
+const FIGURE_WANTED: u64 = 1 << 32;
+
 /// A flag word in the segment.
 #[repr(transparent)]
 pub(crate) struct FlagWord(AtomicU64);
@@ -290,16 +293,23 @@ impl SharedBoard {
     }
 
     /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done.
-    /// A hint: it promises nothing of what lies there.
+    /// A hint: it promises nothing of what lies there. And whether the writer waits for a figure of it.
     #[inline]
-    pub fn tell_reader(&self, ring: RingName, slot: usize, way: Way) {
-        self.location_words(ring, self.rank, slot)[4].store(way as u64, Ordering::Relaxed);
+    pub fn tell_reader(&self, ring: RingName, slot: usize, way: Way, waits: bool) {
+        let told = way as u64 | if waits { FIGURE_WANTED } else { 0 };
+        self.location_words(ring, self.rank, slot)[4].store(told, Ordering::Relaxed);
+    }
+
+    /// Whether the writer of a down slot, which is read, waits for a figure.
+    #[inline]
+    pub fn is_figure_wanted(&self, writer: usize, slot: usize) -> bool {
+        self.location_words(RingName::Down, writer, slot)[4].load(Ordering::Relaxed) & FIGURE_WANTED != 0
     }
 
     /// What the writer of a slot has told, which was read from it.
     #[inline]
     pub fn told(&self, ring: RingName, writer: usize, slot: usize) -> Way {
-        Way::of(self.location_words(ring, writer, slot)[4].load(Ordering::Relaxed))
+        Way::of(self.location_words(ring, writer, slot)[4].load(Ordering::Relaxed) & !FIGURE_WANTED)
     }
 
     /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.

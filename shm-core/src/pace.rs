@@ -23,6 +23,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::board::SharedBoard;
 use crate::protocol::RingName;
+use crate::segment::layout::LINE;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_BOTH_BY_STRING, STREAM_BY_STRING, STREAM_NEVER};
 use class::{Class, Trial};
 
@@ -101,6 +102,15 @@ const WEIGHTS: [u64; Way::COUNT] = [32, 48, 33, 34];
 /// Some trials wait longer ([`class`]).
 const TRIAL: Trial =
     Trial { first: 4096, period: 131_072, slices: 128, in_order: false, ahead: 2048, overlaps: true, weights: WEIGHTS };
+
+/// The trial of slices of this class. Lines come to be where they will be by bytes, not by slices: of the longest class,
+/// as long as eight and more of those that this was measured with, fewer are as many.
+fn trial(class: usize) -> Trial {
+    match class % CLASSES == CLASSES - 1 {
+        true => Trial { first: 512, period: 16_384, slices: 64, ahead: 256, ..TRIAL },
+        false => TRIAL,
+    }
+}
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
@@ -207,6 +217,39 @@ pub(crate) fn reading_of(
     leave_figure(board, ring, position, bytes * slots, begun);
 }
 
+/// Where a reader copies the payload of a slot to.
+#[derive(Clone, Copy)]
+pub(crate) struct Copying {
+    /// Whose down slot it is.
+    pub writer: usize,
+    pub slot: usize,
+    pub position: u64,
+    pub bytes: usize,
+    /// The reader's own buffer.
+    pub to: *mut u8,
+}
+
+/// Does `copy`, which copies a slice out of a down slot, and leaves a figure for the slot's writer if that waits for it.
+/// To load what was copied is part of the figure: a way may be quick because it leaves the result in memory, and who has
+/// called looks at it, as a rule.
+///
+/// # Safety
+/// Nobody writes to the `bytes` bytes at `to` between this copy and the return; they are this rank's, and initialised.
+#[inline]
+pub(crate) unsafe fn copying(board: &SharedBoard, copying: Copying, copy: impl FnOnce()) {
+    let Copying { writer, slot, position, bytes, to } = copying;
+    if bytes < LEAST || !is_sample(position) || !board.is_figure_wanted(writer, slot) {
+        return copy();
+    }
+    let begun = ticks_behind_loads();
+    copy();
+    for at in (0..bytes).step_by(LINE) {
+        // SAFETY: within these bytes, by contract.
+        unsafe { to.wrapping_add(at).read_volatile() };
+    }
+    leave_figure(board, RingName::Down, position, bytes, begun);
+}
+
 /// A sample whose reader has yet to say what it cost.
 #[derive(Clone, Copy)]
 struct Waiting {
@@ -256,10 +299,12 @@ pub(crate) struct Slice {
 impl Pace {
     /// Nothing is known; `stream` is the table's word.
     pub fn new(ring: RingName, stream: u32) -> Self {
-        let copied = Class::new(if ring == RingName::Down { COPIED } else { FOLDED }, TRIAL);
-        let mut classes = [copied; 3 * CLASSES];
-        // There each rank does both.
-        classes[Lines::Here as usize * CLASSES..].fill(Class::new(HERE, Trial { overlaps: false, ..TRIAL }));
+        let copied = if ring == RingName::Down { COPIED } else { FOLDED };
+        let classes = std::array::from_fn(|class| match class < Lines::Here as usize * CLASSES {
+            true => Class::new(copied, trial(class)),
+            // There each rank does both.
+            false => Class::new(HERE, Trial { overlaps: false, ..trial(class) }),
+        });
         let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0 };
         pace.go_by(stream);
         pace
@@ -292,7 +337,8 @@ impl Pace {
             // Of the last one that was timed, before its reader leaves another figure.
             self.collect(board);
         }
-        match is_sample && (self.classes[class].compares() || is_rare_sample(position)) {
+        let waits = is_sample && (self.classes[class].compares() || is_rare_sample(position));
+        match waits {
             false => write(way),
             true => {
                 let begun = ticks_behind_loads();
@@ -307,7 +353,7 @@ impl Pace {
         }
         // Behind the payload, since its reader looks at this line.
         if self.ring == RingName::Down {
-            board.tell_reader(self.ring, slot, way);
+            board.tell_reader(self.ring, slot, way, waits);
         }
     }
 

@@ -5,10 +5,10 @@ use super::lend::Source;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Pace, Slice, Way, reading};
+use crate::pace::{Copying, Pace, Slice, Way, copying};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::spread::Parts;
-use crate::protocol::{Board, Location, RingName};
+use crate::protocol::{Board, Location};
 
 /// The payload of an allgather of shares.
 pub(super) struct Handing<'a> {
@@ -71,7 +71,11 @@ impl Parts for Handing<'_> {
         let mut copy = || copied = unsafe { input.copy(manner, self.board, to, len) };
         match self.sources[leader].is_lent() {
             true => copy(),
-            false => reading(self.board, RingName::Down, self.first + round, len, copy),
+            false => {
+                let position = self.first + round;
+                // SAFETY: as above.
+                unsafe { copying(self.board, Copying { writer: from, slot, position, bytes: len, to }, copy) }
+            }
         }
         copied
     }

@@ -227,7 +227,7 @@ impl Halves for Copying<'_> {
                 self.by = self.copies.next(self.bytes);
             }
             // The giver may still read what the slot's last use told, which is as good.
-            self.board.tell_reader(RingName::Up, self.answer, self.by);
+            self.board.tell_reader(RingName::Up, self.answer, self.by, false);
         }
         if let (Source::Far(base), false) = (self.other, self.location.whole) {
             self.location = self.answer_to_private(base);

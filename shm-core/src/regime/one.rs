@@ -10,7 +10,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{Lines, Pace, Slice, Way, reading, reading_of};
+use crate::pace::{Copying, Lines, Pace, Slice, Way, copying, reading_of};
 use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
@@ -93,7 +93,8 @@ impl Engine {
             let mut copy = || copied = unsafe { input.copy(manner, board, buffer, bytes) };
             match source.is_lent() {
                 true => copy(),
-                false => reading(board, RingName::Down, position, bytes, copy),
+                // SAFETY: as above.
+                false => unsafe { copying(board, Copying { writer: root, slot, position, bytes, to: buffer }, copy) },
             }
             copied
         };

@@ -6,10 +6,10 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::links::Links;
-use crate::pace::{Pace, Slice, Way, reading};
+use crate::pace::{Copying, Pace, Slice, Way, copying};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::step::{Passage, Releases};
-use crate::protocol::{Board, Location, RingName};
+use crate::protocol::{Board, Location};
 
 /// The payload of a broadcast, or of the way back of an allreduce: each slice is taken from the parent, and put in the
 /// own cell for the children, unless they find it in the buffer.
@@ -106,7 +106,11 @@ impl Releases for Passing<'_> {
             let mut copy = || copied = unsafe { input.copy(manner, board, buffer, len) };
             match self.source.is_lent() {
                 true => copy(),
-                false => reading(board, RingName::Down, self.first + slice, len, copy),
+                false => {
+                    let (slot, position) = (passage.slot, self.first + slice);
+                    // SAFETY: as above, and the buffer is the caller's.
+                    unsafe { copying(board, Copying { writer: from, slot, position, bytes: len, to: buffer }, copy) }
+                }
             }
             copied?;
             self.taken = at + len;

@@ -9,7 +9,7 @@ use crate::ask::FAR_AHEAD_FROM;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Lines, Pace, Slice, Way, reading, reading_of};
+use crate::pace::{Copying, Lines, Pace, Slice, Way, copying, reading, reading_of};
 use crate::payload::{Manner, copy_in, copy_in_again};
 use crate::protocol::shares::{Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
@@ -253,9 +253,13 @@ impl Work for Slicing<'_> {
         // SAFETY: the slot is published, and its payload does not change before this rank says so; the slice lies
         // within the caller's buffer.
         let mut copy = || copied = unsafe { input.copy(manner, self.board, to, len) };
-        match source.is_lent() {
-            true => copy(),
-            false => reading(self.board, RingName::Down, self.first.1 + round, len, copy),
+        match location.place == Place::Cell {
+            false => copy(),
+            true => {
+                let position = self.first.1 + round;
+                // SAFETY: as above.
+                unsafe { copying(self.board, Copying { writer: from, slot, position, bytes: len, to }, copy) }
+            }
         }
         copied
     }
