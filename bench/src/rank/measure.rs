@@ -10,7 +10,7 @@ use super::answer::{Answer, View};
 use super::buffers::Buffers;
 use super::call::Call;
 use super::lateness;
-use super::value::{Value, read};
+use super::value::{Value, fill, read};
 use crate::clock::nanoseconds_since;
 use crate::error::{Error, Result};
 use crate::gate::look::Look;
@@ -318,9 +318,9 @@ impl<T: Value, O: Operator<T> + Copy> Bench<'_, T, O> {
             let (send, receive) = self.buffers.pair(calls);
             match self.case.operation {
                 Operation::Barrier | Operation::Empty => {}
-                Operation::Broadcast if rank == self.case.root => receive.fill(value),
+                Operation::Broadcast if rank == self.case.root => fill(receive, value),
                 Operation::Broadcast => {}
-                _ => send.fill(value),
+                _ => fill(send, value),
             }
         }
     }

@@ -30,13 +30,33 @@ pub(super) fn class_of(bytes: usize) -> usize {
     ((bytes / LEAST).checked_ilog2().unwrap_or(0) as usize).min(CLASSES - 1)
 }
 
-/// Calls before the first trial, from its end to the second, and so on; the last goes for all that follow. What is
-/// quicker may change while a job runs.
-const PERIODS: [u64; 4] = [64, 256, 1024, 2048];
+/// How often there is a trial, and how long it is.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Calls before the first trial, from its end to the second, and so on; the last goes for all that follow. What is
+    /// quicker may change while a job runs.
+    periods: [u64; 4],
+    /// Calls of either course in a trial that count. Where calls take turns that differ by what lies behind them, by
+    /// twos or threes (short ones by fours), both courses meet as many of each.
+    counted: u64,
+}
 
-/// Calls of either course in a trial that count. Where calls take turns that differ by what lies behind them, by twos,
-/// threes or fours, both courses meet as many of each.
-const COUNTED: u64 = 12;
+const PLAN: Plan = Plan { periods: [64, 256, 1024, 2048], counted: 12 };
+
+/// Of long messages each call says more, and a program makes fewer of them: what is quicker changes with the time, not
+/// with their number.
+const LONG_PLAN: Plan = Plan { periods: [8, 32, 128, 512], counted: 6 };
+const LONG: usize = 1 << 20;
+
+impl Plan {
+    /// That of messages of this class.
+    fn of(class: usize) -> Self {
+        if class < class_of(LONG) { PLAN } else { LONG_PLAN }
+    }
+}
+
+/// Calls of a course that counted, after which it may be given up.
+const ENOUGH: u64 = 3;
 
 /// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one
 /// cell after the other it is a turn of the ring, which has some 2 MiB in cells of 32 KiB, until cells are where they
@@ -129,6 +149,7 @@ pub(super) struct Trials {
     settling: u64,
     /// The number that stands for them.
     who: usize,
+    plan: Plan,
     /// Calls since the last trial ended, and those that come before the next one, or the one that is running.
     calls: u64,
     due: u64,
@@ -148,13 +169,14 @@ impl Trials {
     /// the cells that come next, others have few.
     pub fn new(before: Course, (kind, class): (usize, usize), fills_all: bool) -> Self {
         let settling = if fills_all { ((2 << 20) / (LEAST << class) as u64).clamp(BEFORE, A_TURN) } else { BEFORE };
-        let (who, due) = (kind * CLASSES + class, PERIODS[0]);
+        let plan = Plan::of(class);
         Self {
             before,
             settling,
-            who,
+            who: kind * CLASSES + class,
+            plan,
             calls: 0,
-            due,
+            due: plan.periods[0],
             ended: 0,
             begun: 0,
             timed: None,
@@ -183,23 +205,24 @@ impl Trials {
             self.costs[course as usize].add(now.wrapping_sub(self.begun), other);
         }
         self.begun = now;
+        let Plan { periods, counted } = self.plan;
         let mut at = self.calls - self.due - 1;
         if at == 0 {
             self.costs = Default::default();
         }
         for course in [self.before, self.before.other()] {
             let settling = if course == Course::Cells { self.settling } else { BEFORE };
-            if at < settling + COUNTED {
+            if at < settling + counted {
                 self.timed = (at >= settling).then_some(course);
-                self.rests = [settling - 1, settling + COUNTED - 1].contains(&at);
-                let is_last = course != self.before && at == settling + COUNTED - 1;
+                self.rests = [settling - 1, settling + counted - 1].contains(&at);
+                let is_last = course != self.before && at == settling + counted - 1;
                 return if is_last { Turn::Last(course) } else { Turn::Tried(course) };
             }
-            at -= settling + COUNTED;
+            at -= settling + counted;
         }
         turns.holder = None;
         self.ended += 1;
-        (self.calls, self.due) = (0, PERIODS[self.ended.min(PERIODS.len() - 1)]);
+        (self.calls, self.due) = (0, periods[self.ended.min(periods.len() - 1)]);
         Turn::Ended
     }
 
@@ -248,8 +271,8 @@ impl Trials {
 
     /// Whether this course has shown to be far the dearer one, and the other one was tried before.
     pub fn is_lost(&self, course: Course) -> bool {
-        let enough = self.costs[course as usize].calls >= COUNTED / 4;
-        enough && self.averages(course).is_some_and(|[own, other]| own > other + other / 2)
+        self.costs[course as usize].calls >= ENOUGH
+            && self.averages(course).is_some_and(|[own, other]| own > other + other / 2)
     }
 
     /// The cheaper course, if both are known: to use buffers where they lie, unless cells are cheaper by a fifth. For
@@ -264,7 +287,8 @@ impl Trials {
 mod tests {
     use super::*;
 
-    const FIRST: u64 = PERIODS[0];
+    const FIRST: u64 = PLAN.periods[0];
+    const COUNTED: u64 = PLAN.counted;
 
     /// Of some calls.
     fn trials(before: Course) -> Trials {
@@ -297,7 +321,7 @@ mod tests {
             let mut trials = Trials::new(before, (0, 0), fills_all);
             let turns = make(&mut trials, 8000, |_, _| 100);
             let mut at = 0;
-            for period in [PERIODS[0], PERIODS[1], PERIODS[2], PERIODS[3], PERIODS[3]] {
+            for period in [0, 1, 2, 3, 3].map(|at| PLAN.periods[at]) {
                 let begin = at + period as usize;
                 assert!(turns[at..begin].iter().all(|(turn, _)| *turn == Turn::Settled), "{at}");
                 at = begin;
@@ -329,7 +353,7 @@ mod tests {
         ] {
             for held_up in [0, FIRST + 1, FIRST + 5, FIRST + BEFORE + COUNTED + 4] {
                 let cost = |call, course| costs[course as usize] + u64::from(call == held_up) * 90_000;
-                let calls = make(&mut trials(Course::Lent), PERIODS[0] + PERIODS[1], cost);
+                let calls = make(&mut trials(Course::Lent), FIRST + PLAN.periods[1], cost);
                 assert_eq!(calls.last().unwrap(), &(Turn::Settled, found), "{costs:?}, {held_up}");
             }
         }
@@ -387,6 +411,19 @@ mod tests {
             assert!(tried.count() <= 1, "round {round}");
         }
         assert!(all.iter().all(|trials| trials.ended >= 2), "{all:?}");
+    }
+
+    /// As often by the time that they take, and shorter.
+    #[test]
+    fn trials_of_long_messages_come_early() {
+        for (class, first, length) in [(class_of(LONG) - 1, 64, 26), (class_of(LONG), 8, 14), (CLASSES - 1, 8, 14)] {
+            let turns = make(&mut Trials::new(Course::Lent, (0, class), false), 64 + 26, |_, _| 100);
+            let tried: Vec<_> = (0..turns.len()).filter(|&at| turns[at].0 != Turn::Settled).collect();
+            assert_eq!(tried[..length], (first..first + length).collect::<Vec<_>>(), "{class}");
+        }
+        let cost = |_, course| [500, 1000][course as usize];
+        let calls = make(&mut Trials::new(Course::Lent, (0, CLASSES - 1), false), 8 + 14 + 20, cost);
+        assert_eq!(calls.last().unwrap(), &(Turn::Settled, Course::Cells));
     }
 
     #[test]
