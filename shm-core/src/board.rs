@@ -284,7 +284,7 @@ impl SharedBoard {
     }
 
     /// The words of a location, in the line of its slot's stamp, behind it; behind these the last position at which
-    /// what the slot offered was claimed, and how its cell was filled.
+    /// what the slot offered was claimed, and how its cell was filled and whether its writer waits for a figure.
     #[inline]
     fn location_words(&self, ring: RingName, rank: usize, slot: usize) -> &[AtomicU64; 5] {
         let at = self.place(rank, self.stamp_offset(ring, slot) + size_of::<FlagWord>());
@@ -292,8 +292,8 @@ impl SharedBoard {
         unsafe { &*at.cast::<[AtomicU64; 5]>() }
     }
 
-    /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done.
-    /// A hint: it promises nothing of what lies there. And whether the writer waits for a figure of it.
+    /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done,
+    /// and whether the writer waits for a figure. A hint: it promises nothing of what lies there.
     #[inline]
     pub fn tell_reader(&self, ring: RingName, slot: usize, way: Way, waits: bool) {
         let told = way as u64 | if waits { FIGURE_WANTED } else { 0 };

@@ -10,18 +10,19 @@
 //! instruction, 4.1 and 3.4 far apart; on a third (Zen 3) that instruction took many times as long at unlucky distances
 //! between the buffers.
 //!
-//! So each writer decides for itself, and tells its reader how to read. At one position in eight (the writer outside of
-//! trials at one in 32) they time what they do with the slice; the reader leaves its figure in the line of its `done`
-//! words, where the writer looks at its next position of that kind. Cells are filled in the way that is the best one so
-//! far; now and then the others are tried ([`class`]), for longer than the ring has slots: what a store costs depends
-//! on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing. Where a
-//! writer takes the lines of cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost a half of
-//! that as well: each fills then what was paid for before. Nothing hangs on a figure but the time that a copy takes, so
-//! these words have no order, and a figure that is missed is missed.
+//! So each writer decides for itself, and tells its reader how to read. At one position in eight (outside of trials one
+//! in 32, but for readers that fold) they time what they do with the slice; the reader leaves its figure in the line of
+//! its `done` words, where the writer looks at its next position of that kind. Cells are filled in the way that is the
+//! best one so far; now and then the others are tried ([`class`]), for longer than the ring has slots: what a store
+//! costs depends on how the cell was filled the turn before, so that a single slice filled otherwise would say nothing.
+//! Where a writer takes the lines of cells ahead ([`take_lines`](crate::payload::take_lines)) ordinary stores cost a
+//! half of that as well: each fills then what was paid for before. Nothing hangs on a figure but the time that a copy
+//! takes, so these words have no order, and a figure that is missed is missed.
 
 use std::sync::atomic::{Ordering, fence};
 
 use crate::board::SharedBoard;
+use crate::payload::Manner;
 use crate::protocol::RingName;
 use crate::segment::layout::LINE;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_BOTH_BY_STRING, STREAM_BY_STRING, STREAM_NEVER};
@@ -103,8 +104,9 @@ const WEIGHTS: [u64; Way::COUNT] = [32, 48, 33, 34];
 const TRIAL: Trial =
     Trial { first: 4096, period: 131_072, slices: 128, in_order: false, ahead: 2048, overlaps: true, weights: WEIGHTS };
 
-/// The trial of slices of this class. Lines come to be where they will be by bytes, not by slices: of the longest class,
-/// as long as eight and more of those that this was measured with, fewer are as many.
+/// The trial of slices of this class. [`TRIAL`] was found with slices of 32 KiB; lines come to be where they will be by
+/// bytes, not by slices. So of the longest class (160 KiB and more, most of them 256) an eighth of the slices does; but
+/// each way gets half as many, for there to be samples.
 fn trial(class: usize) -> Trial {
     match class % CLASSES == CLASSES - 1 {
         true => Trial { first: 512, period: 16_384, slices: 64, ahead: 256, ..TRIAL },
@@ -115,8 +117,9 @@ fn trial(class: usize) -> Trial {
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;
 
-/// Whether the slice at a position is timed by its reader, and by its writer while ways are compared: one in eight, the
-/// same for both, and without a period that slices of some leader, root or message could keep in step with.
+/// Whether the slice at a position is timed by its writer while ways are compared, and by its reader (of down slots, if
+/// the writer waits for that): one in eight, the same for both, and without a period that slices of some leader, root or
+/// message could keep in step with.
 #[inline]
 pub(crate) fn is_sample(position: u64) -> bool {
     mixed(position) >> 61 == 0
@@ -217,35 +220,38 @@ pub(crate) fn reading_of(
     leave_figure(board, ring, position, bytes * slots, begun);
 }
 
-/// Where a reader copies the payload of a slot to.
-#[derive(Clone, Copy)]
-pub(crate) struct Copying {
-    /// Whose down slot it is.
+/// A slice that is copied out of a down slot.
+pub(crate) struct Taken {
+    /// Whose slot it is.
     pub writer: usize,
     pub slot: usize,
     pub position: u64,
     pub bytes: usize,
-    /// The reader's own buffer.
+    /// The place in the reader's own buffer.
     pub to: *mut u8,
+    pub manner: Manner,
 }
 
-/// Does `copy`, which copies a slice out of a down slot, and leaves a figure for the slot's writer if that waits for it.
-/// To load what was copied is part of the figure: a way may be quick because it leaves the result in memory, and who has
-/// called looks at it, as a rule.
+/// Does `copy`, which copies a slice out of a down slot, and leaves a figure for the slot's writer if that waits for
+/// one. To load what was copied is part of the figure, unless it goes past the caches in any case: a way may be quick
+/// because it leaves the result in memory, and who has called looks at it, as a rule. The slot is free when that is
+/// done: one slice in eight, while ways are compared.
 ///
 /// # Safety
-/// Nobody writes to the `bytes` bytes at `to` between this copy and the return; they are this rank's, and initialised.
+/// `copy` initialises the `bytes` bytes at `to`, and nobody but this rank stores there until the call ends.
 #[inline]
-pub(crate) unsafe fn copying(board: &SharedBoard, copying: Copying, copy: impl FnOnce()) {
-    let Copying { writer, slot, position, bytes, to } = copying;
+pub(crate) unsafe fn taking_out(board: &SharedBoard, taken: Taken, copy: impl FnOnce()) {
+    let Taken { writer, slot, position, bytes, to, manner } = taken;
     if bytes < LEAST || !is_sample(position) || !board.is_figure_wanted(writer, slot) {
         return copy();
     }
     let begun = ticks_behind_loads();
     copy();
-    for at in (0..bytes).step_by(LINE) {
-        // SAFETY: within these bytes, by contract.
-        unsafe { to.wrapping_add(at).read_volatile() };
+    if manner != Manner::Streamed {
+        for at in (0..bytes).step_by(LINE) {
+            // SAFETY: within these bytes, by contract.
+            unsafe { to.wrapping_add(at).read_volatile() };
+        }
     }
     leave_figure(board, RingName::Down, position, bytes, begun);
 }

@@ -21,7 +21,7 @@ pub trait Value: Element + Zeroable + Copy + PartialEq + Debug {
 /// does. A loop alone takes twice as long where it happens to cross a line of code (1 MiB 22 us more on an AMD EPYC, Zen
 /// 3), in one build and not in another.
 pub fn fill<T: Value>(buffer: &mut [T], value: T) {
-    let (first, rest) = buffer.split_at_mut(buffer.len().min(1024 / size_of::<T>()));
+    let (first, rest) = buffer.split_at_mut(buffer.len().min((1024 / size_of::<T>()).max(1)));
     first.fill(value);
     for part in rest.chunks_mut(first.len().max(1)) {
         part.copy_from_slice(&first[..part.len()]);
@@ -105,6 +105,9 @@ mod tests {
             let mut buffer = vec![0.0f64; length + 1];
             fill(&mut buffer[..length], 3.0);
             assert!(buffer[..length].iter().all(|&x| x == 3.0) && buffer[length] == 0.0, "{length}");
+            let mut buffer = vec![0i32; length + 1];
+            fill(&mut buffer[..length], 3);
+            assert!(buffer[..length].iter().all(|&x| x == 3) && buffer[length] == 0, "{length}");
         }
     }
 }

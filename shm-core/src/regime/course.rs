@@ -46,6 +46,8 @@ const PLAN: Plan = Plan { periods: [64, 256, 1024, 2048], counted: 12 };
 /// Of long messages each call says more, and a program makes fewer of them: what is quicker changes with the time, not
 /// with their number.
 const LONG_PLAN: Plan = Plan { periods: [8, 32, 128, 512], counted: 6 };
+
+/// Messages of as many bytes are long.
 const LONG: usize = 1 << 20;
 
 impl Plan {
@@ -59,8 +61,8 @@ impl Plan {
 const ENOUGH: u64 = 3;
 
 /// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one
-/// cell after the other it is a turn of the ring, which has some 2 MiB in cells of 32 KiB, until cells are where they
-/// will be.
+/// cell after the other it is a turn of the ring, which has some 2 MiB in cells of 32 KiB (or 256), until cells are
+/// where they will be.
 const BEFORE: u64 = 1;
 const A_TURN: u64 = 64;
 
@@ -119,6 +121,8 @@ impl Cost {
 pub(super) struct Turns {
     holder: Option<usize>,
     waited: u32,
+    /// Whether the holder has waited for the others long enough: it goes on whoever comes first.
+    insists: bool,
     /// Whether others are on trial that have turns of their own, and come first.
     pub yields: bool,
 }
@@ -126,13 +130,14 @@ pub(super) struct Turns {
 impl Turns {
     /// Whether this one may go on, or begin.
     fn has(&mut self, who: usize) -> bool {
-        let free = !self.yields && self.holder.is_none_or(|holder| holder == who);
-        self.waited = if free { 0 } else { self.waited + 1 };
-        if free || self.waited > GIVEN_UP {
-            (self.holder, self.waited) = (Some(who), 0);
-            return true;
+        let holds = self.holder == Some(who);
+        let free = if self.yields { holds && self.insists } else { holds || self.holder.is_none() };
+        if !free && self.waited < GIVEN_UP {
+            self.waited += 1;
+            return false;
         }
-        false
+        *self = Self { holder: Some(who), waited: 0, insists: !free || holds && self.insists, ..*self };
+        true
     }
 
     pub fn are_taken(&self) -> bool {
@@ -220,7 +225,7 @@ impl Trials {
             }
             at -= settling + counted;
         }
-        turns.holder = None;
+        (turns.holder, turns.insists) = (None, false);
         self.ended += 1;
         (self.calls, self.due) = (0, periods[self.ended.min(periods.len() - 1)]);
         Turn::Ended
@@ -430,6 +435,8 @@ mod tests {
     fn who_yields_waits_for_a_while() {
         let mut turns = Turns { yields: true, ..Turns::default() };
         assert_eq!((0..1000).position(|_| turns.has(7)), Some(GIVEN_UP as usize));
+        // A trial whose calls are made no more is as good as none, for as long as this one goes on.
+        assert!((0..1000).all(|_| turns.has(7)) && !turns.has(8));
     }
 
     /// Who runs ahead pays for what the other one has yet to do; not for what was left before the first call that counts.

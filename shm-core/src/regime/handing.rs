@@ -5,7 +5,7 @@ use super::lend::Source;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Copying, Pace, Slice, Way, copying};
+use crate::pace::{Pace, Slice, Taken, Way, taking_out};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::spread::Parts;
 use crate::protocol::{Board, Location};
@@ -73,8 +73,9 @@ impl Parts for Handing<'_> {
             true => copy(),
             false => {
                 let position = self.first + round;
-                // SAFETY: as above.
-                unsafe { copying(self.board, Copying { writer: from, slot, position, bytes: len, to }, copy) }
+                let taken = Taken { writer: from, slot, position, bytes: len, to, manner };
+                // SAFETY: it fills so much of the caller's buffer, in which nobody else stores a leader's share.
+                unsafe { taking_out(self.board, taken, copy) }
             }
         }
         copied

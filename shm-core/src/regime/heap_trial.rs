@@ -139,7 +139,8 @@ mod tests {
                 now += [[90, 100], [110, 100], [100, 1000]][at][course as usize];
             }
         }
-        assert!(through_cells[2] > 4500 && through_cells[..2].iter().all(|&calls| calls < 100), "{through_cells:?}");
+        // Of long messages there are more trials, and shorter ones.
+        assert!(through_cells[0] < 100 && through_cells[1] < 150 && through_cells[2] > 4500, "{through_cells:?}");
         let (mut trial, mut turns) = (HeapTrial::new(Collective::Allreduce), Turns::default());
         let mut make = |cells| {
             let mut call = |_| {
@@ -158,7 +159,7 @@ mod tests {
     /// checked: through one slice and several, by shares, and by both ranks of two; and again of another root.
     #[test]
     fn results_are_right_whatever_is_tried() {
-        for (size, lengths) in [(2, vec![16_384, 40_000, 65_536, 300_000]), (3, vec![65_536])] {
+        for (size, lengths) in [(2, vec![16_384, 40_000, 65_536, 300_000, 1 << 20]), (3, vec![65_536])] {
             let job = Job::create(&JobSpec::new(size).unwrap()).unwrap();
             let ended = job.on_threads(|world| {
                 let rank = world.rank() as u64;
@@ -166,8 +167,10 @@ mod tests {
                 for &bytes in &lengths {
                     let words = bytes / 8;
                     let [mut mine, mut all] = [(); 2].map(|()| world.alloc::<u64>(words).unwrap());
-                    for call in 0..1200u64 {
-                        let root = (call / 400) as usize % 2;
+                    // Trials of long ones come early.
+                    let turn: u64 = if bytes < 1 << 20 { 400 } else { 40 };
+                    for call in 0..3 * turn {
+                        let root = (call / turn) as usize % 2;
                         let process = world.process_at_rank(root);
                         let whole = |got: &[u64], each: &dyn Fn(u64) -> u64| {
                             let step = if call.is_multiple_of(50) { 1 } else { 97 };

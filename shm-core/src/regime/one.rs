@@ -10,7 +10,7 @@ use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::pace::{Copying, Lines, Pace, Slice, Way, copying, reading_of};
+use crate::pace::{Lines, Pace, Slice, Taken, Way, reading_of, taking_out};
 use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
@@ -93,8 +93,11 @@ impl Engine {
             let mut copy = || copied = unsafe { input.copy(manner, board, buffer, bytes) };
             match source.is_lent() {
                 true => copy(),
-                // SAFETY: as above.
-                false => unsafe { copying(board, Copying { writer: root, slot, position, bytes, to: buffer }, copy) },
+                false => {
+                    let taken = Taken { writer: root, slot, position, bytes, to: buffer, manner };
+                    // SAFETY: it fills so much of the caller's buffer, which nobody else stores to.
+                    unsafe { taking_out(board, taken, copy) }
+                }
             }
             copied
         };

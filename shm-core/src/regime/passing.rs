@@ -6,7 +6,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::links::Links;
-use crate::pace::{Copying, Pace, Slice, Way, copying};
+use crate::pace::{Pace, Slice, Taken, Way, taking_out};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::step::{Passage, Releases};
 use crate::protocol::{Board, Location};
@@ -108,8 +108,9 @@ impl Releases for Passing<'_> {
                 true => copy(),
                 false => {
                     let (slot, position) = (passage.slot, self.first + slice);
-                    // SAFETY: as above, and the buffer is the caller's.
-                    unsafe { copying(board, Copying { writer: from, slot, position, bytes: len, to: buffer }, copy) }
+                    let taken = Taken { writer: from, slot, position, bytes: len, to: buffer, manner };
+                    // SAFETY: it fills so much of the caller's buffer, which nobody else stores to.
+                    unsafe { taking_out(board, taken, copy) }
                 }
             }
             copied?;

@@ -9,7 +9,7 @@ use crate::ask::FAR_AHEAD_FROM;
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
-use crate::pace::{Copying, Lines, Pace, Slice, Way, copying, reading, reading_of};
+use crate::pace::{Lines, Pace, Slice, Taken, Way, reading, reading_of, taking_out};
 use crate::payload::{Manner, copy_in, copy_in_again};
 use crate::protocol::shares::{Takers, Work};
 use crate::protocol::{Board, Location, Place, RingName};
@@ -257,8 +257,10 @@ impl Work for Slicing<'_> {
             false => copy(),
             true => {
                 let position = self.first.1 + round;
-                // SAFETY: as above.
-                unsafe { copying(self.board, Copying { writer: from, slot, position, bytes: len, to }, copy) }
+                let taken = Taken { writer: from, slot, position, bytes: len, to, manner };
+                // SAFETY: it fills so much of the caller's buffer; others store results there if this rank told them of
+                // it, and then it takes none.
+                unsafe { taking_out(self.board, taken, copy) }
             }
         }
         copied
