@@ -194,30 +194,24 @@ pub(crate) fn leave_figure(board: &SharedBoard, ring: RingName, position: u64, b
     board.leave_figure(ring, pack(position, cost(ticks_behind_loads().wrapping_sub(begun), bytes)));
 }
 
-/// Does `read`, which reads `bytes` bytes of a slot, and leaves a figure for the slot's writer if its position is a
+/// Does `read`, which reads `bytes` bytes of an up slot, and leaves a figure for the slot's writer if its position is a
 /// sample.
 #[inline]
-pub(crate) fn reading(board: &SharedBoard, ring: RingName, position: u64, bytes: usize, read: impl FnOnce()) {
-    reading_of(board, ring, position, (bytes, 1), read);
+pub(crate) fn reading(board: &SharedBoard, position: u64, bytes: usize, read: impl FnOnce()) {
+    reading_of(board, position, (bytes, 1), read);
 }
 
 /// [`reading`] of the slots of several ranks, the number of which stands beside the bytes of each: what is known is
 /// what they cost together, and a writer weighs what its own slice costs. For slots that have one reader: where all
 /// ranks read all slots, as in an exchange, what each leaves stands for all that read the writer's.
 #[inline]
-pub(crate) fn reading_of(
-    board: &SharedBoard,
-    ring: RingName,
-    position: u64,
-    (bytes, slots): (usize, usize),
-    read: impl FnOnce(),
-) {
+pub(crate) fn reading_of(board: &SharedBoard, position: u64, (bytes, slots): (usize, usize), read: impl FnOnce()) {
     if bytes < LEAST || !is_sample(position) {
         return read();
     }
     let begun = ticks_behind_loads();
     read();
-    leave_figure(board, ring, position, bytes * slots, begun);
+    leave_figure(board, RingName::Up, position, bytes * slots, begun);
 }
 
 /// A slice that is copied out of a down slot.

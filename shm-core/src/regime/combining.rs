@@ -11,7 +11,7 @@ use crate::links::Links;
 use crate::pace::{Pace, Slice, Way, reading_of};
 use crate::payload::copy_in;
 use crate::protocol::step::Gathers;
-use crate::protocol::{Board, Location, Place, RingName};
+use crate::protocol::{Board, Location, Place};
 
 /// Children of a rank in rank order, and where it stands among them.
 struct RankOrder {
@@ -156,7 +156,7 @@ impl Gathers for Combining<'_> {
             _ => fold(way),
         };
         match in_cells {
-            true => reading_of(board, RingName::Up, position, (len, self.order.children.len()), combine),
+            true => reading_of(board, position, (len, self.order.children.len()), combine),
             false => combine(),
         }
         folded

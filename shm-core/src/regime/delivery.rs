@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::pace::{Way, reading};
 use crate::payload::{Manner, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use crate::protocol::{Board, Location, Place, Readers, RingName};
+use crate::protocol::{Board, Location, Place, Readers};
 use crate::select::{BlockChoice, Collective};
 
 /// The own block: from where, to where, and its length; nothing where it stays where it is.
@@ -250,7 +250,7 @@ impl Delivery for Copying<'_> {
         // place in the caller's buffer has room for it.
         let load = || unsafe { medium.load(board, (rank, slot, part), to, len, Manner::of(self.way, bytes)) };
         match medium {
-            Medium::Cells(..) => reading(board, RingName::Up, first + slice, len, load),
+            Medium::Cells(..) => reading(board, first + slice, len, load),
             Medium::Lines(_) => load(),
         }
         Ok(())

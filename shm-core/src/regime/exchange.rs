@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::pace::{LEAST_HERE, Lines, Pace, Slice, Way, reading};
 use crate::payload::{copy_in, copy_in_again};
 use crate::protocol::exchange::{Slices, exchange_slices};
-use crate::protocol::{Board, Location, Place, RingName};
+use crate::protocol::{Board, Location, Place};
 use crate::segment::layout::LINE;
 use crate::select::{Choice, Collective};
 
@@ -203,7 +203,7 @@ impl Slices for Exchanging<'_> {
         let timed = board.size() > 2 || len >= LEAST_HERE;
         let in_cells = timed && !self.sources.iter().any(|source| source.is_lent());
         match in_cells {
-            true => reading(board, RingName::Up, self.first + slice, len, combine),
+            true => reading(board, self.first + slice, len, combine),
             false => combine(),
         }
         folded

@@ -22,7 +22,7 @@ use crate::pace::{Pace, Slice, Way, reading};
 use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use crate::protocol::step::{self, Gathers, Span};
-use crate::protocol::{Board, Location, Place, Readers, RingName};
+use crate::protocol::{Board, Location, Place, Readers};
 use crate::select::{BlockChoice, Collective};
 
 /// What a rank folds.
@@ -247,7 +247,7 @@ impl Delivery for Combining<'_> {
         // place, where it was not lent and takes the operand's very bytes.
         let mut combine = || folded = unsafe { operands.fold(board, &fold, (len, bytes), Way::Cached) };
         match in_cells && len > 0 {
-            true => reading(board, RingName::Up, first + slice, len, combine),
+            true => reading(board, first + slice, len, combine),
             false => combine(),
         }
         folded
@@ -313,7 +313,7 @@ impl Gathers for Prefixes<'_> {
             None => fold(Way::Cached),
         };
         match len > 0 {
-            true => reading(board, RingName::Up, position, len, combine),
+            true => reading(board, position, len, combine),
             false => combine(),
         }
         folded?;

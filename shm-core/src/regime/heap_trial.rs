@@ -139,8 +139,7 @@ mod tests {
                 now += [[90, 100], [110, 100], [100, 1000]][at][course as usize];
             }
         }
-        // Of long messages there are more trials, and shorter ones.
-        assert!(through_cells[0] < 100 && through_cells[1] < 150 && through_cells[2] > 4500, "{through_cells:?}");
+        assert!(through_cells[2] > 4500 && through_cells[..2].iter().all(|&calls| calls < 100), "{through_cells:?}");
         let (mut trial, mut turns) = (HeapTrial::new(Collective::Allreduce), Turns::default());
         let mut make = |cells| {
             let mut call = |_| {

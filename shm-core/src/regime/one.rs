@@ -14,7 +14,7 @@ use crate::pace::{Lines, Pace, Slice, Taken, Way, reading_of, taking_out};
 use crate::payload::{Manner, TAKEN, copy_in, copy_in_again, take_lines};
 use crate::plan::Step;
 use crate::protocol::flat::{Contributions, collect, hand_out};
-use crate::protocol::{Board, Location, RingName};
+use crate::protocol::{Board, Location};
 use crate::select::{Choice, Single};
 
 impl Engine {
@@ -244,7 +244,7 @@ impl Contributions for Collected<'_> {
         let mut combine = || folded = unsafe { operands.fold(board, fold, (*bytes, *bytes), Way::Cached) };
         match self.lent || board.size() == 1 {
             true => combine(),
-            false => reading_of(board, RingName::Up, self.position, (*bytes, board.size() - 1), combine),
+            false => reading_of(board, self.position, (*bytes, board.size() - 1), combine),
         }
         folded
     }

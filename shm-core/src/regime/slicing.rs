@@ -125,7 +125,7 @@ impl Slicing<'_> {
             None => fold(way),
         };
         match in_cells {
-            true => reading_of(board, RingName::Up, up_position, (len, board.size() - 1), combine),
+            true => reading_of(board, up_position, (len, board.size() - 1), combine),
             false => combine(),
         }
         folded
@@ -220,7 +220,7 @@ impl Work for Slicing<'_> {
         let (own, theirs) = (send.wrapping_add(at), cell.cast_const());
         let operands = if rank == 0 { [own, theirs] } else { [theirs, own] };
         let results = [recv.wrapping_add(at), cell];
-        reading(board, RingName::Up, self.up_position(round, leader), len, || {
+        reading(board, self.up_position(round, leader), len, || {
             // SAFETY: the other's slot is published, so that `len` bytes of its payload are written and will not change
             // but by this rank, to which the cell belongs until the result in it is published; as many of the caller's
             // buffers are there. Each of the results may be one of the operands, at the same place; the two do not

@@ -7,7 +7,7 @@ use super::operands::{Input, Operands, fold_two};
 use crate::board::SharedBoard;
 use crate::error::Result;
 use crate::pace::{Way, reading};
-use crate::protocol::{Board, Location, RingName};
+use crate::protocol::{Board, Location};
 
 /// Folds `reduction` of this rank and of the other one, whose contribution lies at `location`, or in `cell`, to where
 /// this rank wants it. If it went through a cell, and was long enough for `least`, the other one hears what that has
@@ -34,7 +34,7 @@ pub(super) unsafe fn fold_two_ranks(
             let combine = || unsafe { fold_two(board, &fold, [recv], both, other, (bytes, bytes)) };
             match bytes < least || source.is_lent() {
                 true => combine(),
-                false => reading(board, RingName::Up, position, bytes, combine),
+                false => reading(board, position, bytes, combine),
             }
             return Ok(());
         }
