@@ -1,6 +1,6 @@
 # Two commands do everything, on a fresh Debian 12 with Rust: `make run` shows, `make test` checks.
 
-.PHONY: help run test mpi-tests setup build lint clippy lint-mpi record clean
+.PHONY: help run test mpi-tests setup build lint record clean
 
 help:
 	@echo 'make run     build, and measure the collectives of this machine at 2 and at 8 ranks (about 5 minutes)'
@@ -21,13 +21,7 @@ run: build
 
 lint: setup
 	cargo fmt --all --check
-	@$(MAKE) --no-print-directory --jobs=2 clippy lint-mpi
-
-# Side by side: each has a target folder of its own.
-clippy:
 	cargo clippy --workspace --all-targets -- -D warnings
-
-lint-mpi:
 	scripts/lint-mpi
 
 # What needs an MPI or namespaces says so, and is skipped, where they are missing (tests/tests/mpi).

@@ -150,27 +150,17 @@ impl Library {
     fn built(self, programs: &[&str]) -> PathBuf {
         static BUILT: Mutex<Vec<(&str, String)>> = Mutex::new(Vec::new());
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = target().join(format!("mpi-{}/debug", self.name));
+        let folder = target().join(format!("mpi-{}", self.name));
         let build = (self.name, programs.join(" "));
         if !built.contains(&build) {
-            let _turn = turn_to_build();
-            let shared = target().join("mpi");
-            self.build(&shared, programs);
-            for program in programs.chunks_exact(2) {
-                let path = match program {
-                    ["--example", name] => format!("examples/{name}"),
-                    [_, name] => (*name).to_owned(),
-                    _ => unreachable!("pairs"),
-                };
-                place(&shared.join("debug").join(&path), &folder.join(&path));
-            }
+            self.build(&folder, programs);
             built.push(build);
         }
-        folder
+        folder.join("debug")
     }
 
-    /// What sets the builds for one MPI apart from those for another, though they share a target folder and all that
-    /// does not know MPI: rsmpi's build script does not run anew when the compiler's name changes, but its package is
+    /// What sets the builds for one MPI apart from those for another, though they share with all builds what does not
+    /// know MPI: rsmpi's build script does not run anew when the compiler's name changes, but its package is
     /// another to cargo where its profile is. Of what is set there nothing depends on it, so small is the package.
     fn profile(self) -> String {
         let name = self.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
@@ -181,14 +171,18 @@ impl Library {
         let mpicc = self.command("mpicc").expect("it is here");
         let mut build = command::bare(env!("CARGO").as_ref());
         // The same packages whatever is built: others would have other features of what they share, and that be built
-        // again.
+        // again. With these it is what the tests themselves were built with, which is taken from their folder. What
+        // knows MPI is compiled for each of them, several times as fast as it stands here; it computes little.
         build
             .args(["build", "--quiet", "--package", "phalanx", "--package", "phalanx-tests"])
             .args(["--package", "hier", "--package", "bench", "--features"])
             .arg("phalanx/mpi,phalanx-tests/mpi,hier/mpi,bench/mpi")
             .args(programs)
-            .args(["--config", &self.profile(), "--target-dir"])
+            .args(["--config", &self.profile()])
+            .args(["phalanx-tests", "hier"].map(|name| format!("--config=profile.dev.package.{name}.opt-level=0")))
+            .arg("--target-dir")
             .arg(folder)
+            .env("CARGO_BUILD_BUILD_DIR", target())
             .env("MPICC", mpicc)
             .current_dir(root());
         if let Some(commands) = self.folder {
@@ -230,8 +224,8 @@ impl Library {
     }
 }
 
-/// Waits until no other process of tests builds what tests start, and keeps others from it: what lies in the target
-/// folder is that of one MPI now, and of another then.
+/// Waits until no other process of tests builds what tests start by other means than cargo alone, which has locks of its
+/// own, and keeps others from it.
 ///
 /// # Panics
 /// When there can be no such lock.
@@ -240,16 +234,6 @@ pub fn turn_to_build() -> File {
     let path = target().join("tests-build.lock");
     let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
     lock.unwrap_or_else(|error| panic!("{} cannot be locked: {error}", path.display()))
-}
-
-/// Replaces a program whole, since a job may still run the old one.
-fn place(built: &Path, path: &Path) {
-    let folder = path.parent().expect("a path within the target folder");
-    let new = folder.join(format!(".new-{}", std::process::id()));
-    let placed = std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::copy(built, &new))
-        .and_then(|_| std::fs::rename(&new, path));
-    placed.unwrap_or_else(|error| panic!("{} cannot be copied to {}: {error}", built.display(), path.display()));
 }
 
 /// The path of a command, where it is installed.

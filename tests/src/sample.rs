@@ -179,6 +179,10 @@ where
 {
     #[inline]
     fn made_of(bits: u64, flavour: Flavour, rank: usize, place: usize) -> Self {
-        std::array::from_fn(|i| T::made_of(part(bits, i + 1), flavour, rank, place))
+        let mut parts = [T::made_of(part(bits, 1), flavour, rank, place); N];
+        for (i, other) in parts.iter_mut().enumerate().skip(1) {
+            *other = T::made_of(part(bits, i + 1), flavour, rank, place);
+        }
+        parts
     }
 }

@@ -239,12 +239,7 @@ fn build() -> PathBuf {
     let here = Library::all().iter().copied().filter(|library| library.is_here());
     let mut cores: Vec<&str> = here.chain(Library::with_standard_abi()).map(core).collect();
     cores.dedup();
-    build
-        .args(["--debug", "--into"])
-        .arg(&folder)
-        .args(cores)
-        .env("CARGO_TARGET_DIR", target())
-        .env("CARGO_PROFILE_DEV_DEBUG", "0");
+    build.args(["--debug", "--into"]).arg(&folder).args(cores).env("CARGO_TARGET_DIR", target());
     let done = build.output().expect("scripts/dropin starts");
     assert!(done.status.success(), "the library does not build:\n{}", String::from_utf8_lossy(&done.stderr));
     folder
