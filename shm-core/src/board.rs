@@ -317,6 +317,21 @@ impl SharedBoard {
         &self.word(rank, self.area.done + 32 + ring as usize * 8).0
     }
 
+    /// In the same line, behind the figures: the position of the call of which a rank wants the other one's figure.
+    fn wanted_word(&self, rank: usize) -> &AtomicU64 {
+        &self.word(rank, self.area.done + 56).0
+    }
+
+    /// Wants a figure of the call that publishes its last slice at this position. A hint, told before the first one.
+    pub fn want_figure(&self, position: u64) {
+        self.wanted_word(self.rank).store(position, Ordering::Relaxed);
+    }
+
+    /// Whether `rank` wants one of the call of this position, some slice of which has been acquired.
+    pub fn wants_figure(&self, rank: usize, position: u64) -> bool {
+        self.wanted_word(rank).load(Ordering::Relaxed) == position
+    }
+
     /// Leaves a figure for the writers of what was read. It orders nothing and promises nothing.
     pub fn leave_figure(&self, ring: RingName, figure: u64) {
         self.figure_word(ring, self.rank).store(figure, Ordering::Relaxed);

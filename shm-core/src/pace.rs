@@ -242,12 +242,21 @@ pub(crate) unsafe fn taking_out(board: &SharedBoard, taken: Taken, copy: impl Fn
     let begun = ticks_behind_loads();
     copy();
     if manner != Manner::Streamed {
-        for at in (0..bytes).step_by(LINE) {
-            // SAFETY: within these bytes, by contract.
-            unsafe { to.wrapping_add(at).read_volatile() };
-        }
+        // SAFETY: they are initialised now, by contract.
+        unsafe { load(to, bytes) };
     }
     leave_figure(board, RingName::Down, position, bytes, begun);
+}
+
+/// Loads a byte of every line, as whoever has called for a result will.
+///
+/// # Safety
+/// There are so many initialised bytes at `at`, and nobody stores there meanwhile.
+pub(crate) unsafe fn load(at: *const u8, bytes: usize) {
+    for line in (0..bytes).step_by(LINE) {
+        // SAFETY: within these bytes, by contract.
+        unsafe { at.wrapping_add(line).read_volatile() };
+    }
 }
 
 /// A sample whose reader has yet to say what it cost.
@@ -355,6 +364,13 @@ impl Pace {
         if self.ring == RingName::Down {
             board.tell_reader(self.ring, slot, way, waits);
         }
+    }
+
+    /// Whether ways for slices of so many bytes are being compared: what they cost at present says little.
+    pub fn compares(&self, bytes: usize) -> bool {
+        bytes >= LEAST
+            && forced(self.stream, Lines::Left, bytes).is_none()
+            && self.classes[class_of(bytes, Lines::Left)].compares()
     }
 
     /// Does `take`, by which a writer takes the lines of cells that ordinary stores of `bytes` bytes will fill, and has

@@ -61,10 +61,12 @@ impl Engine {
         let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
         // What lies in the heap has trials of its own.
         let lends = tries && is_root && self.board.in_heap(buffer, bytes).is_none();
-        let trial = lends.then(|| self.course(bytes, self.down.next_position() + slices.count() - 1));
-        if trial.is_some_and(|next| next.course == Course::Lent) {
+        let last = self.down.next_position() + slices.count() - 1;
+        let trial = lends.then(|| self.course((bytes, slices.range(1).1), last));
+        if trial.is_some_and(|(course, _)| course == Course::Lent) {
             place = Place::private(buffer);
         }
+        let timed = trial.and_then(|(_, timed)| timed);
         let short = bytes <= choice.down_cell && place == Place::Cell && !jointly;
         if short && self.is_flat(choice, Step::Release, bytes, root) {
             return self.cell_broadcast(choice.down_cell, root, buffer, bytes, tag);
@@ -72,7 +74,10 @@ impl Engine {
         let places = match jointly {
             false => None,
             true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries))? {
-                (Outcome::Done, _) => return Ok(()),
+                (Outcome::Done, _) => {
+                    timed.inspect(|&timed| self.await_lend_figure(timed));
+                    return Ok(());
+                }
                 (Outcome::NotLent, places) => Some(places),
                 (Outcome::Declined, _) => {
                     place = Place::Cell;
@@ -97,12 +102,14 @@ impl Engine {
         let mut passing = Passing::new(board, choice.down_cell, ring, buffer, slices, links, location);
         let mut released = step::release_all(board, down, links, span, tag, &mut passing);
         places.inspect(|places| places.forgo(board, up));
-        if trial.is_some_and(|next| next.timed) {
+        if timed.is_some() {
             released = released.and_then(|()| down.settle(board, span.first()));
         }
         lending.end(released)?;
+        timed.inspect(|&timed| self.await_lend_figure(timed));
         if tries && !is_root {
-            self.leave_lend_figure(bytes, span.last(), begun);
+            // SAFETY: the message lies in this call's buffer, whole.
+            unsafe { self.leave_lend_figure((buffer, bytes), span.last(), begun) };
         }
         Ok(())
     }

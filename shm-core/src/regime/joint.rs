@@ -93,7 +93,8 @@ impl Engine {
         }
         match outcome {
             Outcome::Done if !gives && tries => {
-                self.leave_lend_figure(bytes, places.payload().last(), begun);
+                // SAFETY: the message lies in this call's buffer, whole: the giver is done with the half that it claimed.
+                unsafe { self.leave_lend_figure((buffer, bytes), places.payload().last(), begun) };
             }
             Outcome::Declined if gives => self.lend_no_more(),
             _ => {}

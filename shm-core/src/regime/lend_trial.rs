@@ -11,15 +11,18 @@
 //! own word) 4 MiB took 530 us through cells and 375 to 455 lent while its two cores were near each other, 780 and 550
 //! while they were far apart.
 //!
-//! The root decides alone, and the other one, the taker, finds what it did. The taker times calls: from where it finds
-//! that the root is there to where it has the message, so that it says nothing how late either came. It leaves a
-//! figure, as the readers of cells do (`pace`), which the root looks for at its next call; one that is missed is
-//! missed. In a trial a root that has filled cells waits until they are read: it would otherwise be ahead of the
-//! figures.
+//! The root decides alone, and the other one, the taker, finds what it did. In a trial the taker times calls: from where
+//! it finds that the root is there to where it has the message, so that it says nothing how late either came. Then it
+//! loads the message, which is part of the figure: half of one that was lent was stored by the root's core, whose cache
+//! may have it. The figure is left as those of the readers of cells are (`pace`); the root waits for it, no longer than
+//! the call has taken, and looks at it at its next call; one that is missed is missed. A root that has filled cells
+//! waits until they are read: it would otherwise be ahead of the figures.
+//!
+//! While it is being found out how cells are best filled, what they cost says nothing: no trial begins.
 
 use super::Engine;
 use super::course::Course;
-use crate::pace::{self, Way};
+use crate::pace::{self, Way, ticks};
 use crate::protocol::{Board, RingName};
 use crate::select::{Choice, Collective};
 
@@ -46,6 +49,13 @@ pub(super) struct Next {
     pub timed: bool,
 }
 
+/// A call of a trial: its position, and when its root began it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timed {
+    position: u64,
+    begun: u64,
+}
+
 /// What is known of broadcasts from one root.
 pub(super) struct LendTrial {
     classes: [Class; CLASSES],
@@ -64,8 +74,8 @@ impl LendTrial {
     }
 
     /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` is the one that
-    /// the taker has left last.
-    pub fn next(&mut self, bytes: usize, position: u64, figure: u64) -> Next {
+    /// the taker has left last. A trial may begin where the ways into cells are `settled`.
+    pub fn next(&mut self, bytes: usize, position: u64, figure: u64, settled: bool) -> Next {
         if self.is_declined {
             return Next { course: Course::Cells, timed: false };
         }
@@ -73,7 +83,7 @@ impl LendTrial {
             self.classes[class].learn(course, pace::cost_at(figure, position));
         }
         let class = ((bytes / LEAST).max(1).ilog2() as usize).min(CLASSES - 1);
-        let next = self.classes[class].next();
+        let next = self.classes[class].next(settled);
         self.waiting = next.timed.then_some((position, class, next.course));
         next
     }
@@ -87,12 +97,30 @@ impl Engine {
         bytes >= least && self.thresholds.tries(Collective::Broadcast) && self.board.can_reach()
     }
 
-    /// How the root goes about it at this position.
-    pub(super) fn course(&mut self, bytes: usize, position: u64) -> Next {
+    /// How the root goes about it at this position, in slices of `slice` bytes if it fills cells.
+    pub(super) fn course(&mut self, (bytes, slice): (usize, usize), position: u64) -> (Course, Option<Timed>) {
         let figure = self.board.figure(RingName::Line, 1 - self.board.rank());
+        let settled = !self.down_pace.compares(slice);
         // Beside a message and its copy lie cells: as much as both is too much.
         let keeps = |bytes: usize| self.thresholds.way_of_results(4 * bytes) == Way::Cached;
-        self.lend_trial.get_or_insert_with(|| LendTrial::new(keeps)).next(bytes, position, figure)
+        let trial = self.lend_trial.get_or_insert_with(|| LendTrial::new(keeps));
+        let Next { course, timed } = trial.next(bytes, position, figure, settled);
+        let timed = timed.then(|| {
+            self.board.want_figure(position);
+            Timed { position, begun: ticks() }
+        });
+        (course, timed)
+    }
+
+    /// Ends a call of a trial, of which the taker has the message: its figure will be there, or is late.
+    pub(super) fn await_lend_figure(&self, Timed { position, begun }: Timed) {
+        let now = ticks();
+        let took = now.wrapping_sub(begun);
+        while pace::cost_at(self.board.figure(RingName::Line, 1 - self.board.rank()), position).is_none()
+            && ticks().wrapping_sub(now) < took
+        {
+            std::hint::spin_loop();
+        }
     }
 
     /// The taker has declined what was lent: once is enough.
@@ -102,8 +130,19 @@ impl Engine {
         }
     }
 
-    /// Tells the root how long the taker was with the message of this position, since it found the root there.
-    pub(super) fn leave_lend_figure(&self, bytes: usize, position: u64, begun: u64) {
+    /// Tells the root how long the taker was with the message of this position, since it found the root there, if the
+    /// root wants to know.
+    ///
+    /// # Safety
+    /// The message's `bytes` bytes are at `message`, and nobody stores there.
+    pub(super) unsafe fn leave_lend_figure(&self, (message, bytes): (*const u8, usize), position: u64, begun: u64) {
+        if !self.board.wants_figure(1 - self.board.rank(), position) {
+            return;
+        }
+        if self.thresholds.way_of_results(2 * bytes) == Way::Cached {
+            // SAFETY: this contract.
+            unsafe { pace::load(message, bytes) };
+        }
         pace::leave_figure(&self.board, RingName::Line, position, bytes, begun);
     }
 }
@@ -126,9 +165,11 @@ impl Class {
         Self { better: usual, usual, least: [u64::MAX; 2], left: FIRST, tried: 0 }
     }
 
-    fn next(&mut self) -> Next {
-        if self.left > 0 {
-            self.left -= 1;
+    fn next(&mut self, settled: bool) -> Next {
+        // Where nothing goes through cells, no ways are found by waiting.
+        let begins = settled || self.better == Course::Lent || self.tried > 0;
+        if self.left > 0 || !begins {
+            self.left = self.left.saturating_sub(1);
             return Next { course: self.better, timed: false };
         }
         let course = if self.tried < TRIES { self.better } else { self.better.other() };
@@ -164,18 +205,19 @@ mod tests {
         trial: LendTrial,
         position: u64,
         figure: u64,
+        settled: bool,
     }
 
     impl Calls {
         fn new(keeps: impl Fn(usize) -> bool) -> Self {
-            Self { trial: LendTrial::new(keeps), position: 0, figure: 0 }
+            Self { trial: LendTrial::new(keeps), position: 0, figure: 0, settled: true }
         }
 
         /// How many of so many calls are lent, where either course costs so much, and how many are timed.
         fn make(&mut self, bytes: usize, calls: u32, cost: impl Fn(u32, Course) -> u64) -> (u32, u32) {
             (0..calls).fold((0, 0), |(lent, timed), call| {
                 self.position += 3;
-                let next = self.trial.next(bytes, self.position, self.figure);
+                let next = self.trial.next(bytes, self.position, self.figure, self.settled);
                 self.figure = pace::pack(self.position, cost(call, next.course));
                 (lent + u32::from(next.course == Course::Lent), timed + u32::from(next.timed))
             })
@@ -198,6 +240,25 @@ mod tests {
         assert_eq!(calls.make(LEAST, PERIOD - 2 * TRIES, take(0, 0)), (PERIOD - 2 * TRIES, 0));
         assert_eq!(calls.make(LEAST, 2 * TRIES, take(400, 500)), (TRIES, 2 * TRIES));
         assert_eq!(calls.make(LEAST, PERIOD - 2 * TRIES, take(0, 0)), (0, 0));
+    }
+
+    /// Cells are not judged by ways that are being tried; where nothing goes through cells they have to be.
+    #[test]
+    fn a_trial_waits_until_the_ways_into_cells_are_known() {
+        for (usually_lent, timed) in [(false, 0), (true, 2 * TRIES)] {
+            let mut calls = Calls::new(|_| !usually_lent);
+            calls.settled = false;
+            assert_eq!(calls.make(LEAST, FIRST + 2 * TRIES, take(500, 500)).1, timed);
+        }
+        let mut calls = nothing_known();
+        calls.settled = false;
+        assert_eq!(calls.make(LEAST, FIRST + 40, take(900, 500)), (0, 0));
+        calls.settled = true;
+        assert_eq!(calls.make(LEAST, 1, take(400, 500)), (0, 1));
+        // One that runs goes on.
+        calls.settled = false;
+        assert_eq!(calls.make(LEAST, 2 * TRIES - 1, take(400, 500)), (TRIES, 2 * TRIES - 1));
+        assert_eq!(calls.make(LEAST, 20, take(400, 500)), (0, 0));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub const CHUNK: usize = 64 * 1024;
 pub const EXTENT: usize = 2 * 1024 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Up slots a rank owns at most, in a communicator of `size` ranks.
 #[must_use]
@@ -164,7 +164,7 @@ pub struct BlockLayout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaLayout {
     /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one
-    /// a ring (in that of the lines, of whole calls).
+    /// a ring (in that of the lines, of whole calls), and behind them the call of which it wants one itself.
     pub done: usize,
     /// The core that this rank was on when it looked last, in a line of its own, since it seldom changes.
     pub core: usize,
