@@ -1,5 +1,5 @@
 //! The board of a communicator in the segment: where each rank's words and cells lie. What is said of calls there is in
-//! `calls`, how a rank waits in `wait`.
+//! `calls`, how a rank waits in `wait`, what is no more than a hint in `hints`.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,7 +10,6 @@ use crate::ask;
 use crate::counters::{Tally, add};
 use crate::counts::note;
 use crate::error::Result;
-use crate::pace::Way;
 use crate::protocol::{Board, Edge, Location, Moment, RingName, Until, Word};
 use crate::seat::{Seat, Watch};
 use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT, SHORT_CELL, SHORT_CELLS, line_place};
@@ -20,12 +19,10 @@ use approach::Approach;
 mod approach;
 mod calls;
 mod cores;
+mod hints;
 mod wait;
 
 pub use wait::IdleHook;
-
-/// Beside the way that a slot's writer tells: that it waits for a figure.
-const FIGURE_WANTED: u64 = 1 << 32;
 
 /// A flag word in the segment.
 #[repr(transparent)]
@@ -290,56 +287,6 @@ impl SharedBoard {
         let at = self.place(rank, self.stamp_offset(ring, slot) + size_of::<FlagWord>());
         // SAFETY: an up or down stamp has a line of its own (B1), whose next five words are used as atomic words only.
         unsafe { &*at.cast::<[AtomicU64; 5]>() }
-    }
-
-    /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done,
-    /// and whether the writer waits for a figure. A hint: it promises nothing of what lies there.
-    #[inline]
-    pub fn tell_reader(&self, ring: RingName, slot: usize, way: Way, waits: bool) {
-        let told = way as u64 | if waits { FIGURE_WANTED } else { 0 };
-        self.location_words(ring, self.rank, slot)[4].store(told, Ordering::Relaxed);
-    }
-
-    /// Whether the writer of a down slot, which is read, waits for a figure.
-    #[inline]
-    pub fn is_figure_wanted(&self, writer: usize, slot: usize) -> bool {
-        self.location_words(RingName::Down, writer, slot)[4].load(Ordering::Relaxed) & FIGURE_WANTED != 0
-    }
-
-    /// What the writer of a slot has told, which was read from it.
-    #[inline]
-    pub fn told(&self, ring: RingName, writer: usize, slot: usize) -> Way {
-        Way::of(self.location_words(ring, writer, slot)[4].load(Ordering::Relaxed) & !FIGURE_WANTED)
-    }
-
-    /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.
-    fn figure_word(&self, ring: RingName, rank: usize) -> &AtomicU64 {
-        &self.word(rank, self.area.done + 32 + ring as usize * 8).0
-    }
-
-    /// In the same line, behind the figures: the position of the call of which a rank wants the other one's figure.
-    fn wanted_word(&self, rank: usize) -> &AtomicU64 {
-        &self.word(rank, self.area.done + 56).0
-    }
-
-    /// Wants a figure of the call that publishes its last slice at this position. A hint, told before the first one.
-    pub fn want_figure(&self, position: u64) {
-        self.wanted_word(self.rank).store(position, Ordering::Relaxed);
-    }
-
-    /// Whether `rank` wants one of the call of this position, some slice of which has been acquired.
-    pub fn wants_figure(&self, rank: usize, position: u64) -> bool {
-        self.wanted_word(rank).load(Ordering::Relaxed) == position
-    }
-
-    /// Leaves a figure for the writers of what was read. It orders nothing and promises nothing.
-    pub fn leave_figure(&self, ring: RingName, figure: u64) {
-        self.figure_word(ring, self.rank).store(figure, Ordering::Relaxed);
-    }
-
-    /// The figure that `rank` left last.
-    pub fn figure(&self, ring: RingName, rank: usize) -> u64 {
-        self.figure_word(ring, rank).load(Ordering::Relaxed)
     }
 
     /// When this rank looks for the other one's part of an exchange of a message of `bytes` bytes, as many as both say:
