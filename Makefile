@@ -30,7 +30,7 @@ test: lint
 
 # Only the programs that mpirun starts.
 mpi-tests: setup
-	cargo test --package phalanx-tests --test mpi
+	cargo test --workspace --test mpi
 
 record: build
 	scripts/peers

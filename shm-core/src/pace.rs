@@ -311,6 +311,24 @@ mod tests {
         }
     }
 
+    /// From the first slice of a class on, of those whose way has to be found.
+    #[test]
+    fn ways_are_compared_where_there_is_a_choice() {
+        Communicator::threads(1, |comm| {
+            let engine = comm.enter().unwrap();
+            for stream in [0, STREAM_NEVER] {
+                let mut pace = Pace::new(RingName::Down, stream);
+                let lengths = [LEAST - 1, LEAST, 64 * LEAST];
+                assert!(lengths.iter().all(|&bytes| !pace.compares(bytes)));
+                let slice = Slice { position: 1, slot: 0, bytes: LEAST, reader: 0 };
+                pace.writing(&engine.board, slice, |_| ());
+                let chooses = stream == 0 && possible(0) == 0;
+                assert_eq!(lengths.map(|bytes| pace.compares(bytes)), [false, chooses, false], "{stream}");
+            }
+        })
+        .unwrap();
+    }
+
     #[test]
     fn ways_have_their_numbers() {
         for way in [Way::Cached, Way::Streamed, Way::ByString, Way::BothByString] {

@@ -171,8 +171,9 @@ impl Library {
         let mpicc = self.command("mpicc").expect("it is here");
         let mut build = command::bare(env!("CARGO").as_ref());
         // The same packages whatever is built: others would have other features of what they share, and that be built
-        // again. With these it is what the tests themselves were built with, which is taken from their folder. What
-        // knows MPI is compiled for each of them, several times as fast as it stands here; it computes little.
+        // again. With these it is what the tests of the whole workspace are built with, which is taken from their
+        // folder. What knows MPI is compiled for each of them, unoptimised in a fraction of the time; it computes
+        // little.
         build
             .args(["build", "--quiet", "--package", "phalanx", "--package", "phalanx-tests"])
             .args(["--package", "hier", "--package", "bench", "--features"])

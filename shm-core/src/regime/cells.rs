@@ -66,7 +66,7 @@ impl Engine {
         if trial.is_some_and(|(course, _)| course == Course::Lent) {
             place = Place::private(buffer);
         }
-        let timed = trial.and_then(|(_, timed)| timed);
+        let mut timed = trial.and_then(|(_, timed)| timed);
         let short = bytes <= choice.down_cell && place == Place::Cell && !jointly;
         if short && self.is_flat(choice, Step::Release, bytes, root) {
             return self.cell_broadcast(choice.down_cell, root, buffer, bytes, tag);
@@ -80,7 +80,7 @@ impl Engine {
                 }
                 (Outcome::NotLent, places) => Some(places),
                 (Outcome::Declined, _) => {
-                    place = Place::Cell;
+                    (place, timed) = (Place::Cell, None);
                     None
                 }
             },

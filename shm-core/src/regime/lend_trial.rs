@@ -13,12 +13,14 @@
 //!
 //! The root decides alone, and the other one, the taker, finds what it did. In a trial the taker times calls: from where
 //! it finds that the root is there to where it has the message, so that it says nothing how late either came. Then it
-//! loads the message, which is part of the figure: half of one that was lent was stored by the root's core, whose cache
-//! may have it. The figure is left as those of the readers of cells are (`pace`); the root waits for it, no longer than
-//! the call has taken, and looks at it at its next call; one that is missed is missed. A root that has filled cells
-//! waits until they are read: it would otherwise be ahead of the figures.
+//! loads the message, unless the caches do not hold it, as part of the figure: half of one that was lent was stored by
+//! the root's core, whose cache may have it. The figure is left as those of the readers of cells are (`pace`); the root
+//! waits for it, no longer than the call has taken, and looks at it at its next call; one that is missed is missed. A
+//! root that has filled cells waits until they are read: it would otherwise be ahead of the figures.
 //!
-//! While it is being found out how cells are best filled, what they cost says nothing: no trial begins.
+//! While it is being found out how cells are best filled, what they cost says nothing: no trial begins, unless messages
+//! are lent, when nothing but trials goes through cells. Then it takes many of these to find the ways, and until then
+//! cells may be judged too dear.
 
 use super::Engine;
 use super::course::Course;
@@ -49,10 +51,11 @@ pub(super) struct Next {
     pub timed: bool,
 }
 
-/// A call of a trial: its position, and when its root began it.
+/// A call of a trial: its position, its bytes, and when its root began it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timed {
     position: u64,
+    bytes: usize,
     begun: u64,
 }
 
@@ -107,19 +110,20 @@ impl Engine {
         let Next { course, timed } = trial.next(bytes, position, figure, settled);
         let timed = timed.then(|| {
             self.board.want_figure(position);
-            Timed { position, begun: ticks() }
+            Timed { position, bytes, begun: ticks() }
         });
         (course, timed)
     }
 
-    /// Ends a call of a trial, of which the taker has the message: its figure will be there, or is late.
-    pub(super) fn await_lend_figure(&self, Timed { position, begun }: Timed) {
+    /// Ends a call of a trial, of which the taker has the message: its figure will be there, or is late. A tick a byte
+    /// is several times what loading them takes; the call may have taken longer, where the taker came late.
+    pub(super) fn await_lend_figure(&self, Timed { position, bytes, begun }: Timed) {
         let now = ticks();
-        let took = now.wrapping_sub(begun);
+        let most = now.saturating_sub(begun).min(bytes as u64);
         while pace::cost_at(self.board.figure(RingName::Line, 1 - self.board.rank()), position).is_none()
-            && ticks().wrapping_sub(now) < took
+            && ticks().wrapping_sub(now) < most
         {
-            std::hint::spin_loop();
+            if self.takes { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
     }
 
@@ -158,11 +162,22 @@ struct Class {
     left: u32,
     /// Calls of the trial so far.
     tried: u32,
+    /// Figures that came, of each course.
+    #[cfg(test)]
+    learnt: [u32; 2],
 }
 
 impl Class {
     fn new(usual: Course) -> Self {
-        Self { better: usual, usual, least: [u64::MAX; 2], left: FIRST, tried: 0 }
+        Self {
+            better: usual,
+            usual,
+            least: [u64::MAX; 2],
+            left: FIRST,
+            tried: 0,
+            #[cfg(test)]
+            learnt: [0; 2],
+        }
     }
 
     fn next(&mut self, settled: bool) -> Next {
@@ -181,6 +196,10 @@ impl Class {
         if let Some(figure) = figure {
             let least = &mut self.least[course as usize];
             *least = figure.min(*least);
+            #[cfg(test)]
+            {
+                self.learnt[course as usize] += 1;
+            }
         }
         // The first one of a course that was not taken for long says little: memory of cells may have to be found.
         let known = self.least[self.better as usize];
@@ -199,6 +218,7 @@ impl Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::{Job, JobSpec};
 
     /// Trials, and what is told to them: the position of the last call, and what its taker has left.
     struct Calls {
@@ -308,6 +328,36 @@ mod tests {
                 assert_eq!(calls.make(bytes, 5, take(0, 0)), (found, 0), "{bytes}, {cells}");
                 assert_eq!(calls.make(bytes, PERIOD - 2 * TRIES - 5, take(0, 0)).1, 0);
             }
+        }
+    }
+
+    /// The figures of both courses come: the root tells of which calls it wants one, and waits for it. Where it has to
+    /// find the ways into cells, that comes first.
+    #[test]
+    fn takers_leave_figures_of_calls_that_are_timed() {
+        for (stream, first) in [("stream=1", None), ("stream=0", Some(0))] {
+            let mut spec = JobSpec::new(2).unwrap();
+            spec.tuning
+                .force(&format!("broadcast:cells,down_cell=32K,down_cells=2,reach_least=tried,{stream}"))
+                .unwrap();
+            let ended = Job::create(&spec).unwrap().on_threads(|world| {
+                let mut learnt = Vec::new();
+                for calls in [FIRST + 2 * TRIES, 20 * PERIOD] {
+                    for call in 0..calls {
+                        let mut all = vec![if world.rank() == 1 { call as u8 } else { !0 }; LEAST];
+                        world.process_at_rank(1).broadcast_into(&mut all).unwrap();
+                        assert!(all.iter().all(|&x| x == call as u8), "{call}");
+                    }
+                    let engine = world.enter().unwrap();
+                    learnt.push(engine.lend_trial.as_ref().map(|trial| trial.classes[0].learnt));
+                }
+                learnt
+            });
+            // Only the root tries.
+            assert_eq!(ended[0], [None, None]);
+            let [early, late] = [0, 1].map(|at| ended[1][at].unwrap());
+            assert!(late.iter().all(|&figures| figures > 0), "{stream}: {late:?}");
+            assert!(first.is_none_or(|first| early == [first; 2]), "{stream}: {early:?}");
         }
     }
 
