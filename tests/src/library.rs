@@ -160,8 +160,8 @@ impl Library {
     }
 
     /// What sets the builds for one MPI apart from those for another, though they share with all builds what does not
-    /// know MPI: rsmpi's build script does not run anew when the compiler's name changes, but its package is
-    /// another to cargo where its profile is. Of what is set there nothing depends on it, so small is the package.
+    /// know MPI: rsmpi's build script does not run anew when the compiler's name changes, but its package is another to
+    /// cargo where its profile is. Of what is set there nothing depends on it, so small is the package.
     fn profile(self) -> String {
         let name = self.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         format!("profile.dev.package.mpi-sys.codegen-units={}", 1000 + name % 1_000_000)

@@ -36,7 +36,8 @@ impl SharedBoard {
         &self.word(rank, self.area.done + 32 + ring as usize * 8).0
     }
 
-    /// In the same line, behind the figures of all three rings: the position of the call of which a rank wants the other one's figure.
+    /// In the same line, behind the figures of all three rings: the position of the call of which a rank wants the
+    /// other one's figure.
     fn wanted_word(&self, rank: usize) -> &AtomicU64 {
         &self.word(rank, self.area.done + 32 + RingName::ALL.len() * 8).0
     }

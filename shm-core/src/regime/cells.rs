@@ -61,12 +61,13 @@ impl Engine {
         let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
         // What lies in the heap has trials of its own.
         let lends = tries && is_root && self.board.in_heap(buffer, bytes).is_none();
-        let last = self.down.next_position() + slices.count() - 1;
-        let trial = lends.then(|| self.course((bytes, slices.range(1).1), last));
-        if trial.is_some_and(|(course, _)| course == Course::Lent) {
+        let (course, mut timed) = match lends {
+            true => self.course((bytes, slices.range(1).1), self.down.next_position() + slices.count() - 1),
+            false => (Course::Cells, None),
+        };
+        if course == Course::Lent {
             place = Place::private(buffer);
         }
-        let mut timed = trial.and_then(|(_, timed)| timed);
         let short = bytes <= choice.down_cell && place == Place::Cell && !jointly;
         if short && self.is_flat(choice, Step::Release, bytes, root) {
             return self.cell_broadcast(choice.down_cell, root, buffer, bytes, tag);
@@ -75,7 +76,9 @@ impl Engine {
             false => None,
             true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries))? {
                 (Outcome::Done, _) => {
-                    timed.inspect(|&timed| self.await_lend_figure(timed));
+                    if let Some(timed) = timed {
+                        self.await_lend_figure(timed);
+                    }
                     return Ok(());
                 }
                 (Outcome::NotLent, places) => Some(places),
@@ -106,7 +109,9 @@ impl Engine {
             released = released.and_then(|()| down.settle(board, span.first()));
         }
         lending.end(released)?;
-        timed.inspect(|&timed| self.await_lend_figure(timed));
+        if let Some(timed) = timed {
+            self.await_lend_figure(timed);
+        }
         if tries && !is_root {
             // SAFETY: the message lies in this call's buffer, whole.
             unsafe { self.leave_lend_figure((buffer, bytes), span.last(), begun) };

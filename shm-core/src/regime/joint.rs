@@ -93,7 +93,7 @@ impl Engine {
         }
         match outcome {
             Outcome::Done if !gives && tries => {
-                // SAFETY: the message lies in this call's buffer, whole: the giver is done with the half that it claimed.
+                // SAFETY: the message lies in this call's buffer, whole: the giver is done with the half that it took.
                 unsafe { self.leave_lend_figure((buffer, bytes), places.payload().last(), begun) };
             }
             Outcome::Declined if gives => self.lend_no_more(),
