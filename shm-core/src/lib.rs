@@ -16,6 +16,7 @@
 //!
 //! Trees come from outside, as plain [`Links`], through a [`Plan`]. The crate knows no machine topology and no MPI.
 
+mod abreast;
 mod ask;
 mod board;
 mod buffer;

@@ -4,7 +4,8 @@ mod copy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::copy::{CLOSE, KEPT, LOADED, NOTHING, SETTLED, STORED, copy_rising, copy_string, stream};
+use self::copy::{ABREAST, CLOSE, KEPT, LOADED, NOTHING, SETTLED, STORED, copy_rising, copy_string, stream};
+use crate::abreast;
 use crate::ask::FRESH;
 use crate::counts::note;
 use crate::pace::{LEAST, Way};
@@ -187,6 +188,8 @@ pub(crate) enum Manner {
     Plain,
     /// Its lines are asked for ahead.
     Asking,
+    /// The same, or four runs [abreast], of what was stored a moment ago, slice after slice.
+    Fresh,
     /// The same, a little ahead, into the first-level cache.
     Close,
     /// The same, further ahead than either, of what another rank has stored and left, as a rule, for something else.
@@ -222,7 +225,17 @@ impl Manner {
 
     /// How what was stored a moment ago is copied, however long it is.
     pub fn of_fresh(way: Way) -> Self {
-        Manner::of(way, 0)
+        if way == Way::Streamed { Manner::Streamed } else { Manner::Fresh }
+    }
+
+    /// From how many bytes on loads go [abreast], where that serves. An allreduce of 64 KiB took 7 percent longer where
+    /// halves that had come back were copied out so, of 128 KiB 7, and of 256 KiB 7 percent less (Intel Xeon).
+    fn abreast_from(self) -> usize {
+        match self {
+            Manner::Plain | Manner::Fresh | Manner::Close => 0,
+            Manner::Asking | Manner::Settled => 128 * 1024,
+            Manner::Keeping | Manner::String | Manner::Streamed => usize::MAX,
+        }
     }
 }
 
@@ -244,9 +257,13 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner
     }
     note::loaded(from, bytes);
     note::stored(to, bytes);
+    if bytes >= manner.abreast_from() && abreast::serves(bytes) {
+        // SAFETY: by contract.
+        return unsafe { copy_rising::<ABREAST>(from, to, bytes) };
+    }
     match manner {
         // SAFETY: by contract.
-        Manner::Asking if bytes > AT_ONCE => unsafe { copy_rising::<LOADED>(from, to, bytes) },
+        Manner::Asking | Manner::Fresh if bytes > AT_ONCE => unsafe { copy_rising::<LOADED>(from, to, bytes) },
         // SAFETY: by contract.
         Manner::Settled => unsafe { copy_rising::<SETTLED>(from, to, bytes) },
         // SAFETY: by contract.
@@ -256,7 +273,9 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner
         // SAFETY: by contract.
         Manner::Keeping => unsafe { copy_rising::<KEPT>(from, to, bytes) },
         // SAFETY: by contract.
-        Manner::Asking | Manner::Plain | Manner::Streamed => unsafe { copy_rising::<NOTHING>(from, to, bytes) },
+        Manner::Asking | Manner::Fresh | Manner::Plain | Manner::Streamed => unsafe {
+            copy_rising::<NOTHING>(from, to, bytes);
+        },
     }
 }
 
@@ -310,6 +329,7 @@ mod tests {
         for manner in [
             Manner::Plain,
             Manner::Asking,
+            Manner::Fresh,
             Manner::Close,
             Manner::String,
             Manner::Settled,

@@ -5,12 +5,16 @@
 //! compiler keeps in vector registers; the same body is compiled for the base instruction set and for AVX2 and AVX-512,
 //! and chosen once by what the machine has.
 
-use super::Far;
+use super::{Far, Loads};
+use crate::abreast;
 use crate::ask;
 use crate::segment::layout::LINE;
 
 /// Bytes of a block: four 512-bit or eight 256-bit registers.
 const BLOCK: usize = 256;
+
+/// Blocks of a run that are folded before the next run has its turn.
+const PARTED: usize = 4;
 
 /// An associative operation on two elements.
 pub(super) trait Scalar<T> {
@@ -79,8 +83,10 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*cons
         }
         if is_x86_feature_detected!("avx2") {
             // Asking ahead gains nothing there, and costs 6 to 10 percent of reductions and allreduces of 4 and 16 KiB
-            // (AMD EPYC, Zen 3). SAFETY: the feature was just detected; the rest by contract.
-            return unsafe { fold_avx2::<T, S>(dsts, operands, n) };
+            // (AMD EPYC, Zen 3).
+            let far = far.filter(|far| far.loads == Loads::Abreast);
+            // SAFETY: the feature was just detected; the rest by contract.
+            return unsafe { fold_avx2::<T, S>(dsts, operands, far, n) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -102,9 +108,9 @@ unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const
 /// As [`fold`], on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], n: usize) {
+unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dsts, operands, None, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, far, n) }
 }
 
 /// One arm for each size of element: the length of a block must be a constant. So must the conditions be, or every arm
@@ -144,16 +150,23 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     far: Option<Far>,
     n: usize,
 ) {
+    let is_abreast = far.is_some_and(|far| far.loads == Loads::Abreast);
     // Nothing is asked for past the end: that may be another's to store to.
-    let asked = match far.and_then(|far| Some((*operands.get(far.operand)?, far.ahead))) {
-        Some((operand, bytes)) => {
+    let asked = match far.and_then(|far| Some((*operands.get(far.operand)?, far.loads))) {
+        Some((operand, Loads::Asking(bytes))) => {
             ask::all_to_read(operand.cast(), bytes.min(n * size_of::<T>()));
             let ahead = bytes / size_of::<T>();
             (operand.wrapping_add(ahead), (n + 1).saturating_sub(ahead.saturating_add(N)))
         }
-        None => (std::ptr::null(), 0),
+        _ => (std::ptr::null(), 0),
     };
     let folded = match (dsts, operands) {
+        // SAFETY: by contract.
+        (&[dst], &[left, right]) if is_abreast => unsafe { fold_abreast::<T, S, N>(&[dst], &[left, right], n) },
+        // SAFETY: by contract.
+        (&[dst, other], &[left, right]) if is_abreast => unsafe {
+            fold_abreast::<T, S, N>(&[dst, other], &[left, right], n)
+        },
         // SAFETY: by contract.
         (&[dst], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst], &[left, right], asked, n) },
         // SAFETY: by contract.
@@ -177,30 +190,60 @@ unsafe fn fold_whole<T: Copy, S: Scalar<T>, const N: usize>(
     (asked, until): (*const T, usize),
     n: usize,
 ) -> usize {
-    let (first, others) = operands.split_first().expect("there is at least one operand");
     let mut at = 0;
     while at + N <= n {
         if at < until {
             let from = asked.wrapping_add(at).cast::<u8>();
             (0..N * size_of::<T>()).step_by(LINE).for_each(|line| ask::to_read(from.wrapping_add(line)));
         }
-        // SAFETY: `at + N <= n` elements of the operand.
-        let mut block = unsafe { load::<T, N>(*first, at) };
-        for &operand in others {
-            // SAFETY: `at + N <= n` elements of the operand.
-            let next = unsafe { load::<T, N>(operand, at) };
-            for (left, right) in block.iter_mut().zip(next) {
-                *left = S::combine(*left, right);
-            }
-        }
-        for dst in dsts {
-            let place = dst.wrapping_add(at).cast::<[T; N]>();
-            // SAFETY: `at + N <= n` elements may be written there.
-            unsafe { place.write(block) };
-        }
+        // SAFETY: `at + N <= n`.
+        unsafe { fold_block::<T, S, N>(dsts, operands, at) };
         at += N;
     }
     at
+}
+
+/// Folds whole blocks [abreast], but for those that are left at the end, and returns the elements of these.
+///
+/// # Safety
+/// As [`fold`].
+#[inline(always)]
+unsafe fn fold_abreast<T: Copy, S: Scalar<T>, const N: usize>(
+    dsts: &[*mut T],
+    operands: &[*const T],
+    n: usize,
+) -> usize {
+    let (parts, walked) = abreast::walk(n, PARTED * N);
+    for part in parts {
+        for at in (part..part + PARTED * N).step_by(N) {
+            // SAFETY: all blocks of a part lie within `n` elements.
+            unsafe { fold_block::<T, S, N>(dsts, operands, at) };
+        }
+    }
+    walked
+}
+
+/// Folds the block at `at`.
+///
+/// # Safety
+/// As [`fold`], with `at + N` elements at least.
+#[inline(always)]
+unsafe fn fold_block<T: Copy, S: Scalar<T>, const N: usize>(dsts: &[*mut T], operands: &[*const T], at: usize) {
+    let (first, others) = operands.split_first().expect("there is at least one operand");
+    // SAFETY: `at + N` elements of the operand.
+    let mut block = unsafe { load::<T, N>(*first, at) };
+    for &operand in others {
+        // SAFETY: the same.
+        let next = unsafe { load::<T, N>(operand, at) };
+        for (left, right) in block.iter_mut().zip(next) {
+            *left = S::combine(*left, right);
+        }
+    }
+    for dst in dsts {
+        let place = dst.wrapping_add(at).cast::<[T; N]>();
+        // SAFETY: `at + N` elements may be written there.
+        unsafe { place.write(block) };
+    }
 }
 
 /// Folds the elements from `at` on, one by one.
@@ -250,19 +293,22 @@ mod tests {
     use super::super::Sum;
     use super::*;
 
-    /// Whichever operand is far, and none, and however far ahead its lines are asked for: the same, at lengths around
-    /// those from which they are, to one result and to two.
+    /// Whichever operand is far, and none, and however it is loaded: the same, at lengths around those from which its
+    /// lines are asked for, or runs begin, to one result and to two.
     #[test]
     fn which_operand_is_far_makes_no_difference() {
-        for bytes in [0, 7, 3072, 6144, usize::MAX] {
-            let ahead = bytes.min(6144) / 8;
-            for n in [0, 1, 31, 32, 33, 511, ahead, ahead + 31, ahead + 32, ahead + 33, ahead + 64, 2 * ahead + 5] {
+        let asking = [0, 7, 3072, 6144, usize::MAX].map(Loads::Asking);
+        for loads in asking.into_iter().chain([Loads::Abreast]) {
+            let ahead = if let Loads::Asking(bytes) = loads { bytes.min(6144) / 8 } else { 128 };
+            for n in
+                [0, 1, 31, 32, 33, 511, 512, 1541, ahead, ahead + 31, ahead + 32, ahead + 33, ahead + 64, 2 * ahead + 5]
+            {
                 let [a, b]: [Vec<u64>; 2] = [1, 1 << 20].map(|by| (0..n as u64).map(|i| i * by).collect());
                 for (far, results) in (0..3).flat_map(|far| [(far, 1), (far, 2)]) {
                     // The result takes the place of an operand, too.
                     let (mut own, mut other) = (b.clone(), vec![7; n + 1]);
                     let (operands, dsts) = ([a.as_ptr(), own.as_ptr()], [own.as_mut_ptr(), other.as_mut_ptr()]);
-                    let hint = Far { operand: far, ahead: bytes };
+                    let hint = Far { operand: far, loads };
                     // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
                     unsafe { fold_from::<u64, Sum>(&dsts[..results], &operands, hint, n) };
                     let sum = |i: usize| i as u64 * ((1 << 20) + 1);

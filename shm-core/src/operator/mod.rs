@@ -22,8 +22,17 @@ use crate::select::Vector;
 pub struct Far {
     /// Which one it is. Of a number that no operand has nothing follows.
     pub operand: usize,
-    /// How many bytes ahead of what is being folded its lines are asked for.
-    pub ahead: usize,
+    /// How it is best loaded.
+    pub loads: Loads,
+}
+
+/// How a fold best loads an operand that another core has stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loads {
+    /// In the order of addresses; its lines are asked for so many bytes ahead of what is being folded.
+    Asking(usize),
+    /// Four runs of the operands abreast, a KiB of each in turn, so that more lines are on their way at once.
+    Abreast,
 }
 
 /// An operator on vectors of `T`.
