@@ -28,8 +28,7 @@ pub(super) const ABREAST: u8 = 6;
 /// Copies, and asks ahead for the lines that `ASKS` says, where registers hold a line: on such machines that gains, or
 /// makes no difference. On one whose registers hold half a line (AMD EPYC, Zen 3) it made broadcasts longer, by 2 to 12
 /// percent between two cores that share a last-level cache (16 KiB 0.83 us, 0.73 without), by 4 to 15 between two that
-/// share none (64 KiB 7.3 us, 6.4 without). Which lines come when is another matter: runs go [abreast] with registers of
-/// either width.
+/// share none (64 KiB 7.3 us, 6.4 without). Runs go [abreast] with registers of either width.
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
