@@ -162,24 +162,20 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     };
     let folded = match (dsts, operands) {
         // SAFETY: by contract.
-        (&[dst], &[left, right]) if is_abreast => unsafe { fold_abreast::<T, S, N>(&[dst], &[left, right], n) },
+        (&[dst], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst], &[left, right], (asked, is_abreast), n) },
         // SAFETY: by contract.
-        (&[dst, other], &[left, right]) if is_abreast => unsafe {
-            fold_abreast::<T, S, N>(&[dst, other], &[left, right], n)
+        (&[dst, other], &[left, right]) => unsafe {
+            fold_whole::<T, S, N>(&[dst, other], &[left, right], (asked, is_abreast), n)
         },
         // SAFETY: by contract.
-        (&[dst], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst], &[left, right], asked, n) },
-        // SAFETY: by contract.
-        (&[dst, other], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst, other], &[left, right], asked, n) },
-        // SAFETY: by contract.
-        _ => unsafe { fold_whole::<T, S, N>(dsts, operands, asked, n) },
+        _ => unsafe { fold_whole::<T, S, N>(dsts, operands, (asked, is_abreast), n) },
     };
     // SAFETY: by contract.
     unsafe { fold_rest::<T, S>(dsts, operands, folded, n) }
 }
 
-/// Folds all whole blocks, and returns the elements of these; beside each block asks for the lines of one in `asked`,
-/// up to the block that begins at `until`.
+/// Folds all whole blocks, and returns the elements of these: first [abreast] as many as go so, if that is wanted;
+/// beside each of the others asks for the lines of one in `asked`, up to the block that begins at `until`.
 ///
 /// # Safety
 /// As [`fold`].
@@ -187,10 +183,11 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
 unsafe fn fold_whole<T: Copy, S: Scalar<T>, const N: usize>(
     dsts: &[*mut T],
     operands: &[*const T],
-    (asked, until): (*const T, usize),
+    ((asked, until), is_abreast): ((*const T, usize), bool),
     n: usize,
 ) -> usize {
-    let mut at = 0;
+    // SAFETY: by contract.
+    let mut at = if is_abreast { unsafe { fold_abreast::<T, S, N>(dsts, operands, n) } } else { 0 };
     while at + N <= n {
         if at < until {
             let from = asked.wrapping_add(at).cast::<u8>();
