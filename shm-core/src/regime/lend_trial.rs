@@ -40,8 +40,11 @@ const FIRST: u32 = 1;
 /// Calls of each way in a trial, of which the quickest counts: the other rank may have been late for one.
 const TRIES: u32 = 3;
 
-/// Calls from one trial to the next.
+/// Calls from one trial to the next, at first and after one that was close.
 const PERIOD: u32 = 64;
+
+/// The same at most: each time that the other course takes half as long again and more, twice as many calls go by.
+const LONGEST: u32 = 512;
 
 /// The next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +161,8 @@ struct Class {
     usual: Course,
     /// The least that either has cost in the trial that is running.
     least: [u64; 2],
+    /// Calls from the last trial to the next.
+    period: u32,
     /// Calls until the next trial; 0 in one.
     left: u32,
     /// Calls of the trial so far.
@@ -173,6 +178,7 @@ impl Class {
             better: usual,
             usual,
             least: [u64::MAX; 2],
+            period: PERIOD,
             left: FIRST,
             tried: 0,
             #[cfg(test)]
@@ -210,7 +216,8 @@ impl Class {
                 let [usual, other] = [self.usual, self.usual.other()].map(|course| self.least[course as usize]);
                 self.better = if other + other / 8 < usual { self.usual.other() } else { self.usual };
             }
-            (self.least, self.tried, self.left) = ([u64::MAX; 2], 0, PERIOD - 2 * TRIES);
+            self.period = if is_lost { (2 * self.period).min(LONGEST) } else { PERIOD };
+            (self.least, self.tried, self.left) = ([u64::MAX; 2], 0, self.period - 2 * TRIES);
         }
     }
 }
@@ -299,10 +306,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_slower_is_tried_twice() {
+    fn what_is_far_slower_is_tried_twice_and_ever_more_rarely() {
         let mut calls = nothing_known();
-        let (lent, timed) = calls.make(LEAST, FIRST + PERIOD - TRIES, take(500, 800));
-        assert_eq!((lent, timed), (2, TRIES + 2));
+        calls.make(LEAST, FIRST, take(0, 0));
+        for period in [2, 4, 8, 8].map(|times| times * PERIOD) {
+            let costs = take(500, 800);
+            assert_eq!(calls.make(LEAST, TRIES + 2, &costs), (2, TRIES + 2));
+            assert_eq!(calls.make(LEAST, period - 2 * TRIES, &costs), (0, 0), "{period}");
+        }
+        // Once it is close, trials are as many as at first.
+        for (cost, lent) in [(500, 0), (400, PERIOD - 2 * TRIES)] {
+            assert_eq!(calls.make(LEAST, 2 * TRIES, take(500, cost)), (TRIES, 2 * TRIES));
+            assert_eq!(calls.make(LEAST, PERIOD - 2 * TRIES, take(0, 0)), (lent, 0));
+        }
     }
 
     #[test]
