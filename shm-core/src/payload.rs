@@ -4,7 +4,7 @@ mod copy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::copy::{ABREAST, CLOSE, KEPT, LOADED, NOTHING, SETTLED, STORED, copy_rising, copy_string, stream};
+use self::copy::{ABREAST, CLOSE, KEPT, LOADED, NOTHING, SETTLED, STORED, copy_lines, copy_string, stream};
 use crate::abreast;
 use crate::ask::FRESH;
 use crate::counts::note;
@@ -31,7 +31,7 @@ pub(crate) unsafe fn store_line(words: &[AtomicU64], from: *const u8, bytes: usi
         let to = words[FIRST_LINE / 8..].as_ptr().cast_mut().cast::<u8>();
         // SAFETY: by contract so many bytes are there and fit the words, which are the writer's alone until it has
         // published them, and may be written through a shared reference, as atomics are.
-        unsafe { copy_rising::<STORED>(from.wrapping_add(FIRST_LINE), to, bytes - FIRST_LINE) };
+        unsafe { copy_lines::<STORED>(from.wrapping_add(FIRST_LINE), to, bytes - FIRST_LINE) };
     }
     let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
@@ -66,7 +66,7 @@ pub(crate) unsafe fn load_line(words: &[AtomicU64], to: *mut u8, bytes: usize) {
         let from = words[FIRST_LINE / 8..].as_ptr().cast::<u8>();
         // SAFETY: by contract so many bytes may be written there, and are in the words, which nobody writes to while
         // their reader holds them.
-        unsafe { copy_rising::<NOTHING>(from, to.wrapping_add(FIRST_LINE), bytes - FIRST_LINE) };
+        unsafe { copy_lines::<NOTHING>(from, to.wrapping_add(FIRST_LINE), bytes - FIRST_LINE) };
     }
     let bytes = bytes.min(FIRST_LINE);
     let whole = bytes / 8;
@@ -151,7 +151,7 @@ pub(crate) unsafe fn copy_part_in(from: *const u8, cell: *mut u8, bytes: usize, 
     note::stored(cell, bytes);
     match way {
         // SAFETY: by contract.
-        Way::Cached => unsafe { copy_rising::<STORED>(from, cell, bytes) },
+        Way::Cached => unsafe { copy_lines::<STORED>(from, cell, bytes) },
         // SAFETY: by contract.
         Way::Streamed => unsafe { stream(from, cell, bytes) },
         // SAFETY: by contract.
@@ -174,27 +174,31 @@ pub(crate) unsafe fn copy_in_again(from: *const u8, cell: *mut u8, bytes: usize,
     note::loaded(from, bytes);
     note::stored(cell, bytes);
     // SAFETY: by contract.
-    unsafe { copy_rising::<NOTHING>(from, cell, bytes) };
+    unsafe { copy_lines::<NOTHING>(from, cell, bytes) };
 }
 
 /// Bytes of which a core has all loads under way at once, so that to ask for them only holds them up: broadcasts of 1.5
 /// to 4 KiB took 5 to 8 percent longer where lines were asked for (AMD EPYC, Zen 5).
 const AT_ONCE: usize = 4096;
 
-/// How what another rank has stored is copied to a private buffer.
+/// How what another rank has stored is copied to a private buffer. In the first of these manners four runs may go
+/// [abreast] instead, from [some length](Manner::abreast_from) on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Line after line.
     Plain,
     /// Its lines are asked for ahead.
     Asking,
-    /// The same, or four runs [abreast], of what was stored a moment ago, slice after slice.
+    /// The same, of what was stored a moment ago, slice after slice.
     Fresh,
-    /// The same, a little ahead, into the first-level cache.
+    /// They are asked for a little ahead, into the first-level cache.
     Close,
-    /// The same, further ahead than either, of what another rank has stored and left, as a rule, for something else.
+    /// They are asked for further ahead than either, of what another rank has stored and left, as a rule, for something
+    /// else.
     Settled,
-    /// The same, of a cell that this rank writes next: they are asked for to be stored to.
+    /// Line after line, of what this rank itself has stored.
+    Own,
+    /// They are asked for ahead to be stored to, of a cell that this rank writes next.
     Keeping,
     /// By the string instruction.
     String,
@@ -234,17 +238,16 @@ impl Manner {
         match self {
             Manner::Plain | Manner::Fresh | Manner::Close => 0,
             Manner::Asking | Manner::Settled => 128 * 1024,
-            Manner::Keeping | Manner::String | Manner::Streamed => usize::MAX,
+            Manner::Own | Manner::Keeping | Manner::String | Manner::Streamed => usize::MAX,
         }
     }
 }
 
 /// Copies `bytes` bytes that another rank has stored into a private buffer.
 ///
-/// Line after line. The buffer's lines are not asked for: they are this core's, as a rule, and what is asked for to be
-/// stored to stands in the way of what has to come. A broadcast of 256 KiB from a core on another complex (AMD EPYC,
-/// Zen 4) took 19.6 us where the buffer's lines were asked for, 16.4 where they were not, and 7.7 and 7.5 from a core
-/// beside.
+/// The buffer's lines are not asked for: they are this core's, as a rule, and what is asked for to be stored to stands
+/// in the way of what has to come. A broadcast of 256 KiB from a core on another complex (AMD EPYC, Zen 4) took 19.6 us
+/// where the buffer's lines were asked for, 16.4 where they were not, and 7.7 and 7.5 from a core beside.
 ///
 /// # Safety
 /// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
@@ -259,22 +262,22 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize, manner
     note::stored(to, bytes);
     if bytes >= manner.abreast_from() && abreast::serves(bytes) {
         // SAFETY: by contract.
-        return unsafe { copy_rising::<ABREAST>(from, to, bytes) };
+        return unsafe { copy_lines::<ABREAST>(from, to, bytes) };
     }
     match manner {
         // SAFETY: by contract.
-        Manner::Asking | Manner::Fresh if bytes > AT_ONCE => unsafe { copy_rising::<LOADED>(from, to, bytes) },
+        Manner::Asking | Manner::Fresh if bytes > AT_ONCE => unsafe { copy_lines::<LOADED>(from, to, bytes) },
         // SAFETY: by contract.
-        Manner::Settled => unsafe { copy_rising::<SETTLED>(from, to, bytes) },
+        Manner::Settled => unsafe { copy_lines::<SETTLED>(from, to, bytes) },
         // SAFETY: by contract.
-        Manner::Close => unsafe { copy_rising::<CLOSE>(from, to, bytes) },
+        Manner::Close => unsafe { copy_lines::<CLOSE>(from, to, bytes) },
         // SAFETY: by contract.
         Manner::String => unsafe { copy_string(from, to, bytes) },
         // SAFETY: by contract.
-        Manner::Keeping => unsafe { copy_rising::<KEPT>(from, to, bytes) },
+        Manner::Keeping => unsafe { copy_lines::<KEPT>(from, to, bytes) },
         // SAFETY: by contract.
-        Manner::Asking | Manner::Fresh | Manner::Plain | Manner::Streamed => unsafe {
-            copy_rising::<NOTHING>(from, to, bytes);
+        Manner::Asking | Manner::Fresh | Manner::Plain | Manner::Own | Manner::Streamed => unsafe {
+            copy_lines::<NOTHING>(from, to, bytes);
         },
     }
 }
@@ -322,10 +325,10 @@ mod tests {
         }
     }
 
-    /// In every manner, of lengths around those from which lines are asked for ahead.
+    /// In every manner, of lengths around those from which lines are asked for ahead, or runs go abreast.
     #[test]
     fn copies_out_of_cells_are_whole_and_keep_to_their_place() {
-        let from: Vec<u8> = (0..9000).map(|i| (i * 7 % 251) as u8).collect();
+        let from: Vec<u8> = (0..150_000).map(|i| (i * 7 % 251) as u8).collect();
         for manner in [
             Manner::Plain,
             Manner::Asking,
@@ -333,14 +336,16 @@ mod tests {
             Manner::Close,
             Manner::String,
             Manner::Settled,
+            Manner::Own,
             Manner::Keeping,
             Manner::Streamed,
         ] {
             let short = [0, 1, 63, 64, 255, 256, 1024, 1025, 1280, 1343];
             let long = [4095, 4096, 4351, 4352, 4353, 4415, 5990, 6143, 6144, 6399, 6400, 6401, 6463, 8990];
-            for bytes in short.into_iter().chain(long) {
-                let mut to = vec![255; 9000];
-                // SAFETY: `3 + bytes` is below 9000.
+            let abreast = [16_383, 16_384, 18_003, 131_071, 131_072, 135_001];
+            for bytes in short.into_iter().chain(long).chain(abreast) {
+                let mut to = vec![255; 150_000];
+                // SAFETY: `3 + bytes` is below 150,000.
                 unsafe { copy_out(from[3..].as_ptr(), to[3..].as_mut_ptr(), bytes, manner) };
                 assert_eq!(to[3..3 + bytes], from[3..3 + bytes], "{manner:?}, {bytes}");
                 assert!(to[..3].iter().chain(&to[3 + bytes..]).all(|&byte| byte == 255), "{manner:?}, {bytes}");

@@ -150,32 +150,46 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     far: Option<Far>,
     n: usize,
 ) {
-    let is_abreast = far.is_some_and(|far| far.loads == Loads::Abreast);
-    // Nothing is asked for past the end: that may be another's to store to.
-    let asked = match far.and_then(|far| Some((*operands.get(far.operand)?, far.loads))) {
-        Some((operand, Loads::Asking(bytes))) => {
-            ask::all_to_read(operand.cast(), bytes.min(n * size_of::<T>()));
-            let ahead = bytes / size_of::<T>();
-            (operand.wrapping_add(ahead), (n + 1).saturating_sub(ahead.saturating_add(N)))
-        }
-        _ => (std::ptr::null(), 0),
-    };
+    let order = || far.and_then(|far| Some(Order::of(*operands.get(far.operand)?, far.loads, (N, n))));
     let folded = match (dsts, operands) {
         // SAFETY: by contract.
-        (&[dst], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst], &[left, right], (asked, is_abreast), n) },
+        (&[dst], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst], &[left, right], order(), n) },
         // SAFETY: by contract.
-        (&[dst, other], &[left, right]) => unsafe {
-            fold_whole::<T, S, N>(&[dst, other], &[left, right], (asked, is_abreast), n)
-        },
+        (&[dst, other], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst, other], &[left, right], order(), n) },
         // SAFETY: by contract.
-        _ => unsafe { fold_whole::<T, S, N>(dsts, operands, (asked, is_abreast), n) },
+        _ => unsafe { fold_whole::<T, S, N>(dsts, operands, None, n) },
     };
     // SAFETY: by contract.
     unsafe { fold_rest::<T, S>(dsts, operands, folded, n) }
 }
 
-/// Folds all whole blocks, and returns the elements of these: first [abreast] as many as go so, if that is wanted;
-/// beside each of the others asks for the lines of one in `asked`, up to the block that begins at `until`.
+/// How blocks follow each other, where an operand is far.
+enum Order<T> {
+    /// Beside each block one of these is asked for, up to the one that begins at `until`.
+    Asking { ahead: *const T, until: usize },
+    /// Four runs [abreast].
+    Abreast,
+}
+
+impl<T> Order<T> {
+    /// That of `n` elements of this operand, in blocks of `block` elements; of the first of those that are asked for it
+    /// asks for all.
+    #[inline(always)]
+    fn of(operand: *const T, loads: Loads, (block, n): (usize, usize)) -> Self {
+        match loads {
+            Loads::Asking(bytes) => {
+                ask::all_to_read(operand.cast(), bytes.min(n * size_of::<T>()));
+                let ahead = bytes / size_of::<T>();
+                // Nothing is asked for past the end: that may be another's to store to.
+                let until = (n + 1).saturating_sub(ahead.saturating_add(block));
+                Self::Asking { ahead: operand.wrapping_add(ahead), until }
+            }
+            Loads::Abreast => Self::Abreast,
+        }
+    }
+}
+
+/// Folds all whole blocks, in this order, and returns the elements of these. What does not go abreast goes upwards.
 ///
 /// # Safety
 /// As [`fold`].
@@ -183,14 +197,19 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
 unsafe fn fold_whole<T: Copy, S: Scalar<T>, const N: usize>(
     dsts: &[*mut T],
     operands: &[*const T],
-    ((asked, until), is_abreast): ((*const T, usize), bool),
+    order: Option<Order<T>>,
     n: usize,
 ) -> usize {
-    // SAFETY: by contract.
-    let mut at = if is_abreast { unsafe { fold_abreast::<T, S, N>(dsts, operands, n) } } else { 0 };
+    let mut at = match order {
+        // SAFETY: by contract.
+        Some(Order::Abreast) => unsafe { fold_abreast::<T, S, N>(dsts, operands, n) },
+        _ => 0,
+    };
     while at + N <= n {
-        if at < until {
-            let from = asked.wrapping_add(at).cast::<u8>();
+        if let Some(Order::Asking { ahead, until }) = order
+            && at < until
+        {
+            let from = ahead.wrapping_add(at).cast::<u8>();
             (0..N * size_of::<T>()).step_by(LINE).for_each(|line| ask::to_read(from.wrapping_add(line)));
         }
         // SAFETY: `at + N <= n`.
@@ -212,9 +231,9 @@ unsafe fn fold_abreast<T: Copy, S: Scalar<T>, const N: usize>(
 ) -> usize {
     let (parts, walked) = abreast::walk(n, PARTED * N);
     for part in parts {
-        for at in (part..part + PARTED * N).step_by(N) {
+        for block in 0..PARTED {
             // SAFETY: all blocks of a part lie within `n` elements.
-            unsafe { fold_block::<T, S, N>(dsts, operands, at) };
+            unsafe { fold_block::<T, S, N>(dsts, operands, part + block * N) };
         }
     }
     walked
@@ -290,30 +309,81 @@ mod tests {
     use super::super::Sum;
     use super::*;
 
+    /// Differs with the order of its operands, and of all elements.
+    struct Weighed;
+
+    impl Scalar<u64> for Weighed {
+        const NARROW: bool = true;
+
+        fn combine(left: u64, right: u64) -> u64 {
+            left.wrapping_mul(3).wrapping_add(right)
+        }
+    }
+
+    impl Scalar<u8> for Weighed {
+        fn combine(left: u8, right: u8) -> u8 {
+            left.wrapping_mul(3).wrapping_add(right)
+        }
+    }
+
+    impl Scalar<[u64; 2]> for Weighed {
+        fn combine(left: [u64; 2], right: [u64; 2]) -> [u64; 2] {
+            [left[0].wrapping_mul(3).wrapping_add(right[1]), left[1] ^ right[0]]
+        }
+    }
+
+    /// A fold with a hint.
+    type Folds<T> = unsafe fn(&[*mut T], &[*const T], Far, usize);
+
     /// Whichever operand is far, and none, and however it is loaded: the same, at lengths around those from which its
-    /// lines are asked for, or runs begin, to one result and to two.
-    #[test]
-    fn which_operand_is_far_makes_no_difference() {
+    /// lines are asked for, runs begin, and blocks are left behind them, to one result and to two. The first result
+    /// takes the place of the second operand, too.
+    fn makes_no_difference<T: Copy + PartialEq, S: Scalar<T>>(value: fn(usize) -> T) {
+        let mut folds: Vec<Folds<T>> = vec![fold_from::<T, S>];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            folds.push(|dsts, operands, far, n| {
+                // SAFETY: that of the caller; the feature was just detected.
+                unsafe { fold_avx2::<T, S>(dsts, operands, Some(far), n) }
+            });
+        }
         let asking = [0, 7, 3072, 6144, usize::MAX].map(Loads::Asking);
-        for loads in asking.into_iter().chain([Loads::Abreast]) {
-            let ahead = if let Loads::Asking(bytes) = loads { bytes.min(6144) / 8 } else { 128 };
-            for n in
-                [0, 1, 31, 32, 33, 511, 512, 1541, ahead, ahead + 31, ahead + 32, ahead + 33, ahead + 64, 2 * ahead + 5]
-            {
-                let [a, b]: [Vec<u64>; 2] = [1, 1 << 20].map(|by| (0..n as u64).map(|i| i * by).collect());
-                for (far, results) in (0..3).flat_map(|far| [(far, 1), (far, 2)]) {
-                    // The result takes the place of an operand, too.
-                    let (mut own, mut other) = (b.clone(), vec![7; n + 1]);
+        let block = BLOCK / size_of::<T>().min(16);
+        let runs = [4, 8].map(|times| times * PARTED * block).into_iter().flat_map(|runs| {
+            [0, 1, block - 1, block, block + 1, 3 * block + 7]
+                .into_iter()
+                .flat_map(move |rest| [runs + rest, runs - rest])
+        });
+        let lengths: Vec<_> = [0, 1, 2, 97, 3072, 3103, 3104, 3105, 3136, 6149].into_iter().chain(runs).collect();
+        for (fold, loads) in
+            folds.iter().flat_map(|fold| asking.into_iter().chain([Loads::Abreast]).map(move |l| (fold, l)))
+        {
+            for &n in &lengths {
+                for (operand, results) in (0..3).flat_map(|operand| [(operand, 1), (operand, 2)]) {
+                    let [a, mut own, mut other] =
+                        [1, 2, 3].map(|by| (0..=n).map(|i| value(i * 4 + by)).collect::<Vec<T>>());
+                    let (mut wanted, mut beside) = (own.clone(), other.clone());
+                    for i in 0..n {
+                        wanted[i] = S::combine(a[i], own[i]);
+                        beside[i] = if results == 2 { wanted[i] } else { other[i] };
+                    }
                     let (operands, dsts) = ([a.as_ptr(), own.as_ptr()], [own.as_mut_ptr(), other.as_mut_ptr()]);
-                    let hint = Far { operand: far, loads };
                     // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
-                    unsafe { fold_from::<u64, Sum>(&dsts[..results], &operands, hint, n) };
-                    let sum = |i: usize| i as u64 * ((1 << 20) + 1);
-                    let wanted = |i: usize| if results == 2 { sum(i) } else { 7 };
-                    assert!((0..n).all(|i| own[i] == sum(i) && other[i] == wanted(i)), "{n}, {far} of {results}");
-                    assert_eq!(other[n], 7, "{n}, {far} of {results}");
+                    unsafe { fold(&dsts[..results], &operands, Far { operand, loads }, n) };
+                    assert!(
+                        own == wanted && other == beside,
+                        "{n} elements, {operand} by {loads:?}, {results} results"
+                    );
                 }
             }
         }
+    }
+
+    #[test]
+    fn which_operand_is_far_makes_no_difference() {
+        makes_no_difference::<u64, Sum>(|i| i as u64);
+        makes_no_difference::<u64, Weighed>(|i| i as u64);
+        makes_no_difference::<u8, Weighed>(|i| (i * 7 % 251) as u8);
+        makes_no_difference::<[u64; 2], Weighed>(|i| [i as u64, !(i as u64)]);
     }
 }

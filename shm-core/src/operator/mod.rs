@@ -16,11 +16,11 @@ use crate::element::{Element, type_number};
 use crate::segment::layout::LINE;
 use crate::select::Vector;
 
-/// An operand of a fold that was stored by another core, as a rule, and lies in its caches: a hint, by which its lines
-/// may be asked for ahead.
+/// An operand of a fold that was stored by another core, as a rule, and lies in its caches: a hint how to load it, by
+/// which no result changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Far {
-    /// Which one it is. Of a number that no operand has nothing follows.
+    /// Its index among the operands. From one that none of them has nothing follows.
     pub operand: usize,
     /// How it is best loaded.
     pub loads: Loads,
@@ -28,10 +28,11 @@ pub struct Far {
 
 /// How a fold best loads an operand that another core has stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Loads {
     /// In the order of addresses; its lines are asked for so many bytes ahead of what is being folded.
     Asking(usize),
-    /// Four runs of the operands abreast, a KiB of each in turn, so that more lines are on their way at once.
+    /// Four runs of the operands abreast, up to a KiB of each in turn, so that more lines are on their way at once.
     Abreast,
 }
 

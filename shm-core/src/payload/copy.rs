@@ -1,8 +1,8 @@
-//! The loops that copy: line after line, upwards, in the widest registers that the machine has; through the caches, or
-//! past them.
+//! The loops that copy: line after line, upwards or four runs [abreast], in the widest registers that the machine has;
+//! through the caches, or past them.
 //!
-//! For lines that another core holds the way counts: each should be asked for once, in the order in which it is needed,
-//! and early. The C library's copies begin with both ends of a short buffer, and leave those of a few KiB and more to
+//! For lines that another core holds the way counts: each should be asked for once, and early, in an order in which the
+//! core looks ahead. The C library's copies begin with both ends of a short buffer, and leave those of a few KiB and more to
 //! one instruction (`rep movsb`), which asks for nothing ahead and takes many times as long where the two buffers lie
 //! at unlucky distances: on an AMD EPYC (Zen 3) a cell of 16 KiB took 0.9 us more to copy in at some times, and private
 //! messages of 1 MiB took 40 us or 415 to copy out.
@@ -12,7 +12,7 @@ use crate::segment::layout::LINE;
 #[cfg(target_arch = "x86_64")]
 use crate::{abreast, ask};
 
-/// What a copy asks for ahead: nothing, the lines that it stores to, those that it loads, or those that it loads, to be
+/// How a copy goes, by what it asks for ahead: nothing, the lines that it stores to, those that it loads, or those that it loads, to be
 /// stored to later.
 pub(super) const NOTHING: u8 = 0;
 pub(super) const STORED: u8 = 1;
@@ -25,7 +25,7 @@ pub(super) const CLOSE: u8 = 5;
 /// Nothing, but loads four runs [abreast].
 pub(super) const ABREAST: u8 = 6;
 
-/// Copies, and asks ahead for the lines that `ASKS` says, where registers hold a line: on such machines that gains, or
+/// Copies, and asks ahead for the lines that `HOW` says, where registers hold a line: on such machines that gains, or
 /// makes no difference. On one whose registers hold half a line (AMD EPYC, Zen 3) it made broadcasts longer, by 2 to 12
 /// percent between two cores that share a last-level cache (16 KiB 0.83 us, 0.73 without), by 4 to 15 between two that
 /// share none (64 KiB 7.3 us, 6.4 without). Runs go [abreast] with registers of either width.
@@ -34,16 +34,16 @@ pub(super) const ABREAST: u8 = 6;
 /// `from` points to `bytes` initialised bytes that nobody writes meanwhile, `bytes` bytes may be written to `to`, which
 /// nobody else touches meanwhile, and the two do not overlap.
 #[inline]
-pub(super) unsafe fn copy_rising<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) {
+pub(super) unsafe fn copy_lines<const HOW: u8>(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     if bytes >= LINE {
         if is_x86_feature_detected!("avx512f") {
             // SAFETY: by contract, and the feature was just detected; a line at least.
-            return unsafe { copy_avx512::<ASKS>(from, to, bytes) };
+            return unsafe { copy_avx512::<HOW>(from, to, bytes) };
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the same.
-            return unsafe { copy_avx2::<ASKS>(from, to, bytes) };
+            return unsafe { copy_avx2::<HOW>(from, to, bytes) };
         }
         // SAFETY: by contract, a line at least.
         return unsafe { copy_sse2(from, to, bytes) };
@@ -56,8 +56,8 @@ pub(super) unsafe fn copy_rising<const ASKS: u8>(from: *const u8, to: *mut u8, b
 /// loaded may wait in the second-level cache: between two cores that share the next one (AMD EPYC, Zen 4) broadcasts of
 /// 64 KiB to 4 MiB took 4 to 7 percent less with 4 KiB than with nothing, and less was gained with 1 or 16.
 #[cfg(target_arch = "x86_64")]
-const fn ahead(asks: u8) -> usize {
-    match asks {
+const fn ahead(how: u8) -> usize {
+    match how {
         LOADED => 4096,
         SETTLED => ask::BEHIND_A_WRITER,
         _ => 1024,
@@ -73,27 +73,27 @@ const GROUP: usize = 4 * LINE;
 #[cfg(target_arch = "x86_64")]
 const PARTED: usize = 4;
 
-/// [`copy_rising`] with registers of a line.
+/// [`copy_lines`] with registers of a line.
 ///
 /// # Safety
 /// As there, of a line at least, on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn copy_avx512<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) {
+unsafe fn copy_avx512<const HOW: u8>(from: *const u8, to: *mut u8, bytes: usize) {
     use core::arch::x86_64::__m512i;
     // SAFETY: by contract.
-    unsafe { copy_by::<__m512i, 4, 1, ASKS>(from, to, bytes) }
+    unsafe { copy_by::<__m512i, 4, 1, HOW>(from, to, bytes) }
 }
 
-/// [`copy_rising`] with registers of half a line.
+/// [`copy_lines`] with registers of half a line.
 ///
 /// # Safety
 /// As there, of a line at least, on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn copy_avx2<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) {
+unsafe fn copy_avx2<const HOW: u8>(from: *const u8, to: *mut u8, bytes: usize) {
     use core::arch::x86_64::__m256i;
-    match ASKS {
+    match HOW {
         // SAFETY: by contract.
         ABREAST => unsafe { copy_by::<__m256i, 8, 2, ABREAST>(from, to, bytes) },
         // SAFETY: by contract.
@@ -101,7 +101,7 @@ unsafe fn copy_avx2<const ASKS: u8>(from: *const u8, to: *mut u8, bytes: usize) 
     }
 }
 
-/// [`copy_rising`] with what every x86-64 has.
+/// [`copy_lines`] with what every x86-64 has.
 ///
 /// # Safety
 /// As there, of a line at least.
@@ -115,11 +115,11 @@ unsafe fn copy_sse2(from: *const u8, to: *mut u8, bytes: usize) {
 /// The loop, with registers `R`, `GROUPED` of which hold a group, and `LINED` a line.
 ///
 /// # Safety
-/// As [`copy_rising`], of a line at least, on a machine that has such registers; of a line, where `ASKS` is of lines
+/// As [`copy_lines`], of a line at least, on a machine that has such registers; of a line, where `HOW` is of lines
 /// that will be stored to.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS: u8>(
+unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const HOW: u8>(
     from: *const u8,
     to: *mut u8,
     bytes: usize,
@@ -130,9 +130,9 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS:
     // SAFETY: the same of a line.
     let line = |at: usize| unsafe { copy_registers::<R, LINED>(from.wrapping_add(at), to.wrapping_add(at)) };
     let (whole, grouped) = (bytes / LINE * LINE, bytes / GROUP * GROUP);
-    let ahead = const { ahead(ASKS) };
-    let near = if ASKS == NOTHING || ASKS == ABREAST { 0 } else { grouped.saturating_sub(ahead) };
-    match ASKS {
+    let ahead = const { ahead(HOW) };
+    let near = if HOW == NOTHING || HOW == ABREAST { 0 } else { grouped.saturating_sub(ahead) };
+    match HOW {
         LOADED | SETTLED => ask::all_to_read(from, whole.min(ahead)),
         CLOSE => ask::all_to_read_soon(from, whole.min(ahead)),
         KEPT => ask::all_to_store(from, whole.min(ahead)),
@@ -140,7 +140,7 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS:
     }
     for at in (0..near).step_by(GROUP) {
         for line in (at + ahead..at + ahead + GROUP).step_by(LINE) {
-            match ASKS {
+            match HOW {
                 LOADED | SETTLED => ask::to_read(from.wrapping_add(line)),
                 CLOSE => ask::to_read_soon(from.wrapping_add(line)),
                 // SAFETY: by contract the machine has registers of a line.
@@ -151,13 +151,15 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const ASKS:
         }
         group(at);
     }
-    let mut begun = near;
-    if ASKS == ABREAST {
+    let mut copied = near;
+    if HOW == ABREAST {
         let (parts, walked) = abreast::walk(bytes, PARTED * GROUP);
-        parts.for_each(|part| (part..part + PARTED * GROUP).step_by(GROUP).for_each(group));
-        begun = walked;
+        for part in parts {
+            (0..PARTED).for_each(|grouped| group(part + grouped * GROUP));
+        }
+        copied = walked;
     }
-    for at in (begun..grouped).step_by(GROUP) {
+    for at in (copied..grouped).step_by(GROUP) {
         group(at);
     }
     for at in (grouped..whole).step_by(LINE) {
@@ -188,7 +190,7 @@ unsafe fn copy_registers<R: Copy, const N: usize>(from: *const u8, to: *mut u8) 
 /// the processor sees to that (which it says by the features `erms` and `fsrm`).
 ///
 /// # Safety
-/// As [`copy_rising`].
+/// As [`copy_lines`].
 #[inline]
 pub(super) unsafe fn copy_string(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -213,7 +215,7 @@ pub(super) unsafe fn copy_string(from: *const u8, to: *mut u8, bytes: usize) {
 /// be overwritten, nor fetched out of the writer's cache afterwards. The caller fences.
 ///
 /// # Safety
-/// As [`copy_rising`].
+/// As [`copy_lines`].
 pub(super) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -243,7 +245,7 @@ pub(super) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
 /// Streams whole lines, a register a line.
 ///
 /// # Safety
-/// As [`copy_rising`], of `lines` lines, on a machine with this feature; `to` is aligned to lines.
+/// As [`copy_lines`], of `lines` lines, on a machine with this feature; `to` is aligned to lines.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn stream_lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
@@ -259,7 +261,7 @@ unsafe fn stream_lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
 /// Streams whole lines, with what every x86-64 has: a line's four stores meet in a write-combining buffer.
 ///
 /// # Safety
-/// As [`copy_rising`], of `lines` lines; `to` is aligned to lines.
+/// As [`copy_lines`], of `lines` lines; `to` is aligned to lines.
 #[cfg(target_arch = "x86_64")]
 unsafe fn stream_lines(from: *const u8, to: *mut u8, lines: usize) {
     use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};

@@ -61,8 +61,7 @@ impl Plan {
 const ENOUGH: u64 = 3;
 
 /// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one
-/// cell after the other it is a turn of the ring, which has some 2 MiB in cells of 32 KiB (or 256), until cells are
-/// where they will be.
+/// cell after the other it is a turn of the ring, which has 2 MiB at most, until cells are where they will be.
 const BEFORE: u64 = 1;
 const A_TURN: u64 = 64;
 

@@ -150,7 +150,7 @@ impl Engine {
 pub(super) fn copy_own(board: &SharedBoard, own: OwnBlock) {
     if let Some((from, to, bytes)) = own {
         // SAFETY: the caller has so many bytes at both places, in buffers that do not overlap.
-        unsafe { copy_out(from, to, bytes, Manner::Plain) };
+        unsafe { copy_out(from, to, bytes, Manner::Own) };
         add(&board.tally.loaded, bytes);
         add(&board.tally.stored, bytes);
     }

@@ -77,8 +77,8 @@ impl Operands {
         let Self { inputs, results, here, landing, piece: scratch } = self;
         let there = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
         let far = match inputs[..] {
-            [Input::Near(_), Input::Own(_)] => far(0, BESIDE_A_WRITER, (len, bytes)),
-            [Input::Own(_), Input::Near(_)] => far(1, BESIDE_A_WRITER, (len, bytes)),
+            [Input::Near(_), Input::Own(_)] => hint(0, BESIDE_A_WRITER, (len, bytes)),
+            [Input::Own(_), Input::Near(_)] => hint(1, BESIDE_A_WRITER, (len, bytes)),
             _ => None,
         };
         let piece = match there {
@@ -149,7 +149,7 @@ pub(super) unsafe fn fold_two<const RESULTS: usize>(
     add(&board.tally.stored, results.len() * len);
     let ahead = if len >= FAR_AHEAD_FROM { BEHIND_A_WRITER } else { BESIDE_A_WRITER };
     // SAFETY: by contract.
-    unsafe { fold.apply_to(&results, &operands, far(near, ahead, (len, bytes)), len) };
+    unsafe { fold.apply_to(&results, &operands, hint(near, ahead, (len, bytes)), len) };
 }
 
 /// Bytes of a message from which an operand is loaded [abreast], where that serves: of 64 and 128 KiB allreduces took 2
@@ -158,9 +158,34 @@ const ABREAST_FROM: usize = 192 * 1024;
 
 /// This operand, if `len` bytes of it, of a message of `bytes` bytes, are better loaded otherwise than line by line: four
 /// runs [abreast], or asking so far ahead.
-fn far(operand: usize, ahead: usize, (len, bytes): (usize, usize)) -> Option<Far> {
+fn hint(operand: usize, ahead: usize, (len, bytes): (usize, usize)) -> Option<Far> {
     if bytes >= ABREAST_FROM && abreast::serves(len) {
         return Some(Far { operand, loads: Loads::Abreast });
     }
     (len > FOUND && bytes <= FRESH).then_some(Far { operand, loads: Loads::Asking(ahead) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What unit tests find on every machine: runs abreast serve.
+    #[test]
+    fn an_operand_is_asked_for_or_goes_abreast() {
+        let abreast = Some(Loads::Abreast);
+        let (asking, short) = (Some(Loads::Asking(BESIDE_A_WRITER)), 16 * 1024 - 1);
+        for (len, bytes, wanted) in [
+            (FOUND, FOUND, None),
+            (FOUND + 1, FOUND + 1, asking),
+            (FOUND + 1, ABREAST_FROM - 1, asking),
+            (FOUND + 1, ABREAST_FROM, abreast),
+            (short, ABREAST_FROM, None),
+            (short + 1, ABREAST_FROM, abreast),
+            (short, FRESH + 1, None),
+            (short + 1, FRESH + 1, abreast),
+        ] {
+            let hint = hint(1, BESIDE_A_WRITER, (len, bytes));
+            assert_eq!(hint.map(|hint| (hint.operand, hint.loads)), wanted.map(|loads| (1, loads)), "{len} of {bytes}");
+        }
+    }
 }
