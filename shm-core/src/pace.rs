@@ -108,14 +108,24 @@ const TRIAL: Trial =
     Trial { first: 4096, period: 131_072, slices: 128, in_order: false, ahead: 2048, overlaps: true, weights: WEIGHTS };
 
 /// The trial of slices of this class. [`TRIAL`] was found with slices of 32 KiB; lines come to be where they will be by
-/// bytes, not by slices. So of the longest class (160 KiB and more, most of them 256) an eighth of the slices does; but
-/// each way gets half as many, for there to be samples.
+/// bytes, not by slices, and a state of the machine lasts for a time. So of twice as long ones (40 KiB and more, most of
+/// them 64) half as many do, of the longest class (160 KiB and more, most of them 256) an eighth; but each way gets half
+/// as many at least, for there to be samples.
 fn trial(class: usize) -> Trial {
-    match class % CLASSES == CLASSES - 1 {
-        true => Trial { first: 512, period: 16_384, slices: 64, ahead: 256, ..TRIAL },
-        false => TRIAL,
+    match (class % CLASSES).saturating_sub(AS_FOUND) {
+        0 => TRIAL,
+        longer => Trial {
+            first: TRIAL.first >> longer,
+            period: TRIAL.period >> longer,
+            slices: TRIAL.slices / 2,
+            ahead: TRIAL.ahead >> longer,
+            ..TRIAL
+        },
     }
 }
+
+/// The class with which [`TRIAL`] was found.
+const AS_FOUND: usize = 2;
 
 /// Samples of a writer that may wait for a figure of their reader.
 const WAITING: usize = 16;

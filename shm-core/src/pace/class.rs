@@ -315,7 +315,7 @@ mod tests {
         ];
         // Trials of long slices have half as many samples: enough for what is clearly cheaper.
         let clear = [cases[1], ([100, 300, 150, 150], Way::Cached), cases[5], cases[6]];
-        for (trial, cases) in [(TRIAL, cases), (trial(CLASSES - 1), &clear)] {
+        for (trial, cases) in [(TRIAL, cases), (trial(CLASSES - 3), &clear), (trial(CLASSES - 1), &clear)] {
             let mut class = Class::new(ALL, trial);
             for &(costs, best) in cases {
                 let (_, late) = fill(&mut class, 0, (600_000, 300_000), costs);
