@@ -2,34 +2,64 @@
 
 use super::Way;
 
-/// What one way costs, for slices of one class: its writer and its reader, 0 while unknown; and, of ordinary stores, to
-/// take the lines of cells that will be filled, where that is done.
+/// What one side of a way costs, for slices of one class.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// The cost; 0 while it is unknown.
+    cost: u64,
+    /// Figures in a row that were far higher, and the least of them.
+    highs: u32,
+    high: u64,
+}
+
+/// Figures in a row that make a far higher cost the one that is known.
+const AGREED: u32 = 3;
+
+impl Known {
+    /// Takes a lower figure at once, a higher one by and by, and of one that is far higher next to nothing: a rank that
+    /// lost its core in the middle says little. Several of these in a row say that the machine has changed.
+    fn learn(&mut self, figure: u64) {
+        let Self { cost, highs, high } = *self;
+        let is_high = cost != 0 && figure > 2 * cost;
+        (self.highs, self.high) = match is_high {
+            true => (highs + 1, if highs == 0 { figure } else { high.min(figure) }),
+            false => (0, 0),
+        };
+        if self.highs == AGREED {
+            *self = Self { cost: self.high, ..Self::default() };
+            return;
+        }
+        self.cost = match cost {
+            0 => figure,
+            _ if figure < cost => figure,
+            _ if is_high => cost + cost.div_ceil(32),
+            _ => cost + (figure - cost).div_ceil(8),
+        };
+    }
+}
+
+/// What one way costs: its writer and its reader; and, of ordinary stores, to take the lines of cells that will be
+/// filled, where that is done.
 #[derive(Clone, Copy, Default)]
 struct Cost {
-    write: u64,
-    read: u64,
-    take: u64,
+    write: Known,
+    read: Known,
+    take: Known,
 }
 
 impl Cost {
-    /// Takes a lower figure at once, a higher one by and by, and of one that is far higher next to nothing: a rank that
-    /// lost its core in the middle says little.
-    fn learn(known: &mut u64, figure: u64) {
-        *known = match *known {
-            0 => figure,
-            known if figure < known => figure,
-            known if figure <= 2 * known => known + (figure - known).div_ceil(8),
-            known => known + known.div_ceil(32),
-        };
+    /// What its writer pays.
+    fn writes(&self) -> u64 {
+        self.write.cost + self.take.cost / 2
     }
 
     /// Of a message of several slices one is filled while another is read: then the slower side alone counts, of one
     /// slice both do. So the quicker side counts for a half, unless no slice ever overlaps another. To take lines ahead
     /// does so, too: while the stores stand in line the caller does something else.
     fn total(&self, overlaps: bool) -> Option<u64> {
-        let (write, read) = (self.write + self.take / 2, self.read);
+        let (write, read) = (self.writes(), self.read.cost);
         let both = if overlaps { write.max(read) + write.min(read) / 2 } else { write + read };
-        (self.write != 0 && read != 0).then_some(both)
+        (self.write.cost != 0 && read != 0).then_some(both)
     }
 }
 
@@ -209,8 +239,8 @@ impl Class {
     fn is_lost(&self) -> bool {
         let Tried { ways, slices, samples, reads } = self.tried;
         let Some(other) = self.on_trial().filter(|_| ways > 0 && samples >= ENOUGH) else { return false };
-        let Cost { write, read, take } = self.costs[other as usize];
-        let slower = (write + take / 2).max(if reads >= ENOUGH { read } else { 0 });
+        let other = &self.costs[other as usize];
+        let slower = other.writes().max(if reads >= ENOUGH { other.read.cost } else { 0 });
         let times = if slices > self.ahead() { 2 } else { 4 };
         self.costs[self.better as usize].total(self.trial.overlaps).is_some_and(|known| slower > times * known)
     }
@@ -235,7 +265,7 @@ impl Class {
         if self.settles(way) {
             return;
         }
-        Cost::learn(&mut self.costs[way as usize].write, figure);
+        self.costs[way as usize].write.learn(figure);
         self.tried.samples += u32::from(self.tries(way));
         self.look_again(way);
     }
@@ -243,7 +273,7 @@ impl Class {
     /// Takes what it cost to read one.
     pub fn learn_read(&mut self, way: Way, figure: u64) {
         if !self.settles(way) {
-            Cost::learn(&mut self.costs[way as usize].read, figure);
+            self.costs[way as usize].read.learn(figure);
             self.tried.reads += u32::from(self.tries(way));
             self.look_again(way);
         }
@@ -251,7 +281,7 @@ impl Class {
 
     /// Takes what it cost to take the lines of one that ordinary stores fill.
     pub fn learn_take(&mut self, figure: u64) {
-        Cost::learn(&mut self.costs[Way::Cached as usize].take, figure);
+        self.costs[Way::Cached as usize].take.learn(figure);
     }
 
     /// Has a trial begin at once if this is the better way, and has become a worse one than it was.
@@ -335,8 +365,20 @@ mod tests {
         let mut class = Class::new(TWO, TRIAL);
         fill(&mut class, 0, (10_000, 0), [100, 300, 0, 0]);
         assert_eq!(class.better, Way::Cached);
-        fill(&mut class, 10_000, (u64::from(PERIOD) / 16, 0), [900, 300, 0, 0]);
+        fill(&mut class, 10_000, (600, 0), [900, 300, 0, 0]);
         assert_eq!(class.better, Way::Streamed);
+    }
+
+    /// A figure that is far higher changes next to nothing, nor do two in a row; three do.
+    #[test]
+    fn far_higher_figures_count_once_several_agree() {
+        let mut known = Known::default();
+        for (figure, cost) in
+            [(100, 100), (900, 104), (900, 108), (140, 112), (900, 116), (700, 120), (800, 700), (90, 90), (180, 102)]
+        {
+            known.learn(figure);
+            assert_eq!(known.cost, cost, "{figure}");
+        }
     }
 
     /// A way that is far worse is given up before its time.
