@@ -169,6 +169,8 @@ pub(crate) struct Pace {
     classes: [Class; 3 * CLASSES],
     waiting: [Option<Waiting>; WAITING],
     next: usize,
+    /// Whether all samples are timed, and not the rare ones alone.
+    watches: bool,
 }
 
 /// A slice that is about to be filled.
@@ -190,7 +192,7 @@ impl Pace {
             // There each rank does both.
             false => Class::new(HERE, Trial { overlaps: false, ..trial(class) }),
         });
-        let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0 };
+        let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0, watches: false };
         pace.go_by(stream);
         pace
     }
@@ -222,7 +224,7 @@ impl Pace {
             // Of the last one that was timed, before its reader leaves another figure.
             self.collect(board);
         }
-        let waits = is_sample && (self.classes[class].compares() || is_rare_sample(position));
+        let waits = is_sample && (self.watches || self.classes[class].compares() || is_rare_sample(position));
         match waits {
             false => write(way),
             true => {
@@ -247,6 +249,12 @@ impl Pace {
         bytes >= LEAST
             && forced(self.stream, Lines::Left, bytes).is_none()
             && self.classes[class_of(bytes, Lines::Left)].compares()
+    }
+
+    /// Watches what slices cost more closely from now on, or no more: where few go through cells, for those to show soon
+    /// that the way into them is no longer the best one.
+    pub fn watch(&mut self, closely: bool) {
+        self.watches = closely;
     }
 
     /// Does `take`, by which a writer takes the lines of cells that ordinary stores of `bytes` bytes will fill, and has

@@ -27,25 +27,30 @@ impl Engine {
         message: (*mut u8, usize, usize),
         tag: u32,
     ) -> Result<()> {
+        let (_, bytes, element) = message;
+        let cell = choice.down_cell;
+        let slices = Cut::rooted(self.board.size(), bytes, cell, uncut(element, cell));
         let first = self.down.next_position();
-        self.broadcast_down(choice, root, message, tag)?;
-        self.settle_if_tried(RingName::Down, first)
+        self.broadcast_down(choice, root, (message.0, slices), tag)?;
+        self.settle_if_tried((RingName::Down, Some(slices)), first)
     }
 
     fn broadcast_down(
         &mut self,
         choice: &Choice,
         root: usize,
-        (buffer, bytes, element): (*mut u8, usize, usize),
+        (buffer, slices): (*mut u8, Cut),
         tag: u32,
     ) -> Result<()> {
-        let cell = choice.down_cell;
-        let slices = Cut::rooted(self.board.size(), bytes, cell, uncut(element, cell));
+        let bytes = slices.bytes();
         let is_root = self.board.rank() == root;
         let passes_on = is_root || !self.is_flat(choice, Step::Release, bytes, root);
         self.cut_down_cells(choice.down_cell, choice.down_slots, passes_on)?;
         let thresholds = match is_root {
-            true => self.thresholds_of_call(Collective::Broadcast, [buffer.cast_const(), std::ptr::null()], bytes),
+            true => {
+                let buffers = ([buffer.cast_const(), std::ptr::null()], bytes);
+                self.thresholds_of_call(Collective::Broadcast, buffers, Some((RingName::Down, Some(slices))))
+            }
             false => self.thresholds,
         };
         let mut place = match passes_on {
@@ -121,17 +126,29 @@ impl Engine {
 
     /// A reduction up the tree of the root.
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
+        let slices = Cut::rooted(self.board.size(), reduction.bytes, choice.up_cell, reduction.fold.element);
         let first = self.up.next_position();
-        self.reduce_up(choice, root, reduction, tag)?;
-        self.settle_if_tried(RingName::Up, first)
+        self.reduce_up(choice, root, (reduction, slices), tag)?;
+        self.settle_if_tried((RingName::Up, Some(slices)), first)
     }
 
-    fn reduce_up(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
-        let Reduction { send, bytes, fold, .. } = reduction;
-        let slices = Cut::rooted(self.board.size(), bytes, choice.up_cell, fold.element);
+    fn reduce_up(
+        &mut self,
+        choice: &Choice,
+        root: usize,
+        (reduction, slices): (Reduction<'_>, Cut),
+        tag: u32,
+    ) -> Result<()> {
+        let Reduction { send, bytes, .. } = reduction;
         let is_root = self.board.rank() == root;
         self.cut_up_cells(choice.up_cell, choice.up_slots, !is_root)?;
-        let thresholds = self.thresholds_of_call(Collective::Reduce, [send, reduction.recv.cast_const()], bytes);
+        let thresholds = match is_root {
+            true => self.thresholds,
+            false => {
+                let buffers = ([send, std::ptr::null()], bytes);
+                self.thresholds_of_call(Collective::Reduce, buffers, Some((RingName::Up, Some(slices))))
+            }
+        };
         // The root lends nothing here.
         let mut place = match is_root {
             true => Place::Cell,
@@ -182,7 +199,7 @@ impl Engine {
         // Both ways in the same slices, so that a slice can turn around at the root.
         let slices = Cut::new(reduction.bytes, choice.up_cell.min(choice.down_cell), reduction.fold.element);
         let Reduction { send, recv, bytes, .. } = reduction;
-        let thresholds = self.thresholds_of_call(Collective::Allreduce, [send, recv.cast_const()], bytes);
+        let thresholds = self.thresholds_of_call(Collective::Allreduce, ([send, recv.cast_const()], bytes), None);
         let Self { board, up, down, operands, sources, up_pace, down_pace, trees, .. } = self;
         let gather = trees.find(board, choice, Step::Gather, reduction.bytes, 0);
         let release = trees.find(board, choice, Step::Release, reduction.bytes, 0);

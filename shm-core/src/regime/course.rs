@@ -53,7 +53,7 @@ const LONG: usize = 1 << 20;
 impl Plan {
     /// That of messages of this class.
     fn of(class: usize) -> Self {
-        if class < class_of(LONG) { PLAN } else { LONG_PLAN }
+        if Trials::are_long(class) { LONG_PLAN } else { PLAN }
     }
 }
 
@@ -61,9 +61,11 @@ impl Plan {
 const ENOUGH: u64 = 3;
 
 /// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one
-/// cell after the other it is a turn of the ring, which has 2 MiB at most, until cells are where they will be.
+/// cell after the other it is a turn of the ring, which has 2 MiB at most, until cells are where they will be, of long
+/// messages three, for a way into them that is no longer the best one to show that. While ways are being compared it is
+/// one more, and one more, but no more than so many.
 const BEFORE: u64 = 1;
-const A_TURN: u64 = 64;
+const AT_MOST: u64 = 64;
 
 /// Calls that find another trial running, in a row, until that is taken for one whose calls are not made any more.
 const GIVEN_UP: u32 = 256;
@@ -149,7 +151,8 @@ impl Turns {
 pub(super) struct Trials {
     /// The course that is tried first.
     before: Course,
-    /// Calls through cells that do not count yet.
+    /// Calls through cells that do not count yet: as a rule, and in this trial.
+    usually_settling: u64,
     settling: u64,
     /// The number that stands for them.
     who: usize,
@@ -164,6 +167,8 @@ pub(super) struct Trials {
     timed: Option<Course>,
     /// Whether what that call leaves to be done should be waited for.
     rests: bool,
+    /// Whether a call that counts was no call like those that will follow.
+    is_spoilt: bool,
     /// What each course has cost in the trial that is running.
     costs: [Cost; 2],
 }
@@ -172,10 +177,15 @@ impl Trials {
     /// Nothing is known of the calls of this kind and class; trials begin with this course. Of some calls each fills
     /// the cells that come next, others have few.
     pub fn new(before: Course, (kind, class): (usize, usize), fills_all: bool) -> Self {
-        let settling = if fills_all { ((2 << 20) / (LEAST << class) as u64).clamp(BEFORE, A_TURN) } else { BEFORE };
+        let turns: u64 = if Self::are_long(class) { 3 } else { 1 };
+        let settling = match fills_all {
+            true => (turns * (2 << 20)).div_ceil((LEAST as u64) << class).clamp(BEFORE, AT_MOST),
+            false => BEFORE,
+        };
         let plan = Plan::of(class);
         Self {
             before,
+            usually_settling: settling,
             settling,
             who: kind * CLASSES + class,
             plan,
@@ -185,19 +195,21 @@ impl Trials {
             begun: 0,
             timed: None,
             rests: false,
+            is_spoilt: false,
             costs: Default::default(),
         }
     }
 
-    /// What the call is that begins `now`; trials take turns.
+    /// What the call is that begins `now`; trials take turns. `compares` says whether ways into cells are being
+    /// compared.
     #[inline]
-    pub fn next(&mut self, turns: &mut Turns, now: impl FnOnce() -> u64) -> Turn {
+    pub fn next(&mut self, turns: &mut Turns, now: impl FnOnce() -> u64, compares: impl FnOnce() -> bool) -> Turn {
         self.calls += 1;
-        if self.calls <= self.due { Turn::Settled } else { self.trial(turns, now()) }
+        if self.calls <= self.due { Turn::Settled } else { self.trial(turns, now(), compares) }
     }
 
     #[cold]
-    fn trial(&mut self, turns: &mut Turns, now: u64) -> Turn {
+    fn trial(&mut self, turns: &mut Turns, now: u64, compares: impl FnOnce() -> bool) -> Turn {
         self.rests = false;
         if !turns.has(self.who) {
             // What was measured so far is of no use.
@@ -212,9 +224,15 @@ impl Trials {
         let Plan { periods, counted } = self.plan;
         let mut at = self.calls - self.due - 1;
         if at == 0 {
-            self.costs = Default::default();
+            (self.costs, self.is_spoilt) = Default::default();
+            self.settling = self.usually_settling;
         }
+        let mut compares = Some(compares);
         for course in [self.before, self.before.other()] {
+            if course == Course::Cells && at == self.settling && at < AT_MOST && compares.take().is_some_and(|is| is())
+            {
+                self.settling += 1;
+            }
             let settling = if course == Course::Cells { self.settling } else { BEFORE };
             if at < settling + counted {
                 self.timed = (at >= settling).then_some(course);
@@ -226,13 +244,35 @@ impl Trials {
         }
         (turns.holder, turns.insists) = (None, false);
         self.ended += 1;
-        (self.calls, self.due) = (0, periods[self.ended.min(periods.len() - 1)]);
+        let last = if self.is_spoilt { 1 } else { periods.len() - 1 };
+        (self.calls, self.due) = (0, periods[self.ended.min(last)]);
         Turn::Ended
+    }
+
+    /// The trial that would come next begins at the next call.
+    pub fn hasten(&mut self) {
+        self.due = self.calls;
+    }
+
+    /// What a call of this course has cost in the last trial.
+    pub fn average(&self, course: Course) -> Option<u64> {
+        Some(self.averages(course)?[0])
+    }
+
+    /// Whether messages of this class are long: each call says more, and a program makes fewer of them.
+    pub fn are_long(class: usize) -> bool {
+        class >= class_of(LONG)
     }
 
     /// The call went the other way: it does not count.
     pub fn forget(&mut self) {
         self.timed = None;
+    }
+
+    /// How cells are best filled was being found out in this call through them: if it counts, nothing is to be learnt
+    /// from this trial.
+    pub fn spoil(&mut self) {
+        self.is_spoilt |= self.timed.is_some();
     }
 
     /// Whether this call of a trial is the last of its course before those that count, or the last of these: who may
@@ -279,10 +319,11 @@ impl Trials {
             && self.averages(course).is_some_and(|[own, other]| own > other + other / 2)
     }
 
-    /// The cheaper course, if both are known: to use buffers where they lie, unless cells are cheaper by a fifth. For
+    /// The cheaper course, if it is known: to use buffers where they lie, unless cells are cheaper by a fifth. For
     /// less, calls should not become longer: in them ranks wait for each other.
     pub fn cheaper(&self) -> Option<Course> {
         self.averages(Course::Cells)
+            .filter(|_| !self.is_spoilt)
             .map(|[cells, lent]| if cells < lent - lent / 5 { Course::Cells } else { Course::Lent })
     }
 }
@@ -304,7 +345,7 @@ mod tests {
     fn make(trials: &mut Trials, calls: u64, cost: impl Fn(u64, Course) -> u64) -> Vec<(Turn, Course)> {
         let (mut better, mut now, mut turns) = (Course::Lent, 0, Turns::default());
         let call = |call| {
-            let turn = trials.next(&mut turns, || now);
+            let turn = trials.next(&mut turns, || now, || false);
             let course = match turn {
                 Turn::Settled => better,
                 Turn::Tried(course) | Turn::Last(course) => course,
@@ -330,7 +371,7 @@ mod tests {
                 assert!(turns[at..begin].iter().all(|(turn, _)| *turn == Turn::Settled), "{at}");
                 at = begin;
                 for course in [before, before.other()] {
-                    let length = COUNTED + if fills_all && course == Course::Cells { A_TURN } else { BEFORE };
+                    let length = COUNTED + if fills_all && course == Course::Cells { AT_MOST } else { BEFORE };
                     for _ in 0..length - 1 {
                         assert_eq!(turns[at].0, Turn::Tried(course), "{at}");
                         at += 1;
@@ -369,7 +410,7 @@ mod tests {
         let mut trials = Trials::new(Course::Lent, (0, 1), true);
         let first = (trials.due + BEFORE + COUNTED) as usize;
         let cost = |call: u64, course| match course {
-            Course::Cells if (call as usize) < first + A_TURN as usize => 2000,
+            Course::Cells if (call as usize) < first + AT_MOST as usize => 2000,
             Course::Cells => 500,
             Course::Lent => 1000,
         };
@@ -405,12 +446,12 @@ mod tests {
         let mut turns = Turns::default();
         // One begins, and is left.
         for _ in 0..FIRST + 3 {
-            all[5].next(&mut turns, || 0);
+            all[5].next(&mut turns, || 0, || false);
         }
         assert!(turns.are_taken());
         all.remove(5);
         for round in 0..9000 {
-            let tried = all.iter_mut().map(|trials| trials.next(&mut turns, || 0));
+            let tried = all.iter_mut().map(|trials| trials.next(&mut turns, || 0, || false));
             let tried = tried.filter(|turn| matches!(turn, Turn::Tried(_) | Turn::Last(_)));
             assert!(tried.count() <= 1, "round {round}");
         }
@@ -445,7 +486,7 @@ mod tests {
             let (mut trials, mut turns, mut now) = (Trials::new(Course::Lent, (0, 1), true), Turns::default(), 0);
             let mut rests = Vec::new();
             loop {
-                match trials.next(&mut turns, || now) {
+                match trials.next(&mut turns, || now, || false) {
                     Turn::Ended => break,
                     Turn::Tried(Course::Cells) | Turn::Last(Course::Cells) if trials.rests() => {
                         let rest = if rests.is_empty() { 90_000 } else { rest };

@@ -31,7 +31,7 @@ impl Engine {
         self.cut_up_cells(choice.up_cell, choice.up_slots, true)?;
         let cut = Cut::new(reduction.bytes, choice.up_cell, reduction.fold.element);
         let Reduction { send, recv, bytes, .. } = reduction;
-        let thresholds = self.thresholds_of_call(Collective::Allreduce, [send, recv.cast_const()], bytes);
+        let thresholds = self.thresholds_of_call(Collective::Allreduce, ([send, recv.cast_const()], bytes), None);
         let Self { board, up, down, operands, sources, results, up_pace, .. } = self;
         let board = &*board;
         let wanted = thresholds.heap_offset(board, Collective::Allreduce, reduction.recv, reduction.bytes);

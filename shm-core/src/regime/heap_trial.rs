@@ -10,14 +10,24 @@
 //! 22, 98 and 36 us; on 8 ranks of such cores those of 256 KiB took 140 and 180 us, 630 and 360 far apart (AMD EPYC,
 //! Zen 3).
 //!
-//! Each rank decides for its own buffers, as each tells in each call where they lie. A rank that only gives, the root
+//! Each rank decides for its own buffers, as each tells in each call where they lie; of a rooted call of two ranks, in
+//! which one fills all cells, that one decides. A rank that only gives, the root
 //! of a broadcast or a leaf of a reduction, runs ahead of who takes as far as cells go. What it gains by that is gained
 //! if the other one comes after as quickly, and ends where the ring does if not: so it waits until all is read before
 //! the calls through cells that count in a trial, and again at the end of the last of them. This second wait is part of
 //! what they cost.
+//!
+//! While it is being found out how cells are best filled, what calls through them cost says nothing: far apart one of the
+//! ways that are tried takes three times as long as another. So a trial begins to count when that is known; one in whose
+//! calls it was looked for anew decides nothing, and the next one comes soon.
+//!
+//! Where one rank alone decides about long messages, a trial comes before it is due if calls [take otherwise](super::drift)
+//! than they did. Where each decides for itself both would have to see that at the same call.
 
 use super::Engine;
 use super::course::{CLASSES, Course, Trials, Turn, Turns, class_of};
+use super::cut::Cut;
+use super::drift::Drift;
 use super::thresholds::Thresholds;
 use crate::error::Result;
 use crate::pace::ticks;
@@ -28,14 +38,28 @@ use crate::select::Collective;
 pub(super) struct HeapTrials {
     of: [HeapTrial; 4],
     turns: Turns,
-    /// The collective and the class of this call if it is one of a trial at whose end who publishes waits for who reads.
-    settles: Option<(Collective, usize)>,
+    /// This call, if it goes through cells because of a trial.
+    tried: Option<Tried>,
 }
+
+/// A rooted call through cells that is part of a trial.
+#[derive(Clone, Copy)]
+struct Tried {
+    what: Collective,
+    class: usize,
+    /// Whether who publishes waits at its end for who reads.
+    rests: bool,
+    /// Whether ways into its cells were being compared when it began.
+    compared: bool,
+}
+
+/// The cells that a call through them fills: their ring, and its slices, where this rank alone fills any.
+pub(super) type Filled = (RingName, Option<Cut>);
 
 impl Default for HeapTrials {
     /// Nothing is known.
     fn default() -> Self {
-        Self { of: Collective::ALL.map(HeapTrial::new), turns: Turns::default(), settles: None }
+        Self { of: Collective::ALL.map(HeapTrial::new), turns: Turns::default(), tried: None }
     }
 }
 
@@ -48,43 +72,65 @@ struct HeapTrial {
 struct Class {
     better: Course,
     trials: Trials,
+    /// Of long messages, where this rank alone decides.
+    drift: Drift,
 }
 
 impl HeapTrial {
     fn new(what: Collective) -> Self {
         // Ranks that exchange write where they have read: there cells are few.
         let trials = |class| Trials::new(Course::Lent, (what as usize, class), what != Collective::Allreduce);
-        let class = |class| Class { better: Course::Lent, trials: trials(class) };
+        let class = |class| Class { better: Course::Lent, trials: trials(class), drift: Drift::default() };
         Self { classes: std::array::from_fn(class) }
     }
 
-    /// How the buffers go of a call that begins `now`, of a message of this class, and whether what it leaves to be
-    /// done should be waited for.
+    /// How the buffers go of a call that begins `now`, of a message of this class, and if that is because of a trial,
+    /// whether what it leaves to be done should be waited for. Who decides `alone` begins a trial when it will;
+    /// `compares` says whether ways into cells are being compared.
     #[inline]
-    fn next(&mut self, class: usize, turns: &mut Turns, now: impl FnOnce() -> u64) -> (Course, bool) {
-        let Class { better, trials } = &mut self.classes[class];
-        match trials.next(turns, now) {
+    fn next(
+        &mut self,
+        class: usize,
+        turns: &mut Turns,
+        now: impl Fn() -> u64,
+        (alone, compares): (bool, impl FnOnce() -> bool),
+    ) -> (Course, Option<bool>) {
+        let Class { better, trials, drift } = &mut self.classes[class];
+        let watches = alone && Trials::are_long(class);
+        match trials.next(turns, &now, compares) {
+            Turn::Settled if watches && drift.shows(now()) => trials.hasten(),
             Turn::Settled => {}
             Turn::Tried(Course::Cells) | Turn::Last(Course::Cells) if trials.is_lost(Course::Cells) => {
                 trials.forget();
-                return (Course::Lent, false);
+                return (Course::Lent, None);
             }
-            Turn::Tried(course) | Turn::Last(course) => return (course, trials.rests()),
-            Turn::Ended => *better = trials.cheaper().unwrap_or(*better),
+            Turn::Tried(course) | Turn::Last(course) => return (course, Some(trials.rests())),
+            Turn::Ended => {
+                let found = trials.cheaper();
+                let is_new = found.is_some_and(|found| found != *better);
+                *better = found.unwrap_or(*better);
+                drift.found(found.and(trials.average(*better)).unwrap_or(0), is_new);
+            }
         }
-        (*better, false)
+        (*better, None)
     }
 }
 
 impl Engine {
     /// The thresholds of a call of this collective, whose buffers of this rank these are (null for none), of `bytes`
-    /// bytes each: the table's, or such that nothing is used where it lies.
+    /// bytes each: the table's, or such that nothing is used where it lies. Where this rank alone decides, it says which
+    /// cells it fills then.
     #[inline]
-    pub(super) fn thresholds_of_call(&mut self, what: Collective, buffers: [*const u8; 2], bytes: usize) -> Thresholds {
-        let Self { board, thresholds, heap_trials, view_trial, .. } = self;
-        let HeapTrials { of, turns, settles } = heap_trials;
+    pub(super) fn thresholds_of_call(
+        &mut self,
+        what: Collective,
+        (buffers, bytes): ([*const u8; 2], usize),
+        filled: Option<Filled>,
+    ) -> Thresholds {
+        let Self { board, thresholds, heap_trials, view_trial, up_pace, down_pace, .. } = self;
+        let HeapTrials { of, turns, tried } = heap_trials;
         let lies_there = |buffer| thresholds.heap_offset(board, what, buffer, bytes).is_some();
-        *settles = None;
+        *tried = None;
         // Rooted calls of more ranks are as the table says: broadcasts have gained nothing through cells (8 ranks on
         // two cores), and in reductions what a leaf measures says little about the root.
         let is_tried = match board.size() {
@@ -97,9 +143,18 @@ impl Engine {
         }
         turns.yields = view_trial.is_running();
         let class = class_of(bytes);
-        let (course, rests) = of[what as usize].next(class, turns, ticks);
-        if rests && course == Course::Cells && what != Collective::Allreduce {
-            *settles = Some((what, class));
+        let mut alone = match filled {
+            Some((RingName::Up, Some(slices))) => Some((up_pace, slice(slices))),
+            Some((_, Some(slices))) => Some((down_pace, slice(slices))),
+            _ => None,
+        };
+        let compares = || alone.as_ref().is_some_and(|(pace, slice)| pace.compares(*slice));
+        let (course, rests) = of[what as usize].next(class, turns, ticks, (alone.is_some(), compares));
+        if let (Course::Cells, Some(rests), Some(_)) = (course, rests, filled) {
+            *tried = Some(Tried { what, class, rests, compared: compares() });
+            if let Some((pace, _)) = &mut alone {
+                pace.watch(true);
+            }
         }
         match course {
             Course::Lent => *thresholds,
@@ -107,17 +162,32 @@ impl Engine {
         }
     }
 
-    /// Ends a rooted call that published from this position on: who gives waits for who takes where a trial of cells
-    /// begins to count, and where it ends.
+    /// Ends a rooted call that filled these cells from this position on, or had them filled: who gives waits for who
+    /// takes where a trial of cells begins to count, and where it ends.
     #[inline]
-    pub(super) fn settle_if_tried(&mut self, ring: RingName, first: u64) -> Result<()> {
-        let Some((what, class)) = self.heap_trials.settles.take() else { return Ok(()) };
-        let Self { board, up, down, heap_trials, .. } = self;
-        let begun = ticks();
-        if ring == RingName::Up { up.settle(board, first) } else { down.settle(board, first) }?;
-        heap_trials.of[what as usize].classes[class].trials.rested(ticks().wrapping_sub(begun));
+    pub(super) fn settle_if_tried(&mut self, (ring, slices): Filled, first: u64) -> Result<()> {
+        let Some(tried) = self.heap_trials.tried.take() else { return Ok(()) };
+        let Self { board, up, down, up_pace, down_pace, heap_trials, .. } = self;
+        let trials = &mut heap_trials.of[tried.what as usize].classes[tried.class].trials;
+        let (pace, ring) = if ring == RingName::Up { (up_pace, up) } else { (down_pace, down) };
+        if let Some(slices) = slices {
+            pace.watch(false);
+            if tried.compared || pace.compares(slice(slices)) {
+                trials.spoil();
+            }
+        }
+        if tried.rests {
+            let begun = ticks();
+            ring.settle(board, first)?;
+            trials.rested(ticks().wrapping_sub(begun));
+        }
         Ok(())
     }
+}
+
+/// Bytes of a slice, of those that are full if any is.
+fn slice(cut: Cut) -> usize {
+    cut.range(cut.count().min(2) - 1).1
 }
 
 #[cfg(test)]
@@ -134,7 +204,7 @@ mod tests {
         let mut through_cells = [0; 3];
         for _ in 0..6000 {
             for (at, bytes) in [65_536, 1 << 20, 8192].into_iter().enumerate() {
-                let (course, _) = trial.next(class_of(bytes), &mut turns, || now);
+                let (course, _) = trial.next(class_of(bytes), &mut turns, || now, (false, || false));
                 through_cells[at] += u32::from(course == Course::Cells);
                 now += [[90, 100], [110, 100], [100, 1000]][at][course as usize];
             }
@@ -143,7 +213,7 @@ mod tests {
         let (mut trial, mut turns) = (HeapTrial::new(Collective::Allreduce), Turns::default());
         let mut make = |cells| {
             let mut call = |_| {
-                let (course, _) = trial.next(class_of(65_536), &mut turns, || now);
+                let (course, _) = trial.next(class_of(65_536), &mut turns, || now, (false, || false));
                 now += if course == Course::Cells { cells } else { 1000 };
                 course == Course::Cells
             };
@@ -166,8 +236,8 @@ mod tests {
                 for &bytes in &lengths {
                     let words = bytes / 8;
                     let [mut mine, mut all] = [(); 2].map(|()| world.alloc::<u64>(words).unwrap());
-                    // Trials of long ones come early.
-                    let turn: u64 = if bytes < 1 << 20 { 400 } else { 40 };
+                    // Trials of long ones come early; but one whose root has changed holds up others for 256 calls.
+                    let turn: u64 = if bytes < 1 << 20 { 700 } else { 350 };
                     for call in 0..3 * turn {
                         let root = (call / turn) as usize % 2;
                         let process = world.process_at_rank(root);
@@ -191,7 +261,7 @@ mod tests {
                         }
                     }
                     let engine = world.enter().unwrap();
-                    assert!(engine.heap_trials.settles.is_none());
+                    assert!(engine.heap_trials.tried.is_none());
                     tried.push(
                         engine.heap_trials.of.each_ref().map(|trial| trial.classes[class_of(bytes)].trials.ended()),
                     );

@@ -28,6 +28,7 @@ mod course;
 pub(crate) mod cut;
 pub(crate) mod delivery;
 pub(crate) mod division;
+mod drift;
 mod exchange;
 mod fold;
 pub(crate) mod folded;

@@ -65,7 +65,7 @@ impl Engine {
     pub fn shares_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         let first = self.up.next_position();
         self.reduce_shares(choice, Takers::Root(root), reduction, tag, false)?;
-        self.settle_if_tried(RingName::Up, first)
+        self.settle_if_tried((RingName::Up, None), first)
     }
 
     /// A reduce-scatter: each leader keeps its share, at its place in `reduction.recv`.
@@ -133,9 +133,10 @@ impl Engine {
         let division = Division::new(reduction.bytes, reduction.fold.element, choice.leaders, choice.up_cell);
         let Reduction { send, recv, bytes, .. } = reduction;
         self.next_own = shared && self.says_own_view(bytes);
+        let buffers = ([send, recv.cast_const()], bytes);
         let thresholds = match takers {
-            Takers::All if !shared => self.thresholds_of_call(Collective::Allreduce, [send, recv.cast_const()], bytes),
-            Takers::Root(_) => self.thresholds_of_call(Collective::Reduce, [send, recv.cast_const()], bytes),
+            Takers::All if !shared => self.thresholds_of_call(Collective::Allreduce, buffers, None),
+            Takers::Root(_) => self.thresholds_of_call(Collective::Reduce, buffers, Some((RingName::Up, None))),
             _ => self.thresholds,
         };
         let Self { board, up, down, operands, sources, results, leaders, up_pace, down_pace, backs, next_own, .. } =

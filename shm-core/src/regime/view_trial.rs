@@ -57,7 +57,7 @@ impl ViewTrial {
         let Self { classes, turns } = self;
         let Class { better, trials, told, tells } = &mut classes[class_of(bytes)];
         *tells = false;
-        match trials.next(turns, now) {
+        match trials.next(turns, now, || false) {
             Turn::Tried(course) => return course,
             Turn::Last(course) => {
                 *tells = true;
