@@ -244,11 +244,10 @@ impl Pace {
         }
     }
 
-    /// Whether ways for slices of so many bytes are being compared: what they cost at present says little.
-    pub fn compares(&self, bytes: usize) -> bool {
-        bytes >= LEAST
-            && forced(self.stream, Lines::Left, bytes).is_none()
-            && self.classes[class_of(bytes, Lines::Left)].compares()
+    /// Whether ways for slices of so many bytes, into cells with such lines, are being compared: what they cost at
+    /// present says little.
+    pub fn compares(&self, bytes: usize, lines: Lines) -> bool {
+        bytes >= LEAST && forced(self.stream, lines, bytes).is_none() && self.classes[class_of(bytes, lines)].compares()
     }
 
     /// Watches what slices cost more closely from now on, or no more: where few go through cells, for those to show soon
@@ -337,11 +336,11 @@ mod tests {
             for stream in [0, STREAM_NEVER] {
                 let mut pace = Pace::new(RingName::Down, stream);
                 let lengths = [LEAST - 1, LEAST, 64 * LEAST];
-                assert!(lengths.iter().all(|&bytes| !pace.compares(bytes)));
+                assert!(lengths.iter().all(|&bytes| !pace.compares(bytes, Lines::Left)));
                 let slice = Slice { position: 1, slot: 0, bytes: LEAST, reader: 0 };
                 pace.writing(&engine.board, slice, |_| ());
                 let chooses = stream == 0 && possible(0) == 0;
-                assert_eq!(lengths.map(|bytes| pace.compares(bytes)), [false, chooses, false], "{stream}");
+                assert_eq!(lengths.map(|bytes| pace.compares(bytes, Lines::Left)), [false, chooses, false], "{stream}");
             }
         })
         .unwrap();

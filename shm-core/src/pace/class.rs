@@ -88,6 +88,9 @@ pub(super) struct Trial {
 /// Samples after which a way may be given up before its time, because it is far worse.
 const ENOUGH: u32 = 2;
 
+/// How many times the slices of a way go by behind a hastened trial that found nothing new, before the next such one.
+const ONCE: u32 = 8;
+
 /// Of the trials that come when they are due, and as far apart as they get, the first and then one of so many is
 /// patient: it gives [`Way::BothByString`] an eighth of what lies between them. Near each other two cores copy so in two
 /// states (AMD EPYC, Zen 5): at first 4 KiB cost the writer 400 ticks in about every second program, later 130, which
@@ -123,8 +126,12 @@ pub(super) struct Class {
     /// Slices since then, and from then to the next trial.
     turn: u32,
     period: u32,
-    /// Whether the next trial begins before it is due.
+    /// Whether the next trial begins before it is due, and whether the last one did.
     hastened: bool,
+    was_hastened: bool,
+    /// Slices from a trial to the next one before it is due: each time that such a one finds nothing new, twice as many,
+    /// so that figures of two kinds do not keep ways on trial.
+    least: u32,
     /// Trials so far that might have been patient.
     late_trials: u32,
     /// Slices for which [`Way::BothByString`] is taken before it counts, in this trial, and in the one that it won last:
@@ -147,6 +154,8 @@ impl Class {
             turn: trial.first,
             period: trial.first,
             hastened: false,
+            was_hastened: false,
+            least: 0,
             late_trials: 0,
             ahead: 0,
             settled: 0,
@@ -187,7 +196,8 @@ impl Class {
         self.tried = Tried::default();
         self.costs = Default::default();
         self.ahead = self.usually_ahead();
-        let is_due = !std::mem::take(&mut self.hastened);
+        self.was_hastened = std::mem::take(&mut self.hastened);
+        let is_due = !self.was_hastened;
         if is_due && self.period == self.trial.period && self.ahead > 0 && self.better != Way::BothByString {
             if self.late_trials.is_multiple_of(PATIENT) {
                 self.ahead = self.period / 8;
@@ -225,8 +235,12 @@ impl Class {
         if self.decided != 0 || best.is_none() {
             self.period = (2 * self.period).min(period);
         }
+        let is_new = best.is_some_and(|(_, best)| best != self.better);
+        if self.was_hastened {
+            self.least = if is_new { 0 } else { (2 * self.least).clamp(ONCE * self.trial.slices, self.trial.period) };
+        }
         if let Some((_, best)) = best {
-            if best == Way::BothByString && self.better != best {
+            if best == Way::BothByString && is_new {
                 self.settled = self.ahead;
             }
             self.better = best;
@@ -290,6 +304,7 @@ impl Class {
         if way == self.better
             && self.decided != 0
             && !self.compares()
+            && self.turn >= self.least
             && total.is_some_and(|total| total > 2 * self.decided)
         {
             self.hastened = self.turn < self.period;
@@ -367,6 +382,24 @@ mod tests {
         assert_eq!(class.better, Way::Cached);
         fill(&mut class, 10_000, (600, 0), [900, 300, 0, 0]);
         assert_eq!(class.better, Way::Streamed);
+    }
+
+    /// Where some figures are low and some high, whichever way is taken, trials stay few.
+    #[test]
+    fn figures_of_two_kinds_keep_nothing_on_trial() {
+        let mut class = Class::new(TWO, TRIAL);
+        let slices = 20 * u64::from(PERIOD);
+        let mut tried = 0;
+        for slice in 0..slices {
+            let way = class.next();
+            tried += u64::from(class.compares());
+            if is_rare_sample(slice) || class.compares() && is_sample(slice) {
+                let figure = if slice / 1000 % 3 == 0 { 400 } else { 100 };
+                class.learn_write(way, figure);
+                class.learn_read(way, figure);
+            }
+        }
+        assert!(tried < slices / 100, "{tried} of {slices}");
     }
 
     /// A figure that is far higher changes next to nothing, nor do two in a row; three do.

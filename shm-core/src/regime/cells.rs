@@ -31,8 +31,8 @@ impl Engine {
         let cell = choice.down_cell;
         let slices = Cut::rooted(self.board.size(), bytes, cell, uncut(element, cell));
         let first = self.down.next_position();
-        self.broadcast_down(choice, root, (message.0, slices), tag)?;
-        self.settle_if_tried((RingName::Down, Some(slices)), first)
+        let done = self.broadcast_down(choice, root, (message.0, slices), tag);
+        self.settle_if_tried((RingName::Down, Some(slices)), first, done)
     }
 
     fn broadcast_down(
@@ -128,8 +128,8 @@ impl Engine {
     pub fn cells_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         let slices = Cut::rooted(self.board.size(), reduction.bytes, choice.up_cell, reduction.fold.element);
         let first = self.up.next_position();
-        self.reduce_up(choice, root, (reduction, slices), tag)?;
-        self.settle_if_tried((RingName::Up, Some(slices)), first)
+        let done = self.reduce_up(choice, root, (reduction, slices), tag);
+        self.settle_if_tried((RingName::Up, Some(slices)), first, done)
     }
 
     fn reduce_up(

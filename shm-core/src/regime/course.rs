@@ -63,7 +63,8 @@ const ENOUGH: u64 = 3;
 /// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one
 /// cell after the other it is a turn of the ring, which has 2 MiB at most, until cells are where they will be, of long
 /// messages three, for a way into them that is no longer the best one to show that. While ways are being compared it is
-/// one more, and one more, but no more than so many.
+/// one more, and one more, but no more than so many: if ways into cells of long messages are not known then, the trial is
+/// off; those of few slices would take too many calls.
 const BEFORE: u64 = 1;
 const AT_MOST: u64 = 64;
 
@@ -146,7 +147,8 @@ impl Turns {
     }
 }
 
-/// The trials of calls of one class: where ranks make the same calls, their trials are at the same ones.
+/// The trials of calls of one class: where ranks make the same calls, and each has a say in how they go, their trials
+/// are at the same ones.
 #[derive(Clone, Debug)]
 pub(super) struct Trials {
     /// The course that is tried first.
@@ -156,12 +158,14 @@ pub(super) struct Trials {
     settling: u64,
     /// The number that stands for them.
     who: usize,
+    is_long: bool,
     plan: Plan,
     /// Calls since the last trial ended, and those that come before the next one, or the one that is running.
     calls: u64,
     due: u64,
-    /// Trials that have ended.
+    /// Trials that have ended with all figures, and those in a row since then that were spoilt.
     ended: usize,
+    spoilt: usize,
     /// When the last call began, and which way it went, if it counts.
     begun: u64,
     timed: Option<Course>,
@@ -188,10 +192,12 @@ impl Trials {
             usually_settling: settling,
             settling,
             who: kind * CLASSES + class,
+            is_long: Self::are_long(class),
             plan,
             calls: 0,
             due: plan.periods[0],
             ended: 0,
+            spoilt: 0,
             begun: 0,
             timed: None,
             rests: false,
@@ -221,17 +227,24 @@ impl Trials {
             self.costs[course as usize].add(now.wrapping_sub(self.begun), other);
         }
         self.begun = now;
-        let Plan { periods, counted } = self.plan;
+        let counted = self.plan.counted;
         let mut at = self.calls - self.due - 1;
         if at == 0 {
             (self.costs, self.is_spoilt) = Default::default();
             self.settling = self.usually_settling;
         }
+        if self.is_spoilt {
+            return self.end(turns);
+        }
         let mut compares = Some(compares);
         for course in [self.before, self.before.other()] {
-            if course == Course::Cells && at == self.settling && at < AT_MOST && compares.take().is_some_and(|is| is())
-            {
-                self.settling += 1;
+            if course == Course::Cells && at == self.settling && compares.take().is_some_and(|compares| compares()) {
+                if at < AT_MOST {
+                    self.settling += 1;
+                } else if self.is_long {
+                    self.is_spoilt = true;
+                    return self.end(turns);
+                }
             }
             let settling = if course == Course::Cells { self.settling } else { BEFORE };
             if at < settling + counted {
@@ -242,10 +255,19 @@ impl Trials {
             }
             at -= settling + counted;
         }
+        self.end(turns)
+    }
+
+    fn end(&mut self, turns: &mut Turns) -> Turn {
         (turns.holder, turns.insists) = (None, false);
-        self.ended += 1;
-        let last = if self.is_spoilt { 1 } else { periods.len() - 1 };
-        (self.calls, self.due) = (0, periods[self.ended.min(last)]);
+        if self.is_spoilt {
+            self.spoilt += 1;
+        } else {
+            (self.ended, self.spoilt) = (self.ended + 1, 0);
+        }
+        let periods = self.plan.periods;
+        let at = if self.is_spoilt { self.spoilt } else { self.ended };
+        (self.calls, self.due) = (0, periods[at.min(periods.len() - 1)]);
         Turn::Ended
     }
 
@@ -270,9 +292,9 @@ impl Trials {
     }
 
     /// How cells are best filled was being found out in this call through them: if it counts, nothing is to be learnt
-    /// from this trial.
+    /// from this trial, which ends with it. Short messages have few slices each, and would never get to an end.
     pub fn spoil(&mut self) {
-        self.is_spoilt |= self.timed.is_some();
+        self.is_spoilt |= self.is_long && self.timed.is_some();
     }
 
     /// Whether this call of a trial is the last of its course before those that count, or the last of these: who may
@@ -383,6 +405,55 @@ mod tests {
                 assert_eq!(turns[at].0, Turn::Ended, "{at}");
                 at += 1;
             }
+        }
+    }
+
+    /// While ways are compared calls through cells do not count; where that takes too long, or comes in between, nothing
+    /// is found, and the next trial comes soon.
+    #[test]
+    fn cells_count_once_their_ways_are_known() {
+        for known_after in [0, 5, AT_MOST - 1, AT_MOST, u64::MAX] {
+            let mut trials = Trials::new(Course::Lent, (0, CLASSES - 1), true);
+            let (mut cells, mut now, mut turns) = (0, 0, Turns::default());
+            let ended = (0..LONG_PLAN.periods[0] + 2 * (AT_MOST + BEFORE + LONG_PLAN.counted)).find(|_| {
+                let compares = cells <= known_after && cells > 0;
+                let turn = trials.next(&mut turns, || now, || compares);
+                let is_cells = matches!(turn, Turn::Tried(Course::Cells) | Turn::Last(Course::Cells));
+                cells += u64::from(is_cells);
+                // Dear while ways are compared, and then cheaper by half.
+                now += if !is_cells {
+                    1000
+                } else if compares {
+                    5000
+                } else {
+                    500
+                };
+                turn == Turn::Ended
+            });
+            assert!(ended.is_some() && !turns.are_taken(), "{known_after}");
+            let is_found = known_after < AT_MOST;
+            assert_eq!(trials.cheaper(), is_found.then_some(Course::Cells), "{known_after}");
+            assert_eq!((trials.ended, trials.spoilt), if is_found { (1, 0) } else { (0, 1) });
+            assert_eq!(trials.due, LONG_PLAN.periods[1]);
+        }
+    }
+
+    #[test]
+    fn a_trial_that_is_spoilt_ends_and_decides_nothing() {
+        let mut trials = Trials::new(Course::Lent, (0, CLASSES - 1), false);
+        let (mut turns, mut now, periods) = (Turns::default(), 0, LONG_PLAN.periods);
+        for spoilt in 1..=5 {
+            let mut calls = 0;
+            while trials.next(&mut turns, || now, || false) != Turn::Ended {
+                now += 100;
+                calls += 1;
+                // The third that counts.
+                if calls == periods[(spoilt - 1).min(3)] + 2 * BEFORE + LONG_PLAN.counted + 3 {
+                    trials.spoil();
+                }
+            }
+            assert_eq!(calls, periods[(spoilt - 1).min(3)] + 2 * BEFORE + LONG_PLAN.counted + 3);
+            assert_eq!((trials.cheaper(), trials.ended, trials.spoilt), (None, 0, spoilt));
         }
     }
 

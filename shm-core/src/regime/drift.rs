@@ -39,11 +39,16 @@ impl Drift {
     /// It was found how calls go, of which each takes so long then; whether that `is_new`.
     pub fn found(&mut self, usual: u64, is_new: bool) {
         let least = match self.has_shown {
-            _ if is_new => LEAST,
+            _ if is_new => (self.least / 2).max(LEAST),
             true => (2 * self.least).min(MOST),
             false => self.least,
         };
         *self = Self { usual, least, ..Self::default() };
+    }
+
+    /// Calls of another kind come between.
+    pub fn interrupt(&mut self) {
+        (self.calls, self.longer, self.shorter) = (0, 0, 0);
     }
 
     /// Whether it should be found again, by a call that begins `now`, as it goes usually.
@@ -99,7 +104,9 @@ mod tests {
             assert_eq!(until(&mut drift, &mut now, 1000, |_| 300), Some(least));
             drift.found(100, false);
         }
-        drift.found(100, true);
-        assert_eq!(until(&mut drift, &mut now, 1000, |_| 300), Some(LEAST));
+        for least in [256, 128, 64, 32, LEAST] {
+            drift.found(100, true);
+            assert_eq!(until(&mut drift, &mut now, 1000, |_| 300), Some(least));
+        }
     }
 }

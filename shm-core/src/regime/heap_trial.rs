@@ -10,16 +10,17 @@
 //! 22, 98 and 36 us; on 8 ranks of such cores those of 256 KiB took 140 and 180 us, 630 and 360 far apart (AMD EPYC,
 //! Zen 3).
 //!
-//! Each rank decides for its own buffers, as each tells in each call where they lie; of a rooted call of two ranks, in
-//! which one fills all cells, that one decides. A rank that only gives, the root
+//! Each rank decides for its own buffers, as each tells in each call where they lie; of a broadcast or a reduction of two
+//! ranks in which one of them fills all cells (a reduction by shares is none), that one decides. A rank that only gives, the root
 //! of a broadcast or a leaf of a reduction, runs ahead of who takes as far as cells go. What it gains by that is gained
 //! if the other one comes after as quickly, and ends where the ring does if not: so it waits until all is read before
 //! the calls through cells that count in a trial, and again at the end of the last of them. This second wait is part of
 //! what they cost.
 //!
 //! While it is being found out how cells are best filled, what calls through them cost says nothing: far apart one of the
-//! ways that are tried takes three times as long as another. So a trial begins to count when that is known; one in whose
-//! calls it was looked for anew decides nothing, and the next one comes soon.
+//! ways that are tried takes three times as long as another. Who decides alone knows that of its cells. So its trials
+//! begin to count when the ways are known, if that does not take too long; one in whose calls they were looked for anew
+//! decides nothing, and the next one comes soon.
 //!
 //! Where one rank alone decides about long messages, a trial comes before it is due if calls [take otherwise](super::drift)
 //! than they did. Where each decides for itself both would have to see that at the same call.
@@ -30,14 +31,16 @@ use super::cut::Cut;
 use super::drift::Drift;
 use super::thresholds::Thresholds;
 use crate::error::Result;
-use crate::pace::ticks;
+use crate::pace::{Lines, Pace, ticks};
 use crate::protocol::{Board, RingName};
 use crate::select::Collective;
 
 /// What is known of all collectives' calls.
 pub(super) struct HeapTrials {
     of: [HeapTrial; 4],
+    /// Of trials that both ranks make at the same calls, and of those of this rank alone, which let the others go first.
     turns: Turns,
+    lone: Turns,
     /// This call, if it goes through cells because of a trial.
     tried: Option<Tried>,
 }
@@ -59,7 +62,7 @@ pub(super) type Filled = (RingName, Option<Cut>);
 impl Default for HeapTrials {
     /// Nothing is known.
     fn default() -> Self {
-        Self { of: Collective::ALL.map(HeapTrial::new), turns: Turns::default(), tried: None }
+        Self { of: Collective::ALL.map(HeapTrial::new), turns: Turns::default(), lone: Turns::default(), tried: None }
     }
 }
 
@@ -104,12 +107,16 @@ impl HeapTrial {
                 trials.forget();
                 return (Course::Lent, None);
             }
-            Turn::Tried(course) | Turn::Last(course) => return (course, Some(trials.rests())),
+            Turn::Tried(course) | Turn::Last(course) => {
+                drift.interrupt();
+                return (course, Some(trials.rests()));
+            }
             Turn::Ended => {
-                let found = trials.cheaper();
-                let is_new = found.is_some_and(|found| found != *better);
-                *better = found.unwrap_or(*better);
-                drift.found(found.and(trials.average(*better)).unwrap_or(0), is_new);
+                if let Some((found, usual)) = trials.cheaper().zip(trials.average(*better)) {
+                    let is_new = found != *better;
+                    drift.found(if is_new { trials.average(found).unwrap_or(0) } else { usual }, is_new);
+                    *better = found;
+                }
             }
         }
         (*better, None)
@@ -127,8 +134,8 @@ impl Engine {
         (buffers, bytes): ([*const u8; 2], usize),
         filled: Option<Filled>,
     ) -> Thresholds {
-        let Self { board, thresholds, heap_trials, view_trial, up_pace, down_pace, .. } = self;
-        let HeapTrials { of, turns, tried } = heap_trials;
+        let Self { board, thresholds, heap_trials, view_trial, up_pace, down_pace, takes, .. } = self;
+        let HeapTrials { of, turns, lone, tried } = heap_trials;
         let lies_there = |buffer| thresholds.heap_offset(board, what, buffer, bytes).is_some();
         *tried = None;
         // Rooted calls of more ranks are as the table says: broadcasts have gained nothing through cells (8 ranks on
@@ -142,17 +149,21 @@ impl Engine {
             return *thresholds;
         }
         turns.yields = view_trial.is_running();
+        lone.yields = turns.yields || turns.are_taken();
         let class = class_of(bytes);
-        let mut alone = match filled {
-            Some((RingName::Up, Some(slices))) => Some((up_pace, slice(slices))),
-            Some((_, Some(slices))) => Some((down_pace, slice(slices))),
-            _ => None,
+        let alone = filled.and_then(|(ring, slices)| Some((ring, slices?)));
+        let mut pace = match alone {
+            Some((RingName::Up, _)) => Some(up_pace),
+            Some(_) => Some(down_pace),
+            None => None,
         };
-        let compares = || alone.as_ref().is_some_and(|(pace, slice)| pace.compares(*slice));
-        let (course, rests) = of[what as usize].next(class, turns, ticks, (alone.is_some(), compares));
+        let takes = *takes;
+        let compares = || alone.zip(pace.as_ref()).is_some_and(|((_, cut), pace)| compares(pace, cut, takes));
+        let turns = if alone.is_some() { lone } else { turns };
+        let (course, rests) = of[what as usize].next(class, turns, ticks, (alone.is_some(), &compares));
         if let (Course::Cells, Some(rests), Some(_)) = (course, rests, filled) {
             *tried = Some(Tried { what, class, rests, compared: compares() });
-            if let Some((pace, _)) = &mut alone {
+            if let Some(pace) = &mut pace {
                 pace.watch(true);
             }
         }
@@ -162,19 +173,25 @@ impl Engine {
         }
     }
 
-    /// Ends a rooted call that filled these cells from this position on, or had them filled: who gives waits for who
-    /// takes where a trial of cells begins to count, and where it ends.
+    /// Ends a rooted call, as it was `done`, that filled these cells from this position on, or had them filled: who gives
+    /// waits for who takes where a trial of cells begins to count, and where it ends.
     #[inline]
-    pub(super) fn settle_if_tried(&mut self, (ring, slices): Filled, first: u64) -> Result<()> {
-        let Some(tried) = self.heap_trials.tried.take() else { return Ok(()) };
-        let Self { board, up, down, up_pace, down_pace, heap_trials, .. } = self;
+    pub(super) fn settle_if_tried(&mut self, (ring, slices): Filled, first: u64, done: Result<()>) -> Result<()> {
+        match self.heap_trials.tried.take() {
+            None => done,
+            Some(tried) => self.settle(tried, (ring, slices), first, done),
+        }
+    }
+
+    #[cold]
+    fn settle(&mut self, tried: Tried, (ring, slices): Filled, first: u64, done: Result<()>) -> Result<()> {
+        let Self { board, up, down, up_pace, down_pace, heap_trials, takes, .. } = self;
         let trials = &mut heap_trials.of[tried.what as usize].classes[tried.class].trials;
         let (pace, ring) = if ring == RingName::Up { (up_pace, up) } else { (down_pace, down) };
-        if let Some(slices) = slices {
-            pace.watch(false);
-            if tried.compared || pace.compares(slice(slices)) {
-                trials.spoil();
-            }
+        pace.watch(false);
+        done?;
+        if slices.is_some_and(|slices| tried.compared || compares(pace, slices, *takes)) {
+            trials.spoil();
         }
         if tried.rests {
             let begun = ticks();
@@ -185,9 +202,13 @@ impl Engine {
     }
 }
 
-/// Bytes of a slice, of those that are full if any is.
-fn slice(cut: Cut) -> usize {
-    cut.range(cut.count().min(2) - 1).1
+/// Whether the ways are being compared by which such slices fill cells: the lines of the only one may have been taken
+/// ahead.
+fn compares(pace: &Pace, cut: Cut, takes: bool) -> bool {
+    match cut.count() {
+        1 => pace.compares(cut.bytes(), if takes { Lines::Taken } else { Lines::Left }),
+        _ => pace.compares(cut.range(1).1, Lines::Left),
+    }
 }
 
 #[cfg(test)]
@@ -274,6 +295,28 @@ mod tests {
                 assert!(ended.iter().zip(wanted).all(|(&ended, wanted)| ended >= wanted), "{ended:?}");
             }
         }
+    }
+
+    /// Of a reduction through cells the leaf alone decides.
+    #[test]
+    fn a_root_of_reductions_tries_nothing() {
+        const BYTES: usize = 1 << 20;
+        let job = Job::create(&JobSpec::new(2).unwrap()).unwrap();
+        let ended = job.on_threads(|world| {
+            let [mut mine, mut all] = [(); 2].map(|()| world.alloc::<u64>(BYTES / 8).unwrap());
+            mine.fill(world.rank() as u64 + 1);
+            for _ in 0..120 {
+                let root = world.process_at_rank(0);
+                match world.rank() {
+                    0 => root.reduce_into_root(&mine, &mut all, Sum).unwrap(),
+                    _ => root.reduce_into(&mine, Sum).unwrap(),
+                }
+            }
+            assert!(world.rank() > 0 || all.iter().all(|&sum| sum == 3));
+            let engine = world.enter().unwrap();
+            engine.heap_trials.of[Collective::Reduce as usize].classes[class_of(BYTES)].trials.ended()
+        });
+        assert!(ended[0] == 0 && ended[1] > 0, "{ended:?}");
     }
 
     /// Of all calls of a trial it is the last one behind which a root waits and tells.

@@ -22,11 +22,11 @@
 //!
 //! While it is being found out how cells are best filled, what they cost says nothing: no trial begins, unless messages
 //! are lent, when nothing but trials goes through cells. Then it takes many of these to find the ways, and until then
-//! cells may be judged too dear.
+//! cells may be judged too dear; such trials do not become rarer.
 
 use super::Engine;
 use super::course::Course;
-use crate::pace::{self, Way, ticks};
+use crate::pace::{self, Lines, Way, ticks};
 use crate::protocol::{Board, RingName};
 use crate::select::{Choice, Collective};
 
@@ -112,7 +112,7 @@ impl Engine {
     /// How the root goes about it at this position, in slices of `slice` bytes if it fills cells.
     pub(super) fn course(&mut self, (bytes, slice): (usize, usize), position: u64) -> (Course, Option<Timed>) {
         let figure = self.board.figure(RingName::Line, 1 - self.board.rank());
-        let settled = !self.down_pace.compares(slice);
+        let settled = !self.down_pace.compares(slice, Lines::Left);
         // Beside a message and its copy lie cells: as much as both is too much.
         let keeps = |bytes: usize| self.thresholds.way_of_results(4 * bytes) == Way::Cached;
         let trial = self.lend_trial.get_or_insert_with(|| LendTrial::new(keeps));
@@ -171,8 +171,9 @@ struct Class {
     period: u32,
     /// Calls until the next trial; 0 in one.
     left: u32,
-    /// Calls of the trial so far.
+    /// Calls of the trial so far, and whether the ways into cells were known when it began.
     tried: u32,
+    settled: bool,
     /// Figures that came, of each course.
     #[cfg(test)]
     learnt: [u32; 2],
@@ -187,6 +188,7 @@ impl Class {
             period: PERIOD,
             left: FIRST,
             tried: 0,
+            settled: true,
             #[cfg(test)]
             learnt: [0; 2],
         }
@@ -200,6 +202,7 @@ impl Class {
             return Next { course: self.better, timed: false };
         }
         let course = if self.tried < TRIES { self.better } else { self.better.other() };
+        self.settled = settled && (self.tried == 0 || self.settled);
         self.tried += 1;
         Next { course, timed: true }
     }
@@ -222,7 +225,11 @@ impl Class {
                 let [usual, other] = [self.usual, self.usual.other()].map(|course| self.least[course as usize]);
                 self.better = if other + other / 8 < usual { self.usual.other() } else { self.usual };
             }
-            self.period = if is_lost { (2 * self.period).min(LONGEST) } else { PERIOD };
+            self.period = match is_lost {
+                true if self.settled => (2 * self.period).min(LONGEST),
+                true => self.period,
+                false => PERIOD,
+            };
             (self.least, self.tried, self.left) = ([u64::MAX; 2], 0, self.period - 2 * TRIES);
         }
     }

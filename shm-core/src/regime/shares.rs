@@ -64,8 +64,8 @@ impl Engine {
     /// A reduction: the root takes all shares.
     pub fn shares_reduce(&mut self, choice: &Choice, root: usize, reduction: Reduction<'_>, tag: u32) -> Result<()> {
         let first = self.up.next_position();
-        self.reduce_shares(choice, Takers::Root(root), reduction, tag, false)?;
-        self.settle_if_tried((RingName::Up, None), first)
+        let done = self.reduce_shares(choice, Takers::Root(root), reduction, tag, false).map(|_| ());
+        self.settle_if_tried((RingName::Up, None), first, done)
     }
 
     /// A reduce-scatter: each leader keeps its share, at its place in `reduction.recv`.
