@@ -14,6 +14,7 @@ const TRIAL: Trial = Trial {
     in_order: true,
     ahead: 0,
     overlaps: false,
+    agrees: false,
     weights: [32, 48, 33, 33],
 };
 

@@ -17,15 +17,15 @@ const AGREED: u32 = 3;
 
 impl Known {
     /// Takes a lower figure at once, a higher one by and by, and of one that is far higher next to nothing: a rank that
-    /// lost its core in the middle says little. Several of these in a row say that the machine has changed.
-    fn learn(&mut self, figure: u64) {
+    /// lost its core in the middle says little. Where they are to agree, several of these in a row are the cost.
+    fn learn(&mut self, figure: u64, agrees: bool) {
         let Self { cost, highs, high } = *self;
         let is_high = cost != 0 && figure > 2 * cost;
         (self.highs, self.high) = match is_high {
             true => (highs + 1, if highs == 0 { figure } else { high.min(figure) }),
             false => (0, 0),
         };
-        if self.highs == AGREED {
+        if agrees && self.highs == AGREED {
             *self = Self { cost: self.high, ..Self::default() };
             return;
         }
@@ -81,6 +81,8 @@ pub(super) struct Trial {
     pub ahead: u32,
     /// Whether a slice may be filled while another is read.
     pub overlaps: bool,
+    /// Whether several far higher figures in a row are the cost.
+    pub agrees: bool,
     /// What the cost of each way counts for when they are compared.
     pub weights: [u64; Way::COUNT],
 }
@@ -279,7 +281,7 @@ impl Class {
         if self.settles(way) {
             return;
         }
-        self.costs[way as usize].write.learn(figure);
+        self.costs[way as usize].write.learn(figure, self.trial.agrees);
         self.tried.samples += u32::from(self.tries(way));
         self.look_again(way);
     }
@@ -287,7 +289,7 @@ impl Class {
     /// Takes what it cost to read one.
     pub fn learn_read(&mut self, way: Way, figure: u64) {
         if !self.settles(way) {
-            self.costs[way as usize].read.learn(figure);
+            self.costs[way as usize].read.learn(figure, self.trial.agrees);
             self.tried.reads += u32::from(self.tries(way));
             self.look_again(way);
         }
@@ -295,7 +297,7 @@ impl Class {
 
     /// Takes what it cost to take the lines of one that ordinary stores fill.
     pub fn learn_take(&mut self, figure: u64) {
-        self.costs[Way::Cached as usize].take.learn(figure);
+        self.costs[Way::Cached as usize].take.learn(figure, self.trial.agrees);
     }
 
     /// Has a trial begin at once if this is the better way, and has become a worse one than it was.
@@ -377,17 +379,19 @@ mod tests {
     /// Thirty-one slices in 32 are not timed: what becomes worse is noticed long before the next trial would be due.
     #[test]
     fn a_way_that_has_become_worse_is_left_soon() {
-        let mut class = Class::new(TWO, TRIAL);
-        fill(&mut class, 0, (10_000, 0), [100, 300, 0, 0]);
-        assert_eq!(class.better, Way::Cached);
-        fill(&mut class, 10_000, (600, 0), [900, 300, 0, 0]);
-        assert_eq!(class.better, Way::Streamed);
+        for (agrees, soon) in [(true, 600), (false, u64::from(PERIOD) / 16)] {
+            let mut class = Class::new(TWO, Trial { agrees, ..TRIAL });
+            fill(&mut class, 0, (10_000, 0), [100, 300, 0, 0]);
+            assert_eq!(class.better, Way::Cached);
+            fill(&mut class, 10_000, (soon, 0), [900, 300, 0, 0]);
+            assert_eq!(class.better, Way::Streamed);
+        }
     }
 
     /// Where some figures are low and some high, whichever way is taken, trials stay few.
     #[test]
     fn figures_of_two_kinds_keep_nothing_on_trial() {
-        let mut class = Class::new(TWO, TRIAL);
+        let mut class = Class::new(TWO, Trial { agrees: true, ..TRIAL });
         let slices = 20 * u64::from(PERIOD);
         let mut tried = 0;
         for slice in 0..slices {
@@ -409,7 +413,7 @@ mod tests {
         for (figure, cost) in
             [(100, 100), (900, 104), (900, 108), (140, 112), (900, 116), (700, 120), (800, 700), (90, 90), (180, 102)]
         {
-            known.learn(figure);
+            known.learn(figure, true);
             assert_eq!(known.cost, cost, "{figure}");
         }
     }
