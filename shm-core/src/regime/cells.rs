@@ -142,17 +142,15 @@ impl Engine {
         let Reduction { send, bytes, .. } = reduction;
         let is_root = self.board.rank() == root;
         self.cut_up_cells(choice.up_cell, choice.up_slots, !is_root)?;
-        let thresholds = match is_root {
-            true => self.thresholds,
-            false => {
-                let buffers = ([send, std::ptr::null()], bytes);
-                self.thresholds_of_call(Collective::Reduce, buffers, Some((RingName::Up, Some(slices))))
-            }
-        };
         // The root lends nothing here.
         let mut place = match is_root {
             true => Place::Cell,
-            false => thresholds.place(&self.board, Collective::Reduce, send, bytes),
+            false => {
+                let buffers = ([send, std::ptr::null()], bytes);
+                let thresholds =
+                    self.thresholds_of_call(Collective::Reduce, buffers, Some((RingName::Up, Some(slices))));
+                thresholds.place(&self.board, Collective::Reduce, send, bytes)
+            }
         };
         let jointly = self.tries_jointly(&self.up, !is_root, (slices, place), tag)?;
         if jointly {
@@ -164,7 +162,7 @@ impl Engine {
         }
         let places = match jointly {
             false => None,
-            true => match self.reduce_jointly(root, (reduction, slices, place), &thresholds, tag)? {
+            true => match self.reduce_jointly(root, (reduction, slices, place), tag)? {
                 (Outcome::Done, _) => return Ok(()),
                 (Outcome::NotLent, places) => Some(places),
                 (Outcome::Declined, _) => {

@@ -112,9 +112,8 @@ impl HeapTrial {
                 return (course, Some(trials.rests()));
             }
             Turn::Ended => {
-                if let Some((found, usual)) = trials.cheaper().zip(trials.average(*better)) {
-                    let is_new = found != *better;
-                    drift.found(if is_new { trials.average(found).unwrap_or(0) } else { usual }, is_new);
+                if let Some((found, usual)) = trials.cheaper().and_then(|found| Some((found, trials.average(found)?))) {
+                    drift.found(usual, found != *better);
                     *better = found;
                 }
             }

@@ -13,7 +13,6 @@ use super::cut::Cut;
 use super::division::Division;
 use super::lend::{Lending, Source};
 use super::operands::{Input, Operands};
-use super::thresholds::Thresholds;
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -108,7 +107,6 @@ impl Engine {
         &mut self,
         root: usize,
         (reduction, slices, place): (Reduction<'_>, Cut, Place),
-        thresholds: &Thresholds,
         tag: u32,
     ) -> Result<(Outcome, Places)> {
         let Reduction { send, recv, bytes, fold } = reduction;
@@ -121,7 +119,7 @@ impl Engine {
         let location = match gives {
             true => Location::whole_at(place, bytes),
             false => {
-                let offset = |buffer| thresholds.heap_offset(&self.board, Collective::Reduce, buffer, bytes);
+                let offset = |buffer| self.thresholds.heap_offset(&self.board, Collective::Reduce, buffer, bytes);
                 match (offset(send), offset(recv)) {
                     (Some(send), Some(recv)) => Location::slice_at(Place::Heap(send), bytes).wanting(Some(recv), bytes),
                     _ => Location::CELL,
