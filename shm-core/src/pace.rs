@@ -28,6 +28,7 @@ use class::{Class, Trial};
 
 mod calls;
 mod class;
+mod cost;
 mod figure;
 
 pub(crate) use calls::Calls;
@@ -116,9 +117,9 @@ const TRIAL: Trial = Trial {
 };
 
 /// The trial of slices of this class. [`TRIAL`] was found with slices of 32 KiB; lines come to be where they will be by
-/// bytes, not by slices, and a state of the machine lasts for a time. So of twice as long ones (40 KiB and more, most of
-/// them 64) half as many do, of the longest class (160 KiB and more, most of them 256) an eighth; but each way gets half
-/// as many at least, for there to be samples.
+/// bytes, not by slices, and a state of the machine lasts for a time. So of twice as long ones (40 KiB and more, most
+/// of them 64) half as many do, of the longest class (160 KiB and more, most of them 256) an eighth; but each way gets
+/// half as many at least, for there to be samples.
 fn trial(class: usize) -> Trial {
     match (class % CLASSES).saturating_sub(AS_FOUND) {
         0 => TRIAL,
@@ -174,7 +175,7 @@ fn forced(stream: u32, lines: Lines, bytes: usize) -> Option<Way> {
 pub(crate) struct Pace {
     ring: RingName,
     stream: u32,
-    classes: [Class; 3 * CLASSES],
+    classes: Box<[Class; 3 * CLASSES]>,
     waiting: [Option<Waiting>; WAITING],
     next: usize,
     /// Whether all samples are timed, and not the rare ones alone.
@@ -195,15 +196,16 @@ impl Pace {
     /// Nothing is known; `stream` is the table's word.
     pub fn new(ring: RingName, stream: u32) -> Self {
         let copied = if ring == RingName::Down { COPIED } else { FOLDED };
-        // Far apart reductions of 1 and 4 MiB took 58 and 260 us where far higher figures are to agree, 80 and 440 where
-        // they count for little; broadcasts 104 and 415, 79 and 301 (AMD EPYC, Zen 3). Likely because ordinary stores are
-        // cheap in the first turn of a ring, and readers of the down ring, who load what they have copied, differ more.
+        // Far apart reductions of 1 and 4 MiB took 58 and 260 us where far higher figures are to agree, 80 and 440
+        // where they count for little; broadcasts 104 and 415, 79 and 301 (AMD EPYC, Zen 3). Likely because ordinary
+        // stores are cheap in the first turn of a ring, and readers of the down ring, who load what they have copied,
+        // differ more.
         let agrees = ring == RingName::Up;
-        let classes = std::array::from_fn(|class| match class < Lines::Here as usize * CLASSES {
+        let classes = Box::new(std::array::from_fn(|class| match class < Lines::Here as usize * CLASSES {
             true => Class::new(copied, Trial { agrees, ..trial(class) }),
             // There each rank does both.
             false => Class::new(HERE, Trial { overlaps: false, ..trial(class) }),
-        });
+        }));
         let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0, watches: false };
         pace.go_by(stream);
         pace
@@ -262,8 +264,8 @@ impl Pace {
         bytes >= LEAST && forced(self.stream, lines, bytes).is_none() && self.classes[class_of(bytes, lines)].compares()
     }
 
-    /// Watches what slices cost more closely from now on, or no more: where few go through cells, for those to show soon
-    /// that the way into them is no longer the best one.
+    /// Watches what slices cost more closely from now on, or no more: where few go through cells, for those to show
+    /// soon that the way into them is no longer the best one.
     pub fn watch(&mut self, closely: bool) {
         self.watches = closely;
     }

@@ -225,8 +225,8 @@ impl Library {
     }
 }
 
-/// Waits until no other process of tests builds what tests start by other means than cargo alone, which has locks of its
-/// own, and keeps others from it.
+/// Waits until no other process of tests builds what tests start by other means than cargo alone, which has locks of
+/// its own, and keeps others from it.
 ///
 /// # Panics
 /// When there can be no such lock.

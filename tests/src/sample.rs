@@ -48,8 +48,8 @@ fn bits(seed: u64, rank: usize, place: usize) -> u64 {
     )
 }
 
-/// The bits of one part of a sample of several. An oracle takes longer to draw samples than to do anything else, most of
-/// them of many parts: this is a third of what [`bits`] is.
+/// The bits of one part of a sample of several. An oracle takes longer to draw samples than to do anything else, most
+/// of them of many parts: this is a third of what [`bits`] is.
 #[inline]
 pub(crate) fn part(bits: u64, number: usize) -> u64 {
     let bits = (bits ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -9,8 +9,8 @@ use hier::operator::{Max, Sum};
 use hier::{Communicator, Error, Partition, PartitionMut, TreeRules};
 use phalanx_tests::watchdog::watchdog;
 
-/// A test that takes longer hangs. Alone it takes 16 s, mostly asleep; where three others that compute come first to two
-/// cores, more than 60.
+/// A test that takes longer hangs. Alone it takes 16 s, mostly asleep; where three others that compute come first to
+/// two cores, more than 60.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Within so long everybody has been told.

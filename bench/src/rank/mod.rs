@@ -16,8 +16,8 @@
 //! around that call alone; its buffers are chosen before that ([`crate::gate`], the same for us and for a baseline: no
 //! library's own barrier comes before a call). One clock reading is part of everyone's figure, and is not subtracted;
 //! how much that is tells a call that does nothing, which is timed in the same way ([`crate::empty`]). Where ranks
-//! outnumber cores they wait for each other at the same place and then begin as they get a core; the clock is that of the
-//! last one's arrival.
+//! outnumber cores they wait for each other at the same place and then begin as they get a core; the clock is that of
+//! the last one's arrival.
 //!
 //! Before each block the ranks look at the cores ([`crate::gate::look`]): on virtual machines how far apart they lie
 //! changes, and whether they are threads of one core.

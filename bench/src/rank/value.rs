@@ -17,9 +17,9 @@ pub trait Value: Element + Zeroable + Copy + PartialEq + Debug {
     fn bits(self) -> u64;
 }
 
-/// Fills a buffer with one value: the first KiB by a loop, and copies of it by the C library, as `baseline/collectives.c`
-/// does. A loop alone takes twice as long where it happens to cross a line of code (1 MiB 22 us more on an AMD EPYC, Zen
-/// 3), in one build and not in another.
+/// Fills a buffer with one value: the first KiB by a loop, and copies of it by the C library, as
+/// `baseline/collectives.c` does. A loop alone takes twice as long where it happens to cross a line of code (1 MiB 22
+/// us more on an AMD EPYC, Zen 3), in one build and not in another.
 pub fn fill<T: Value>(buffer: &mut [T], value: T) {
     let (first, rest) = buffer.split_at_mut(buffer.len().min((1024 / size_of::<T>()).max(1)));
     first.fill(value);

@@ -181,7 +181,8 @@ fn best(name: &str, family: Family, crowded: bool) -> Vec<Setting> {
             const SM: &[&str] = &["--mca", "mpi_yield_when_idle", "1", "--mca", "coll_sm_priority", "90"];
             vec![Setting { options: YIELD, ..PLAIN }, Setting { name: "sm", options: SM, needs_bytes: true, ..PLAIN }]
         }
-        // Long messages are quicker through cells of 1 MiB in all than through its own of 32 KiB in all, or between ranks.
+        // Long messages are quicker through cells of 1 MiB in all than through its own of 32 KiB in all, or between
+        // ranks.
         (Family::Mpich, false) if name == "mpich5" => vec![
             Setting { environment: RELEASE_GATHER, ..PLAIN },
             Setting { name: "cells", environment: LARGE_CELLS, ..PLAIN },

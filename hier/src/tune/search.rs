@@ -84,8 +84,8 @@ pub(super) fn searched(effort: &Effort, ranks: usize) -> Vec<(Collective, bool)>
     all
 }
 
-/// The sizes at which candidates are compared: these, and one in each of the built-in bands that has none of them, or it
-/// would be gone unlooked at.
+/// The sizes at which candidates are compared: these, and one in each of the built-in bands that has none of them, or
+/// it would be gone unlooked at.
 fn sizes(usual: &[usize], built_in: &[Band]) -> Vec<usize> {
     let mut sizes = usual.to_vec();
     for (at, band) in built_in.iter().enumerate() {

@@ -118,7 +118,8 @@ impl Communicator {
         }
     }
 
-    /// Everybody's `item`, by rank. No other call has elements of this kind: what comes in is what ranks have said here.
+    /// Everybody's `item`, by rank. No other call has elements of this kind: what comes in is what ranks have said
+    /// here.
     fn collect<T: bytemuck::Pod + Default>(&self, item: T, kind: u64) -> Result<Vec<T>> {
         let mut table = vec![T::default(); self.size()];
         table[self.rank()] = item;

@@ -28,7 +28,7 @@ const CLASSES: usize = 11;
 pub(crate) struct Calls {
     /// The ways that there are.
     ways: &'static [Way],
-    classes: [Class; CLASSES],
+    classes: Box<[Class; CLASSES]>,
     stream: u32,
 }
 
@@ -44,7 +44,7 @@ impl Calls {
 
     /// Nothing is known; `stream` is the table's word.
     pub fn new(ways: &'static [Way], stream: u32) -> Self {
-        Self { ways, classes: [Class::new(ways, TRIAL); CLASSES], stream: possible(stream) }
+        Self { ways, classes: Box::new([Class::new(ways, TRIAL); CLASSES]), stream: possible(stream) }
     }
 
     /// Goes by another word of the table from now on.

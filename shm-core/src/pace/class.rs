@@ -1,73 +1,13 @@
 //! What is known of the ways to fill cells with slices of one size, and which of them is tried when.
 
 use super::Way;
-
-/// What one side of a way costs, for slices of one class.
-#[derive(Clone, Copy, Default)]
-struct Known {
-    /// The cost; 0 while it is unknown.
-    cost: u64,
-    /// Figures in a row that were far higher, and the least of them.
-    highs: u32,
-    high: u64,
-}
-
-/// Figures in a row that make a far higher cost the one that is known.
-const AGREED: u32 = 3;
-
-impl Known {
-    /// Takes a lower figure at once, a higher one by and by, and of one that is far higher next to nothing: a rank that
-    /// lost its core in the middle says little. Where they are to agree, several of these in a row are the cost.
-    fn learn(&mut self, figure: u64, agrees: bool) {
-        let Self { cost, highs, high } = *self;
-        let is_high = cost != 0 && figure > 2 * cost;
-        (self.highs, self.high) = match is_high {
-            true => (highs + 1, if highs == 0 { figure } else { high.min(figure) }),
-            false => (0, 0),
-        };
-        if agrees && self.highs == AGREED {
-            *self = Self { cost: self.high, ..Self::default() };
-            return;
-        }
-        self.cost = match cost {
-            0 => figure,
-            _ if figure < cost => figure,
-            _ if is_high => cost + cost.div_ceil(32),
-            _ => cost + (figure - cost).div_ceil(8),
-        };
-    }
-}
-
-/// What one way costs: its writer and its reader; and, of ordinary stores, to take the lines of cells that will be
-/// filled, where that is done.
-#[derive(Clone, Copy, Default)]
-struct Cost {
-    write: Known,
-    read: Known,
-    take: Known,
-}
-
-impl Cost {
-    /// What its writer pays.
-    fn writes(&self) -> u64 {
-        self.write.cost + self.take.cost / 2
-    }
-
-    /// Of a message of several slices one is filled while another is read: then the slower side alone counts, of one
-    /// slice both do. So the quicker side counts for a half, unless no slice ever overlaps another. To take lines ahead
-    /// does so, too: while the stores stand in line the caller does something else.
-    fn total(&self, overlaps: bool) -> Option<u64> {
-        let (write, read) = (self.writes(), self.read.cost);
-        let both = if overlaps { write.max(read) + write.min(read) / 2 } else { write + read };
-        (self.write.cost != 0 && read != 0).then_some(both)
-    }
-}
+use super::cost::Cost;
 
 /// How ways are tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
-    /// Slices from the first trial to the second, and then twice as many each time: what a job does at first is not what
-    /// it goes on with; ..
+    /// Slices from the first trial to the second, and then twice as many each time: what a job does at first is not
+    /// what it goes on with; ..
     pub first: u32,
     /// .. but no more than these.
     pub period: u32,
@@ -76,8 +16,8 @@ pub(super) struct Trial {
     /// Whether they are tried in their order, and not the better one first: so that two ranks who try them at the same
     /// calls try the same ones, whichever is the better one to each.
     pub in_order: bool,
-    /// The most slices for which [`Way::BothByString`] is taken before it counts, but for patient trials; the least is a
-    /// quarter of it.
+    /// The most slices for which [`Way::BothByString`] is taken before it counts, but for patient trials; the least is
+    /// a quarter of it.
     pub ahead: u32,
     /// Whether a slice may be filled while another is read.
     pub overlaps: bool,
@@ -94,9 +34,9 @@ const ENOUGH: u32 = 2;
 const ONCE: u32 = 8;
 
 /// Of the trials that come when they are due, and as far apart as they get, the first and then one of so many is
-/// patient: it gives [`Way::BothByString`] an eighth of what lies between them. Near each other two cores copy so in two
-/// states (AMD EPYC, Zen 5): at first 4 KiB cost the writer 400 ticks in about every second program, later 130, which
-/// makes it the best way; to come to that took 5,000 to 100,000 slices.
+/// patient: it gives [`Way::BothByString`] an eighth of what lies between them. Near each other two cores copy so in
+/// two states (AMD EPYC, Zen 5): at first 4 KiB cost the writer 400 ticks in about every second program, later 130,
+/// which makes it the best way; to come to that took 5,000 to 100,000 slices.
 const PATIENT: u32 = 8;
 
 /// How far a trial has come.
@@ -131,13 +71,13 @@ pub(super) struct Class {
     /// Whether the next trial begins before it is due, and whether the last one did.
     hastened: bool,
     was_hastened: bool,
-    /// Slices from a trial to the next one before it is due: each time that such a one finds nothing new, twice as many,
-    /// so that figures of two kinds do not keep ways on trial.
+    /// Slices from a trial to the next one before it is due: each time that such a one finds nothing new, twice as
+    /// many, so that figures of two kinds do not keep ways on trial.
     least: u32,
     /// Trials so far that might have been patient.
     late_trials: u32,
-    /// Slices for which [`Way::BothByString`] is taken before it counts, in this trial, and in the one that it won last:
-    /// as many are not judged after later ones.
+    /// Slices for which [`Way::BothByString`] is taken before it counts, in this trial, and in the one that it won
+    /// last: as many are not judged after later ones.
     ahead: u32,
     settled: u32,
     tried: Tried,
@@ -406,18 +346,6 @@ mod tests {
         assert!(tried < slices / 100, "{tried} of {slices}");
     }
 
-    /// A figure that is far higher changes next to nothing, nor do two in a row; three do.
-    #[test]
-    fn far_higher_figures_count_once_several_agree() {
-        let mut known = Known::default();
-        for (figure, cost) in
-            [(100, 100), (900, 104), (900, 108), (140, 112), (900, 116), (700, 120), (800, 700), (90, 90), (180, 102)]
-        {
-            known.learn(figure, true);
-            assert_eq!(known.cost, cost, "{figure}");
-        }
-    }
-
     /// A way that is far worse is given up before its time.
     #[test]
     fn a_trial_that_is_lost_ends_early() {
@@ -454,8 +382,8 @@ mod tests {
         }
     }
 
-    /// What comes to its best state late is found by the trials that wait for it, and stays found, though it leaves that
-    /// state while others are tried.
+    /// What comes to its best state late is found by the trials that wait for it, and stays found, though it leaves
+    /// that state while others are tried.
     #[test]
     fn a_way_that_needs_many_turns_gets_them_at_last() {
         let mut class = Class::new(ALL, TRIAL);

@@ -7,8 +7,8 @@ use crate::protocol::RingName;
 use crate::segment::layout::LINE;
 
 /// Whether the slice at a position is timed by its writer while ways are compared, and by its reader (of down slots, if
-/// the writer waits for that): one in eight, the same for both, and without a period that slices of some leader, root or
-/// message could keep in step with.
+/// the writer waits for that): one in eight, the same for both, and without a period that slices of some leader, root
+/// or message could keep in step with.
 #[inline]
 pub(crate) fn is_sample(position: u64) -> bool {
     mixed(position) >> 61 == 0

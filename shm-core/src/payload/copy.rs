@@ -2,18 +2,18 @@
 //! through the caches, or past them.
 //!
 //! For lines that another core holds the way counts: each should be asked for once, and early, in an order in which the
-//! core looks ahead. The C library's copies begin with both ends of a short buffer, and leave those of a few KiB and more to
-//! one instruction (`rep movsb`), which asks for nothing ahead and takes many times as long where the two buffers lie
-//! at unlucky distances: on an AMD EPYC (Zen 3) a cell of 16 KiB took 0.9 us more to copy in at some times, and private
-//! messages of 1 MiB took 40 us or 415 to copy out.
+//! core looks ahead. The C library's copies begin with both ends of a short buffer, and leave those of a few KiB and
+//! more to one instruction (`rep movsb`), which asks for nothing ahead and takes many times as long where the two
+//! buffers lie at unlucky distances: on an AMD EPYC (Zen 3) a cell of 16 KiB took 0.9 us more to copy in at some times,
+//! and private messages of 1 MiB took 40 us or 415 to copy out.
 
 #[cfg(target_arch = "x86_64")]
 use crate::segment::layout::LINE;
 #[cfg(target_arch = "x86_64")]
 use crate::{abreast, ask};
 
-/// How a copy goes, by what it asks for ahead: nothing, the lines that it stores to, those that it loads, or those that it loads, to be
-/// stored to later.
+/// How a copy goes, by what it asks for ahead: nothing, the lines that it stores to, those that it loads, or those that
+/// it loads, to be stored to later.
 pub(super) const NOTHING: u8 = 0;
 pub(super) const STORED: u8 = 1;
 pub(super) const LOADED: u8 = 2;

@@ -166,8 +166,8 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
         Ok(())
     }
 
-    /// The root, if this rank may go on without what it contributes to slice `round` of the own share, and does not find
-    /// it. Who lends its own contribution may not: it could not leave before the root has read it.
+    /// The root, if this rank may go on without what it contributes to slice `round` of the own share, and does not
+    /// find it. Who lends its own contribution may not: it could not leave before the root has read it.
     #[inline]
     fn missed_root(&self, round: u64, own: usize) -> Option<usize> {
         self.may_miss.filter(|&root| {
@@ -273,8 +273,8 @@ impl<'a, B: Board, W: Work> Rounds<'a, B, W> {
         self.up_position(round, self.shares.leaders.len() - 1)
     }
 
-    /// Whether this rank, as a leader, says of each round what became of it, even where it stores results where they are
-    /// wanted. A rank that lends declines nothing; but the root knows that only if it leads.
+    /// Whether this rank, as a leader, says of each round what became of it, even where it stores results where they
+    /// are wanted. A rank that lends declines nothing; but the root knows that only if it leads.
     #[inline]
     fn says_each_round(&self) -> bool {
         self.may_miss.is_some_and(|root| !(self.contribution.is_lent() && self.shares.leaders.contains(&root)))

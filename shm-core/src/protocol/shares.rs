@@ -203,8 +203,8 @@ pub fn run<B: Board>(
     call.end()
 }
 
-/// The leaders but this rank, each with its index. Everybody begins with another one, so that none is everybody's target
-/// at once.
+/// The leaders but this rank, each with its index. Everybody begins with another one, so that none is everybody's
+/// target at once.
 #[inline]
 pub(super) fn other_leaders<B: Board>(board: &B, leaders: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     let me = board.rank();

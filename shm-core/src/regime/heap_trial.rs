@@ -10,17 +10,17 @@
 //! 22, 98 and 36 us; on 8 ranks of such cores those of 256 KiB took 140 and 180 us, 630 and 360 far apart (AMD EPYC,
 //! Zen 3).
 //!
-//! Each rank decides for its own buffers, as each tells in each call where they lie; of a broadcast or a reduction of two
-//! ranks in which one of them fills all cells (a reduction by shares is none), that one decides. A rank that only gives, the root
-//! of a broadcast or a leaf of a reduction, runs ahead of who takes as far as cells go. What it gains by that is gained
-//! if the other one comes after as quickly, and ends where the ring does if not: so it waits until all is read before
-//! the calls through cells that count in a trial, and again at the end of the last of them. This second wait is part of
-//! what they cost.
+//! Each rank decides for its own buffers, as each tells in each call where they lie; of a broadcast or a reduction of
+//! two ranks in which one of them fills all cells (a reduction by shares is none), that one decides. A rank that only
+//! gives, the root of a broadcast or a leaf of a reduction, runs ahead of who takes as far as cells go. What it gains
+//! by that is gained if the other one comes after as quickly, and ends where the ring does if not: so it waits until
+//! all is read before the calls through cells that count in a trial, and again at the end of the last of them. This
+//! second wait is part of what they cost.
 //!
-//! While it is being found out how cells are best filled, what calls through them cost says nothing: far apart one of the
-//! ways that are tried takes three times as long as another. Who decides alone knows that of its cells. So its trials
-//! begin to count when the ways are known, if that does not take too long; one in whose calls they were looked for anew
-//! decides nothing, and the next one comes soon.
+//! While it is being found out how cells are best filled, what calls through them cost says nothing: far apart one of
+//! the ways that are tried takes three times as long as another. Who decides alone knows that of its cells. So its
+//! trials begin to count when the ways are known, if that does not take too long; one in whose calls they were looked
+//! for anew decides nothing, and the next one comes soon.
 //!
 //! Where one rank alone decides about long messages, a trial comes before it is due if calls [take otherwise](super::drift)
 //! than they did. Where each decides for itself both would have to see that at the same call.
@@ -38,7 +38,8 @@ use crate::select::Collective;
 /// What is known of all collectives' calls.
 pub(super) struct HeapTrials {
     of: [HeapTrial; 4],
-    /// Of trials that both ranks make at the same calls, and of those of this rank alone, which let the others go first.
+    /// Of trials that both ranks make at the same calls, and of those of this rank alone, which let the others go
+    /// first.
     turns: Turns,
     lone: Turns,
     /// This call, if it goes through cells because of a trial.
@@ -68,7 +69,7 @@ impl Default for HeapTrials {
 
 /// What is known of the calls of one collective.
 struct HeapTrial {
-    classes: [Class; CLASSES],
+    classes: Box<[Class; CLASSES]>,
 }
 
 /// The same of messages of one class.
@@ -84,7 +85,7 @@ impl HeapTrial {
         // Ranks that exchange write where they have read: there cells are few.
         let trials = |class| Trials::new(Course::Lent, (what as usize, class), what != Collective::Allreduce);
         let class = |class| Class { better: Course::Lent, trials: trials(class), drift: Drift::default() };
-        Self { classes: std::array::from_fn(class) }
+        Self { classes: Box::new(std::array::from_fn(class)) }
     }
 
     /// How the buffers go of a call that begins `now`, of a message of this class, and if that is because of a trial,
@@ -124,8 +125,8 @@ impl HeapTrial {
 
 impl Engine {
     /// The thresholds of a call of this collective, whose buffers of this rank these are (null for none), of `bytes`
-    /// bytes each: the table's, or such that nothing is used where it lies. Where this rank alone decides, it says which
-    /// cells it fills then.
+    /// bytes each: the table's, or such that nothing is used where it lies. Where this rank alone decides, it says
+    /// which cells it fills then.
     #[inline]
     pub(super) fn thresholds_of_call(
         &mut self,
@@ -172,8 +173,8 @@ impl Engine {
         }
     }
 
-    /// Ends a rooted call, as it was `done`, that filled these cells from this position on, or had them filled: who gives
-    /// waits for who takes where a trial of cells begins to count, and where it ends.
+    /// Ends a rooted call, as it was `done`, that filled these cells from this position on, or had them filled: who
+    /// gives waits for who takes where a trial of cells begins to count, and where it ends.
     #[inline]
     pub(super) fn settle_if_tried(&mut self, (ring, slices): Filled, first: u64, done: Result<()>) -> Result<()> {
         match self.heap_trials.tried.take() {

@@ -13,12 +13,13 @@
 //! own word) 4 MiB took 530 us through cells and 375 to 455 lent while its two cores were near each other, 780 and 550
 //! while they were far apart.
 //!
-//! The root decides alone, and the other one, the taker, finds what it did. In a trial the taker times calls: from where
-//! it finds that the root is there to where it has the message, so that it says nothing how late either came. Then it
-//! loads the message, unless the caches do not hold it, as part of the figure: half of one that was lent was stored by
-//! the root's core, whose cache may have it. The figure is left as those of the readers of cells are (`pace`); the root
-//! waits for it, no longer than the call has taken, and looks at it at its next call; one that is missed is missed. A
-//! root that has filled cells waits until they are read: it would otherwise be ahead of the figures.
+//! The root decides alone, and the other one, the taker, finds what it did. In a trial the taker times calls: from
+//! where it finds that the root is there to where it has the message, so that it says nothing how late either came.
+//! Then it loads the message, unless the caches do not hold it, as part of the figure: half of one that was lent was
+//! stored by the root's core, whose cache may have it. The figure is left as those of the readers of cells are
+//! (`pace`); the root waits for it, no longer than the call has taken, and looks at it at its next call; one that is
+//! missed is missed. A root that has filled cells waits until they are read: it would otherwise be ahead of the
+//! figures.
 //!
 //! While it is being found out how cells are best filled, what they cost says nothing: no trial begins, unless messages
 //! are lent, when nothing but trials goes through cells. Then it takes many of these to find the ways, and until then

@@ -139,6 +139,9 @@ pub(crate) struct Engine {
     trees: Trees,
 }
 
+/// A communicator is moved as it is made, and in an unoptimised program each move takes as much of a thread's stack.
+const _: () = assert!(size_of::<Engine>() <= 4096);
+
 impl Engine {
     pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
         let (size, line_slots) = (board.size(), board.line_slots());

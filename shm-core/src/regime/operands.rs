@@ -156,8 +156,8 @@ pub(super) unsafe fn fold_two<const RESULTS: usize>(
 /// and 13 percent longer so, of 256 KiB 15 less (Intel Xeon, L2 2 MiB).
 const ABREAST_FROM: usize = 192 * 1024;
 
-/// This operand, if `len` bytes of it, of a message of `bytes` bytes, are better loaded otherwise than line by line: four
-/// runs [abreast], or asking so far ahead.
+/// This operand, if `len` bytes of it, of a message of `bytes` bytes, are better loaded otherwise than line by line:
+/// four runs [abreast], or asking so far ahead.
 fn hint(operand: usize, ahead: usize, (len, bytes): (usize, usize)) -> Option<Far> {
     if bytes >= ABREAST_FROM && abreast::serves(len) {
         return Some(Far { operand, loads: Loads::Abreast });

@@ -23,7 +23,7 @@ const COMMON_FROM: usize = 2 << 20;
 
 /// What is known of shared results.
 pub(super) struct ViewTrial {
-    classes: [Class; CLASSES],
+    classes: Box<[Class; CLASSES]>,
     turns: Turns,
 }
 
@@ -42,7 +42,7 @@ impl Default for ViewTrial {
     fn default() -> Self {
         let trials = |class| Trials::new(Course::Cells, (0, class), false);
         let class = |class| Class { better: Course::Lent, trials: trials(class), told: None, tells: false };
-        Self { classes: std::array::from_fn(class), turns: Turns::default() }
+        Self { classes: Box::new(std::array::from_fn(class)), turns: Turns::default() }
     }
 }
 

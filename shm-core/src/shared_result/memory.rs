@@ -4,10 +4,10 @@
 //! apart. A rank that drops its view counts that in its own word, which none but the provider ever writes (B4). The
 //! provider, who knows how often it has given the block out, finds it free when all words say so.
 //!
-//! Who lets go of a block at which somebody still looks leaves it to the last one of them (B5): it puts a mark into each
-//! word, and finds by what the word held whether that view was dropped before. If not, who drops it finds the mark, and
-//! counts itself out. What a rank does to its word when it drops a view is one operation, and without the mark its last
-//! one in the block: another turn, or other memory, may begin right behind it.
+//! Who lets go of a block at which somebody still looks leaves it to the last one of them (B5): it puts a mark into
+//! each word, and finds by what the word held whether that view was dropped before. If not, who drops it finds the
+//! mark, and counts itself out. What a rank does to its word when it drops a view is one operation, and without the
+//! mark its last one in the block: another turn, or other memory, may begin right behind it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
