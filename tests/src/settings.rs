@@ -92,11 +92,11 @@ pub const SETTINGS: [Setting; 24] = [
     ),
 ];
 
-/// Whether the setting with index `at` is tried on so many ranks: all settings on few ranks and on powers of two, and a
-/// third of them, in turn, on each other number.
+/// Whether the setting with index `at` is tried on so many ranks by the run of this seed: all settings on few ranks, and
+/// a third of them, in turn, on each other number. Three seeds that follow each other try all on all.
 #[must_use]
-pub fn is_tried(at: usize, ranks: usize) -> bool {
-    ranks <= 5 || ranks.is_power_of_two() || (at + ranks).is_multiple_of(3)
+pub fn is_tried(at: usize, ranks: usize, seed: u64) -> bool {
+    ranks <= 5 || (at + ranks + (seed % 3) as usize).is_multiple_of(3)
 }
 
 /// Trees, as `PHALANX_TREES` takes them: every kind, both skews, chains, levels, and trees that change with the size.

@@ -2,8 +2,8 @@
 //! and ranks that are processes: 1 to 16 of them, under every setting; blocks even and uneven, empty ones among them,
 //! in place and not, in memory of every kind.
 //!
-//! On 1 to 5, 8 and 16 threads every setting is tried with every length, on other numbers a third of them; types and
-//! operators take every other one of these, roots the rest; processes take some of each, in turn.
+//! On 1 to 5 threads every setting is tried with every length, on other numbers a third of them, by another seed another
+//! third; types and operators take every other one of these, roots the rest; processes take some of each, in turn.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ fn sweep((ranks, rules, seed): (usize, &str, u64), late: bool, calls: impl Fn(&m
 fn worlds(seed: u64) -> impl Iterator<Item = (usize, usize, u64)> {
     (1..=16).flat_map(move |ranks| {
         (0..SETTINGS.len())
-            .filter(move |&at| is_tried(at, ranks))
+            .filter(move |&at| is_tried(at, ranks, seed))
             .map(move |at| (ranks, at, mixed(seed ^ (ranks * 100 + at) as u64)))
     })
 }
