@@ -45,16 +45,19 @@ struct Plan {
     /// Calls of either course in a trial that count. Where calls take turns that differ by what lies behind them, by
     /// twos or threes (short ones by fours), both courses meet as many of each.
     counted: u64,
+    /// What part of a call cells have to save. For less, calls should not become longer: in them ranks wait for each
+    /// other.
+    margin: u64,
     /// Whether nothing is learnt from calls in which ways into cells were compared. Short messages have few slices
     /// each, and would never get to an end.
     may_be_spoilt: bool,
 }
 
-const PLAN: Plan = Plan { periods: [64, 256, 1024, 2048], counted: 12, may_be_spoilt: false };
+const PLAN: Plan = Plan { periods: [64, 256, 1024, 2048], counted: 12, margin: 5, may_be_spoilt: false };
 
 /// Of long messages each call says more, and a program makes fewer of them: what is quicker changes with the time, not
 /// with their number.
-const LONG_PLAN: Plan = Plan { periods: [8, 32, 128, 512], counted: 6, may_be_spoilt: true };
+const LONG_PLAN: Plan = Plan { periods: [8, 32, 128, 512], counted: 6, margin: 8, may_be_spoilt: true };
 
 /// Messages of as many bytes are long.
 const LONG: usize = 1 << 20;
@@ -282,12 +285,11 @@ impl Trials {
             && self.averages(course).is_some_and(|[own, other]| own > other + other / 2)
     }
 
-    /// The cheaper course, if it is known: to use buffers where they lie, unless cells are cheaper by a fifth. For
-    /// less, calls should not become longer: in them ranks wait for each other.
+    /// The cheaper course, if it is known: to use buffers where they lie, unless cells are clearly cheaper.
     pub fn cheaper(&self) -> Option<Course> {
         self.averages(Course::Cells)
             .filter(|_| !self.is_spoilt)
-            .map(|[cells, lent]| if cells < lent - lent / 5 { Course::Cells } else { Course::Lent })
+            .map(|[cells, lent]| if cells < lent - lent / self.plan.margin { Course::Cells } else { Course::Lent })
     }
 }
 
