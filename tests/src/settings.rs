@@ -3,6 +3,8 @@
 use hier::Regime;
 use hier::job::JobSpec;
 
+use crate::random::mixed;
+
 /// A forced choice of algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -92,11 +94,12 @@ pub const SETTINGS: [Setting; 24] = [
     ),
 ];
 
-/// Whether the setting with index `at` is tried on so many ranks by the run of this seed: all settings on few ranks, and
-/// a third of them, in turn, on each other number. Three seeds that follow each other try all on all.
+/// Whether what has the number `at`, a setting or the like, is tried on so many ranks by the run of this seed: all on
+/// few ranks, and a third on each other number, drawn so that remainders by three are not always the same. Three seeds
+/// that follow each other try all on all.
 #[must_use]
 pub fn is_tried(at: usize, ranks: usize, seed: u64) -> bool {
-    ranks <= 5 || (at + ranks + (seed % 3) as usize).is_multiple_of(3)
+    ranks <= 5 || (at as u64 + mixed(ranks as u64) % 3 + seed % 3).is_multiple_of(3)
 }
 
 /// Trees, as `PHALANX_TREES` takes them: every kind, both skews, chains, levels, and trees that change with the size.

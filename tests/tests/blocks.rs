@@ -2,8 +2,9 @@
 //! and ranks that are processes: 1 to 16 of them, under every setting; blocks even and uneven, empty ones among them,
 //! in place and not, in memory of every kind.
 //!
-//! On 1 to 5 threads every setting is tried with every length, on other numbers a third of them, by another seed another
-//! third; types and operators take every other one of these, roots the rest; processes take some of each, in turn.
+//! On 1 to 5 threads every setting is tried with every length, on other numbers a third of them, by another seed
+//! another third; types and operators take every other one of these, roots the rest; processes take some of each, in
+//! turn.
 
 #![forbid(unsafe_code)]
 

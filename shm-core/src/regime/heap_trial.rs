@@ -22,8 +22,9 @@
 //! trials begin to count when the ways are known, if that does not take too long; one in whose calls they were looked
 //! for anew decides nothing, and the next one comes soon.
 //!
-//! Where one rank alone decides about long messages, a trial comes before it is due if calls [take otherwise](super::drift)
-//! than they did. Where each decides for itself both would have to see that at the same call.
+//! Where one rank alone decides about long messages, a trial comes before it is due if calls
+//! [take otherwise](super::drift) than they did. Where each decides for itself both would have to see that at the same
+//! call.
 
 use super::Engine;
 use super::course::{CLASSES, Course, Trials, Turn, Turns, class_of};

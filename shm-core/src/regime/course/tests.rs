@@ -109,16 +109,20 @@ fn a_trial_that_is_spoilt_ends_and_decides_nothing() {
 /// The cheaper one is found, and a call that was held up changes nothing.
 #[test]
 fn the_cheaper_course_is_found() {
-    for (costs, found) in [
-        ([500, 1000], Course::Cells),
-        ([1000, 500], Course::Lent),
+    for (class, costs, found) in [
+        (0, [500, 1000], Course::Cells),
+        (0, [1000, 500], Course::Lent),
         // Where there is little between them nothing is copied.
-        ([820, 1000], Course::Lent),
-        ([600, 1000], Course::Cells),
+        (0, [820, 1000], Course::Lent),
+        (0, [780, 1000], Course::Cells),
+        (CLASSES - 1, [890, 1000], Course::Lent),
+        (CLASSES - 1, [860, 1000], Course::Cells),
     ] {
-        for held_up in [0, FIRST + 1, FIRST + 5, FIRST + BEFORE + COUNTED + 4] {
+        let Plan { periods, counted, .. } = Plan::of(class);
+        for held_up in [0, periods[0] + 1, periods[0] + 5, periods[0] + BEFORE + counted + 4] {
             let cost = |call, course| costs[course as usize] + u64::from(call == held_up) * 90_000;
-            let calls = make(&mut trials(Course::Lent), FIRST + PLAN.periods[1], cost);
+            let mut trials = Trials::new(Course::Lent, (0, class), false);
+            let calls = make(&mut trials, periods[0] + 2 * (BEFORE + counted) + 4, cost);
             assert_eq!(calls.last().unwrap(), &(Turn::Settled, found), "{costs:?}, {held_up}");
         }
     }
@@ -151,7 +155,7 @@ fn calls_may_differ_in_turn() {
             let calls = make(&mut trials(Course::Lent), FIRST + 2 * (BEFORE + COUNTED) + 9, cost);
             let [cells, lent] = [700, dear].map(|cost| cost + 400 * (turn - 1));
             // As far as no call is out of all proportion.
-            let gains = cells < lent - lent / 5 && dear < OUTLIER * 400;
+            let gains = cells < lent - lent / PLAN.margin && dear < OUTLIER * 400;
             assert!(calls.last().unwrap().1 == Course::Cells || !gains, "every {turn}, {dear}");
         }
     }

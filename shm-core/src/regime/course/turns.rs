@@ -17,7 +17,7 @@ pub(in crate::regime) struct Turns {
 
 impl Turns {
     /// Whether this one may go on, or begin.
-    pub fn has(&mut self, who: usize) -> bool {
+    pub(super) fn has(&mut self, who: usize) -> bool {
         let holds = self.holder == Some(who);
         let free = if self.yields { holds && self.insists } else { holds || self.holder.is_none() };
         if !free && self.waited < GIVEN_UP {
@@ -29,7 +29,7 @@ impl Turns {
     }
 
     /// The trial that is running has ended.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         (self.holder, self.insists) = (None, false);
     }
 
