@@ -56,8 +56,8 @@ struct Plan {
 const PLAN: Plan = Plan { periods: [64, 256, 1024, 2048], counted: 12, margin: 5, may_be_spoilt: false };
 
 /// Of long messages each call says more, and a program makes fewer of them: what is quicker changes with the time, not
-/// with their number. Far apart, with results loaded, cells save long broadcasts a seventh to a quarter, and the ranks of
-/// a program that waits so long for each message wait little more for each other (AMD EPYC, Zen 3).
+/// with their number. Far apart, with results loaded, cells save broadcasts of 2 and 4 MiB a seventh and a quarter (AMD
+/// EPYC, Zen 3).
 const LONG_PLAN: Plan = Plan { periods: [8, 32, 128, 512], counted: 6, margin: 8, may_be_spoilt: true };
 
 /// Messages of as many bytes are long.
