@@ -13,15 +13,17 @@ use crate::error::Result;
 use crate::protocol::{Board, Edge, Location, Moment, RingName, Until, Word};
 use crate::seat::{Seat, Watch};
 use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT, SHORT_CELL, SHORT_CELLS, line_place};
-use crate::segment::memory_file;
 use approach::Approach;
+use backing::Backing;
 
 mod approach;
+mod backing;
 mod calls;
 mod cores;
 mod hints;
 mod wait;
 
+pub(crate) use backing::UntilHuge;
 pub use wait::IdleHook;
 
 /// A flag word in the segment.
@@ -82,8 +84,8 @@ pub(crate) struct SharedBoard {
     /// Whether this rank has found where the shared result of that call lies, and so has a view of it, or will.
     sees_result: Cell<bool>,
     idle: RefCell<Option<IdleHook>>,
-    /// Bytes of the own up, down and short cells that are reserved.
-    backed: [Cell<usize>; 3],
+    /// What memory there is for the own cells.
+    backing: Backing,
     /// What this rank has said last of the core that it is on.
     core: Cell<u64>,
     /// When it looks for the other one's part of an exchange, where there is one other and each has a core.
@@ -126,7 +128,7 @@ impl SharedBoard {
             lends: Cell::new(false),
             sees_result: Cell::new(false),
             idle: RefCell::new(None),
-            backed: Default::default(),
+            backing: Backing::default(),
             core: Cell::new(0),
             approach,
             seen: Cell::new(0),
@@ -155,6 +157,14 @@ impl SharedBoard {
         debug_assert!(rank < self.layout.size && offset < self.layout.stride);
         // SAFETY: B1: the layout keeps all areas within the block.
         unsafe { self.base.add(self.layout.ranks + rank * self.layout.stride + offset) }
+    }
+
+    /// A place in a rank's up and down cells.
+    #[inline]
+    fn cells(&self, rank: usize, offset: usize) -> *mut u8 {
+        debug_assert!(rank < self.layout.size && offset < self.layout.cells_stride);
+        // SAFETY: B1: the layout keeps all cells within the block.
+        unsafe { self.base.add(self.layout.cells + rank * self.layout.cells_stride + offset) }
     }
 
     /// A word in a rank's area, at an offset that the layout gives to words.
@@ -210,14 +220,14 @@ impl SharedBoard {
     #[inline]
     pub fn up_cell(&self, rank: usize, slot: usize, cell: usize) -> *mut u8 {
         debug_assert!((slot + 1) * cell <= self.layout.up_bytes);
-        self.place(rank, self.area.up + slot * cell)
+        self.cells(rank, slot * cell)
     }
 
     /// A down cell.
     #[inline]
     pub fn down_cell(&self, rank: usize, slot: usize, cell: usize) -> *mut u8 {
         debug_assert!((slot + 1) * cell <= self.layout.down_bytes);
-        self.place(rank, self.area.down + slot * cell)
+        self.cells(rank, self.layout.down + slot * cell)
     }
 
     /// Whether a contribution of `bytes` bytes goes through the short cell of its up slot.
@@ -231,45 +241,6 @@ impl SharedBoard {
     pub fn short_cell(&self, rank: usize, slot: usize) -> *mut u8 {
         debug_assert!(self.layout.has_short_cells() && slot < SHORT_CELLS);
         self.place(rank, self.area.short + slot * SHORT_CELL)
-    }
-
-    /// [`back`](SharedBoard::back) for the own short cells.
-    ///
-    /// # Errors
-    /// As there.
-    #[inline]
-    pub fn back_short_cells(&self) -> Result<()> {
-        self.back_first(&self.backed[2], self.area.short, SHORT_CELLS * SHORT_CELL)
-    }
-
-    /// Reserves memory for the first `bytes` bytes of the own up or down cells, before they are written, where the
-    /// system counts it. Should there be none, this communicator cannot go on.
-    ///
-    /// # Errors
-    /// `Memory`, `RankFailed`.
-    #[inline]
-    pub fn back(&self, ring: RingName, bytes: usize) -> Result<()> {
-        let (backed, cells) = match ring {
-            RingName::Up => (&self.backed[0], self.area.up),
-            _ => (&self.backed[1], self.area.down),
-        };
-        self.back_first(backed, cells, bytes)
-    }
-
-    #[inline]
-    fn back_first(&self, backed: &Cell<usize>, cells: usize, bytes: usize) -> Result<()> {
-        if bytes <= backed.get() { Ok(()) } else { self.reserve(backed, cells, bytes) }
-    }
-
-    #[cold]
-    fn reserve(&self, backed: &Cell<usize>, cells: usize, bytes: usize) -> Result<()> {
-        if memory_file::is_counted() {
-            let mapping = self.seat.mapping();
-            let at = self.place(self.rank, cells) as usize - mapping.base() as usize;
-            mapping.reserve_block(self.seat.rank(), at as u64, bytes).inspect_err(|_| self.give_up())?;
-        }
-        backed.set(bytes);
-        Ok(())
     }
 
     /// Where the stamp of an up or a down slot lies in its rank's area.

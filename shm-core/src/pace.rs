@@ -21,7 +21,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use crate::board::SharedBoard;
+use crate::board::{SharedBoard, UntilHuge};
 use crate::protocol::RingName;
 use crate::select::tuning::{STREAM_ALWAYS, STREAM_BOTH_BY_STRING, STREAM_BY_STRING, STREAM_NEVER};
 use class::{Class, Trial};
@@ -180,6 +180,7 @@ pub(crate) struct Pace {
     next: usize,
     /// Whether all samples are timed, and not the rare ones alone.
     watches: bool,
+    until_huge: UntilHuge,
 }
 
 /// A slice that is about to be filled.
@@ -206,7 +207,15 @@ impl Pace {
             // There each rank does both.
             false => Class::new(HERE, Trial { overlaps: false, ..trial(class) }),
         }));
-        let mut pace = Self { ring, stream: STREAM_NEVER, classes, waiting: [None; WAITING], next: 0, watches: false };
+        let mut pace = Self {
+            ring,
+            stream: STREAM_NEVER,
+            classes,
+            waiting: [None; WAITING],
+            next: 0,
+            watches: false,
+            until_huge: UntilHuge::new(),
+        };
         pace.go_by(stream);
         pace
     }
@@ -229,6 +238,9 @@ impl Pace {
         let Slice { position, slot, bytes, reader } = slice;
         if bytes < LEAST {
             return write(Way::Cached);
+        }
+        if self.until_huge.is_due(slot, bytes) {
+            board.want_huge_pages(self.ring);
         }
         let forced = forced(self.stream, lines, bytes);
         let class = class_of(bytes, lines);

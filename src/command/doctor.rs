@@ -157,12 +157,19 @@ fn huge_pages() -> Finding {
     let path = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     let chosen = read(path).and_then(|text| Some(text.split('[').nth(1)?.split(']').next()?.to_owned()));
     match chosen.as_deref() {
-        Some("deny") => {
-            Fine(format!("not for shared memory; for very large messages `echo advise > {path}` (as root) may help"))
-        }
-        Some("never") => Fine("not for cells, where they matter little; what buffers get is said below".to_owned()),
+        Some("deny") => Fine(format!(
+            "denied to shared memory: a ring of cells is used for the first time at ten times the cost; \
+             `echo never > {path}` (as root) gives them to who asks (Linux 6.1)"
+        )),
+        Some("never") => Fine(
+            "to who asks (Linux 6.1): cells that are used a little do, and buffers, of which the next line says more"
+                .to_owned(),
+        ),
         Some(mode) => Fine(format!("{mode} for shared memory")),
-        None => Fine("this kernel has none for shared memory; that costs a little with very large messages".to_owned()),
+        None => Fine(
+            "this kernel has none for shared memory; that costs a little at first, and with very large messages"
+                .to_owned(),
+        ),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::layout::{BlockLayout, CHUNK};
+use super::layout::{BlockLayout, CHUNK, EXTENT};
 use super::mapping::Mapping;
 use super::memory_file;
 use crate::error::{Error, Result};
@@ -21,15 +21,30 @@ const KEPT_PART: usize = 8;
 
 /// Finds `count` free chunks in a row (first fit).
 pub(super) fn first_fit(taken: impl Iterator<Item = bool>, count: usize) -> Option<usize> {
-    let mut start = 0;
+    first_fit_at(taken, count, (1, 0))
+}
+
+/// The same, of which the first one's number leaves this remainder when it is divided by `unit`.
+fn first_fit_at(taken: impl Iterator<Item = bool>, count: usize, (unit, remainder): (usize, usize)) -> Option<usize> {
+    let from = |chunk: usize| chunk + (unit + remainder - chunk % unit) % unit;
+    let mut start = from(0);
     for (chunk, taken) in taken.enumerate() {
         if taken {
-            start = chunk + 1;
-        } else if chunk + 1 - start == count {
+            start = from(chunk + 1);
+        } else if chunk + 1 == start + count {
             return Some(start);
         }
     }
     None
+}
+
+/// Where a block should begin: the number of chunks that its first one's is a multiple of, but for these.
+fn place_of(layout: &BlockLayout) -> (usize, usize) {
+    let unit = EXTENT / CHUNK;
+    match layout.fills_extents() {
+        true => (unit, (unit - layout.cells / CHUNK % unit) % unit),
+        false => (1, 0),
+    }
 }
 
 impl Mapping {
@@ -42,7 +57,7 @@ impl Mapping {
     /// `ArenaExhausted` when no gap is long enough, `Memory` when the system cannot back it, `RankFailed`.
     pub fn take_block(&self, rank: usize, layout: &BlockLayout) -> Result<u64> {
         let count = layout.total().div_ceil(CHUNK);
-        let (start, kept) = self.take_chunks(rank, count)?;
+        let (start, kept) = self.take_chunks(rank, count, place_of(layout))?;
         let offset = (self.layout.arena + start * CHUNK) as u64;
         for (from, to) in layout.used_at_once() {
             if let Err(error) = self.reserve_block(rank, offset + from as u64, to - from) {
@@ -71,17 +86,21 @@ impl Mapping {
         reserve().or_else(|_| self.drop_kept(rank).and_then(|()| reserve())).map_err(|error| error.of(rank))
     }
 
-    /// Finds chunks in a row, kept ones if there are as many, and takes them. Returns the first, and how many of them
-    /// were kept.
-    fn take_chunks(&self, rank: usize, count: usize) -> Result<(usize, usize)> {
+    /// Finds chunks in a row, kept ones if there are as many, at a place like this one if there is one, and takes them.
+    /// Returns the first, and how many of them were kept.
+    fn take_chunks(&self, rank: usize, count: usize, place: (usize, usize)) -> Result<(usize, usize)> {
         let _lock = self.lock_maps(rank)?;
         let map = self.chunk_map();
         let states = || map.iter().map(|chunk| chunk.load(Ordering::Relaxed));
         let words = &self.header().shared;
         let kept_in_all = words.kept.load(Ordering::Relaxed);
-        let kept =
-            if kept_in_all < count as u64 { None } else { first_fit(states().map(|state| state != KEPT), count) };
-        let Some(start) = kept.or_else(|| first_fit(states().map(|state| state == TAKEN), count)) else {
+        let kept = if kept_in_all < count as u64 {
+            None
+        } else {
+            first_fit_at(states().map(|state| state != KEPT), count, place)
+        };
+        let free = |place| first_fit_at(states().map(|state| state == TAKEN), count, place);
+        let Some(start) = kept.or_else(|| free(place)).or_else(|| free((1, 0))) else {
             return Err(Error::ArenaExhausted {
                 needed: (count * CHUNK) as u64,
                 free: (states().filter(|&state| state != TAKEN).count() * CHUNK) as u64,
@@ -180,6 +199,22 @@ mod tests {
         assert_eq!(first_fit(map.into_iter(), 3), Some(3));
         assert_eq!(first_fit(map.into_iter(), 4), None);
         assert_eq!(first_fit([].into_iter(), 1), None);
+    }
+
+    #[test]
+    fn blocks_begin_where_their_cells_are_extents() {
+        let map = [false, true, false, false, false, false, false, true];
+        let found = |count, place| first_fit_at(map.into_iter(), count, place);
+        assert_eq!([found(1, (4, 0)), found(1, (4, 3)), found(2, (4, 0)), found(2, (4, 2))], [0, 3, 4, 2].map(Some));
+        assert_eq!([found(3, (4, 3)), found(4, (4, 2)), found(4, (4, 0))], [Some(3), Some(2), None]);
+        for (size, up, down, fills) in
+            [(2, EXTENT, EXTENT, true), (5, EXTENT / 2, EXTENT / 2, true), (2, 4096, 0, false)]
+        {
+            let layout = BlockLayout::new(size, 16, up, down);
+            assert_eq!(layout.fills_extents(), fills);
+            let (unit, remainder) = place_of(&layout);
+            assert!(!fills || (remainder * CHUNK + layout.cells).is_multiple_of(EXTENT) && unit * CHUNK == EXTENT);
+        }
     }
 
     /// Blocks that come back have their words zeroed; of what is given back no more is kept than a part of the arena.

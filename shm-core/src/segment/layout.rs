@@ -49,7 +49,7 @@ pub const CHUNK: usize = 64 * 1024;
 pub const EXTENT: usize = 2 * 1024 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Up slots a rank owns at most, in a communicator of `size` ranks.
 #[must_use]
@@ -106,7 +106,7 @@ pub struct JobLayout {
     pub map: usize,
     /// Where the map of the heap begins, one byte an extent.
     pub heap_map: usize,
-    /// Where the arena begins.
+    /// Where the arena begins: a multiple of an extent.
     pub arena: usize,
     /// Chunks in the arena.
     pub chunks: usize,
@@ -126,7 +126,7 @@ impl JobLayout {
         let note_at = bells + ranks * APART;
         let map = round_up(note_at + note, APART);
         let heap_map = round_up(map + chunks, APART);
-        let arena = round_up(heap_map + extents, CHUNK);
+        let arena = round_up(heap_map + extents, EXTENT);
         let heap = round_up(arena + chunks * CHUNK, EXTENT);
         Self { ranks, bells, note: note_at, map, heap_map, arena, chunks, heap, extents }
     }
@@ -158,6 +158,13 @@ pub struct BlockLayout {
     pub ranks: usize,
     /// Bytes of a rank's area.
     pub stride: usize,
+    /// Where the ranks' cells begin, up and down cells of one behind those of another, in whole chunks: apart from
+    /// words, so that whole extents are one rank's cells and nothing else.
+    pub cells: usize,
+    /// Where among a rank's cells those of the down slots begin.
+    pub down: usize,
+    /// Bytes of a rank's cells.
+    pub cells_stride: usize,
 }
 
 /// Offsets within a rank's area.
@@ -174,10 +181,6 @@ pub struct AreaLayout {
     pub up_stamps: usize,
     /// The stamps of the down slots, a line each.
     pub down_stamps: usize,
-    /// The up cells.
-    pub up: usize,
-    /// The down cells.
-    pub down: usize,
     /// The short up cells of two ranks, one a slot.
     pub short: usize,
     /// Bytes in all.
@@ -202,10 +205,22 @@ impl BlockLayout {
     #[must_use]
     pub fn new(size: usize, line_slots: usize, up_bytes: usize, down_bytes: usize) -> Self {
         let up_slots = most_up_slots(size);
-        let mut layout = Self { size, line_slots, up_slots, up_bytes, down_bytes, lines: 4096, ranks: 0, stride: 0 };
-        layout.ranks = round_up(layout.lines + line_slots * size * SLOT, 4096);
+        let (lines, down) = (4096, round_up(up_bytes, 4096));
+        let ranks = round_up(lines + line_slots * size * SLOT, 4096);
+        let cells_stride = round_up(down + down_bytes, 4096);
+        let (stride, cells) = (0, 0);
+        let mut layout =
+            Self { size, line_slots, up_slots, up_bytes, down_bytes, lines, ranks, stride, cells, down, cells_stride };
         layout.stride = layout.area().total;
+        layout.cells = round_up(ranks + size * layout.stride, CHUNK);
         layout
+    }
+
+    /// Whether a rank's cells fill extents, if the first one's begin with one: then the system may back each by a huge
+    /// page.
+    #[must_use]
+    pub fn fills_extents(&self) -> bool {
+        self.cells_stride > 0 && self.cells_stride.is_multiple_of(EXTENT)
     }
 
     /// Whether up slots have short cells: of two ranks, where the other up cells take no less memory than these.
@@ -223,23 +238,21 @@ impl BlockLayout {
         let calls = done + APART;
         let up_stamps = calls + round_up(8 * CALLS, APART);
         let down_stamps = up_stamps + self.up_slots * LINE;
-        let up = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
-        let down = round_up(up + self.up_bytes, 4096);
-        let short = round_up(down + self.down_bytes, 4096);
+        let short = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
         let total = round_up(short + if self.has_short_cells() { SHORT_CELLS * SHORT_CELL } else { 0 }, 4096);
-        AreaLayout { done, core, calls, up_stamps, down_stamps, up, down, short, total }
+        AreaLayout { done, core, calls, up_stamps, down_stamps, short, total }
     }
 
     /// What every communicator uses, as ranges of offsets in whole pages: all but cells.
     pub fn used_at_once(&self) -> impl Iterator<Item = (usize, usize)> {
-        let (ranks, stride, area) = (self.ranks, self.stride, self.area().up);
+        let (ranks, stride, area) = (self.ranks, self.stride, self.area().short);
         std::iter::once((0, ranks))
             .chain((0..self.size).map(move |rank| (ranks + rank * stride, ranks + rank * stride + area)))
     }
 
     /// Where the words lie, as ranges of offsets: all but payload.
     pub fn words(&self) -> impl Iterator<Item = (usize, usize)> {
-        let (ranks, stride, area) = (self.ranks, self.stride, self.area().up);
+        let (ranks, stride, area) = (self.ranks, self.stride, self.area().short);
         let stamps =
             (0..self.line_slots * self.size).map(|slot| (self.lines + slot * SLOT, self.lines + slot * SLOT + 8));
         std::iter::once((0, self.lines)).chain(stamps).chain((0..self.size).map(move |rank| {
@@ -265,7 +278,7 @@ impl BlockLayout {
     /// Bytes of the block.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.ranks + self.size * self.stride
+        self.cells + self.size * self.cells_stride
     }
 }
 
@@ -299,17 +312,22 @@ mod tests {
             prop_assert!((0..block.line_slots).all(|slot| block.line(size - 1, slot) + SLOT <= block.ranks));
             prop_assert!(size_of::<crate::board::BlockHeader>() <= block.lines);
             prop_assert!(area.up_stamps + block.up_slots * LINE <= area.down_stamps);
-            prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.up);
-            prop_assert!(area.up + up <= area.down);
-            prop_assert!(area.down + down <= area.total);
+            prop_assert!(area.down_stamps + MOST_DOWN_SLOTS * LINE <= area.short);
+            let short = if block.has_short_cells() { SHORT_CELLS * SHORT_CELL } else { 0 };
+            prop_assert!(area.short + short <= area.total && area.total == block.stride);
+            prop_assert!(block.ranks + size * block.stride <= block.cells && block.cells.is_multiple_of(CHUNK));
+            prop_assert!(up <= block.down && block.down + down <= block.cells_stride);
             // Words and payload are all there is.
             let words: usize = block.words().map(|(from, to)| to - from).sum();
             let slots = block.line_slots * size;
             let unused = block.ranks - block.lines - slots * SLOT;
             prop_assert!(unused < 4096);
-            prop_assert_eq!(words + slots * (SLOT - 8) + unused + size * (area.total - area.up), block.total());
+            let below_cells = block.cells - block.ranks - size * area.short;
+            let payload = slots * (SLOT - 8) + size * block.cells_stride;
+            prop_assert_eq!(words + payload + unused + below_cells, block.total());
             prop_assert!(block.words().any(|range| range == (block.line(size - 1, 1), block.line(size - 1, 1) + 8)));
-            for offset in [block.lines, area.up_stamps, area.down_stamps, area.up, area.down, block.stride, block.ranks] {
+            for offset in [block.lines, area.up_stamps, area.down_stamps, area.short, block.stride, block.ranks,
+                           block.cells, block.down, block.cells_stride] {
                 prop_assert_eq!(offset % LINE, 0);
             }
             prop_assert!(block.up_slots >= crate::protocol::shares::least_up_slots(size));
@@ -329,7 +347,7 @@ mod tests {
             prop_assert!(job.extents * EXTENT >= heap);
             prop_assert_eq!(job.heap % EXTENT, 0);
             prop_assert!(job.chunks * CHUNK >= arena);
-            prop_assert_eq!(job.arena % CHUNK, 0);
+            prop_assert_eq!(job.arena % EXTENT, 0);
         }
     }
 }

@@ -12,6 +12,9 @@ use super::map::Map;
 use super::memory_file::{self, MEMORY_ADVICE};
 use crate::error::{Error, Result};
 
+/// A page of the system, of which there is no smaller one.
+const PAGE: usize = 4096;
+
 /// A segment in this process's memory.
 ///
 /// Invariants:
@@ -108,10 +111,29 @@ impl Mapping {
 
     /// Has the system back `bytes` bytes at `at` of the heap with memory, of huge pages if it can.
     pub(super) fn populate_heap(&self, at: usize, bytes: usize) -> std::result::Result<(), Errno> {
+        self.want_huge_pages(self.layout.heap + at, bytes);
+        self.populate(self.layout.heap + at, bytes)
+    }
+
+    /// Asks the system to back extents, `bytes` bytes at `at`, with a huge page each, be they backed already or not: a
+    /// wish.
+    ///
+    /// It grants this to extents that have pages. To one that has few it costs a tenth of what all the small ones
+    /// would: 0.2 ms and 2.4 (a virtual machine on AMD EPYC, Zen 3); to one that has them all 1.2 ms, for it copies
+    /// them.
+    pub fn want_huge_pages(&self, at: usize, bytes: usize) {
+        debug_assert!(at.is_multiple_of(EXTENT) && bytes.is_multiple_of(EXTENT));
+        let mut extents = (at..at + bytes).step_by(EXTENT);
+        // Some page of each; what is wrong with memory who needs it will hear.
+        if extents.all(|extent| self.populate(extent, PAGE).is_ok()) {
+            self.map.collapse(at, bytes);
+        }
+    }
+
+    /// Has the system back `bytes` bytes at `at` with memory.
+    fn populate(&self, at: usize, bytes: usize) -> std::result::Result<(), Errno> {
         // SAFETY: pages that are there keep what they hold, others come as zeros, as they would when they were written.
-        unsafe { self.map.advise(self.layout.heap + at, bytes, MmapAdvise::MADV_POPULATE_WRITE) }?;
-        self.map.collapse(self.layout.heap + at, bytes);
-        Ok(())
+        unsafe { self.map.advise(at, bytes, MmapAdvise::MADV_POPULATE_WRITE) }
     }
 
     /// The heap's map: a byte for each extent, not 0 when it is taken.
@@ -141,8 +163,22 @@ fn map(file: &OwnedFd, bytes: usize) -> Result<Map> {
     })
 }
 
+/// What the system says of the mapping that has an address, behind this name (proc(5), smaps).
+#[cfg(test)]
+pub(crate) fn said_of(address: usize, name: &str) -> Option<String> {
+    let holds = |line: &str| {
+        let ends = line.split_whitespace().next().and_then(|range| range.split_once('-'));
+        let ends = ends.map(|(from, to)| (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)));
+        matches!(ends, Some((Ok(from), Ok(to))) if (from..to).contains(&address))
+    };
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut lines = maps.lines().skip_while(|line| !holds(line));
+    lines.find_map(|line| line.strip_prefix(name)).map(|text| text.trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::said_of;
     use crate::communicator::Communicator;
 
     /// A core dump of a rank would take memory for all that could ever lie in the segment.
@@ -150,15 +186,7 @@ mod tests {
     fn core_dumps_leave_it_out() {
         Communicator::threads(1, |comm| {
             let buffer = comm.alloc::<u8>(4096).unwrap();
-            let at = buffer.as_ptr().addr();
-            let holds = |line: &str| {
-                let ends = line.split_whitespace().next().and_then(|range| range.split_once('-'));
-                let ends = ends.map(|(from, to)| (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)));
-                matches!(ends, Some((Ok(from), Ok(to))) if (from..to).contains(&at))
-            };
-            let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-            let mut lines = maps.lines().skip_while(|line| !holds(line));
-            let flags = lines.find_map(|line| line.strip_prefix("VmFlags:")).expect("its pages have flags");
+            let flags = said_of(buffer.as_ptr().addr(), "VmFlags:").expect("its pages have flags");
             assert!(flags.split_whitespace().any(|flag| flag == "dd"), "{flags}");
         })
         .unwrap();
