@@ -177,13 +177,16 @@ impl Job {
         let block = spec.tuning.select(spec.ranks, spec.crowd()).block_layout();
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
-            None => (round_up(block.total(), CHUNK) * 64)
-                .clamp(256 << 20, (4 << 30).max(round_up(block.total(), CHUNK) * 4)),
+            None => {
+                // As far as blocks whose cells are extents lie behind each other.
+                let block = round_up(block.total(), if block.fills_extents() { EXTENT } else { CHUNK });
+                (block * 64).clamp(256 << 20, (4 << 30).max(block * 4)) + EXTENT
+            }
         };
         let heap = spec.heap.unwrap_or_else(memory_left::default_heap) as usize;
         let layout = JobLayout::new(spec.ranks, spec.note.len(), arena, heap);
         let file = memory_file::create(layout.total() as u64)?;
-        memory_file::reserve(&file, "the segment's header", 0, layout.arena as u64)?;
+        memory_file::reserve(&file, "the segment's header", 0, round_up(layout.words(), 4096) as u64)?;
         let mapping = Mapping::of_own(file, layout)?;
         let mut tuning = spec.tuning;
         tuning.convert_least = tuning.convert_least.min(spec.convert.least(spec.crowd()));

@@ -239,8 +239,8 @@ impl Pace {
         if bytes < LEAST {
             return write(Way::Cached);
         }
-        if self.until_huge.is_due(slot, bytes) {
-            board.want_huge_pages(self.ring);
+        if self.until_huge.is_due(slot, bytes) && board.want_huge_pages(self.ring) {
+            self.until_huge.ask_again();
         }
         let forced = forced(self.stream, lines, bytes);
         let class = class_of(bytes, lines);

@@ -159,10 +159,10 @@ fn huge_pages() -> Finding {
     match chosen.as_deref() {
         Some("deny") => Fine(format!(
             "denied to shared memory: a ring of cells is used for the first time at ten times the cost; \
-             `echo never > {path}` (as root) gives them to who asks (Linux 6.1)"
+             `echo advise > {path}` (as root) gives them to who asks (Linux 6.1; before, to buffers)"
         )),
         Some("never") => Fine(
-            "to who asks (Linux 6.1): cells that are used a little do, and buffers, of which the next line says more"
+            "for who asks (Linux 6.1): buffers do, of which the next line says more, and cells once they are used"
                 .to_owned(),
         ),
         Some(mode) => Fine(format!("{mode} for shared memory")),

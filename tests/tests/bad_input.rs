@@ -168,7 +168,7 @@ fn forged(job: &Job, change: impl FnOnce(&mut [u8])) -> OwnedFd {
     let original = File::from(job.descriptor().try_clone_to_owned().unwrap());
     let length = length_of(job);
     // The arena is empty but for the world's block, which is zero but for its first words.
-    let mut bytes = vec![0; (1 << 20).min(length as usize)];
+    let mut bytes = vec![0; (4 << 20).min(length as usize)];
     original.read_exact_at(&mut bytes, 0).unwrap();
     change(&mut bytes);
     let file = File::from(memfd_create("forged", MFdFlags::MFD_ALLOW_SEALING).unwrap());

@@ -196,10 +196,11 @@ impl Class {
     }
 
     /// Whether the way that is tried has shown to be far worse than the best one of this trial so far; and worse still
-    /// while it does not count yet.
+    /// while it does not count yet. What has been the better one is tried to the end.
     fn is_lost(&self) -> bool {
         let Tried { ways, slices, samples, reads } = self.tried;
-        let Some(way) = self.on_trial().filter(|_| ways > 0 && samples >= ENOUGH) else { return false };
+        let may_be = |&way: &Way| ways > 0 && samples >= ENOUGH && way != self.better;
+        let Some(way) = self.on_trial().filter(may_be) else { return false };
         let tried = &self.costs[way as usize];
         let slower = tried.writes().max(if reads >= ENOUGH { tried.read.cost } else { 0 });
         let times = if slices > self.ahead() { 2 } else { FAR };
@@ -362,6 +363,38 @@ mod tests {
             assert!((8..u64::from(TRIAL.slices) * 3).contains(&all[way as usize]), "{way:?}: {all:?}");
         }
         assert!(all[Way::ByString as usize] > u64::from(PERIOD) * 3, "{all:?}");
+    }
+
+    /// Far worse is what is far worse than the best way of the trial, were the one before as bad.
+    #[test]
+    fn what_takes_long_is_left_soon_where_a_better_way_was_found() {
+        for (both, least, most) in [(250, TRIAL.ahead / 4, TRIAL.ahead), (500, 8, 100)] {
+            let mut class = Class::new(ALL, TRIAL);
+            let (all, _) = fill(&mut class, 0, (2_000, 0), [300, 100, 300, both]);
+            assert_eq!(class.better, Way::Streamed);
+            let tried = all[Way::BothByString as usize];
+            assert!((u64::from(least)..u64::from(most)).contains(&tried), "{both}: {tried} slices");
+        }
+    }
+
+    /// Two figures that are high say nothing against what has been the better way, wherever it stands in the order.
+    #[test]
+    fn the_better_way_is_tried_to_the_end() {
+        let mut class = Class::new(TWO, Trial { in_order: true, ahead: 0, ..TRIAL });
+        fill(&mut class, 0, (2_000, 0), [300, 100, 0, 0]);
+        assert_eq!(class.better, Way::Streamed);
+        while !class.compares() {
+            class.next();
+        }
+        let mut tried = [0; Way::COUNT];
+        while class.compares() {
+            let way = class.next();
+            tried[way as usize] += 1;
+            let figure = if way == Way::Streamed && tried[way as usize] < 20 { 1000 } else { 100 };
+            class.learn_write(way, figure);
+            class.learn_read(way, figure);
+        }
+        assert!(tried[Way::Streamed as usize] >= TRIAL.slices, "{tried:?}");
     }
 
     /// What is dear until lines are where they will be is not judged before, and no single slice decides.

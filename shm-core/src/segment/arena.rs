@@ -156,7 +156,10 @@ impl Mapping {
             }
             kept
         };
-        chunks.into_iter().for_each(|chunk| self.give_chunks_back(rank, chunk, 1));
+        // In runs: a huge page of which a part is given back would have to be split.
+        for run in chunks.chunk_by(|chunk, next| chunk + 1 == *next) {
+            self.give_chunks_back(rank, run[0], run.len());
+        }
         Ok(())
     }
 
@@ -207,14 +210,21 @@ mod tests {
         let found = |count, place| first_fit_at(map.into_iter(), count, place);
         assert_eq!([found(1, (4, 0)), found(1, (4, 3)), found(2, (4, 0)), found(2, (4, 2))], [0, 3, 4, 2].map(Some));
         assert_eq!([found(3, (4, 3)), found(4, (4, 2)), found(4, (4, 0))], [Some(3), Some(2), None]);
-        for (size, up, down, fills) in
-            [(2, EXTENT, EXTENT, true), (5, EXTENT / 2, EXTENT / 2, true), (2, 4096, 0, false)]
-        {
+        let half = EXTENT / 2;
+        for (size, up, down, fills) in [
+            (2, EXTENT, EXTENT, true),
+            (5, half, half, true),
+            (8, 256 << 10, 128 << 10, false),
+            (3, EXTENT, half, false),
+        ] {
             let layout = BlockLayout::new(size, 16, up, down);
             assert_eq!(layout.fills_extents(), fills);
             let (unit, remainder) = place_of(&layout);
+            assert_eq!(unit > 1, fills);
             assert!(!fills || (remainder * CHUNK + layout.cells).is_multiple_of(EXTENT) && unit * CHUNK == EXTENT);
         }
+        // A rank alone fills no cells for others.
+        assert!(!BlockLayout::new(1, 16, EXTENT, EXTENT).fills_extents());
     }
 
     /// Blocks that come back have their words zeroed; of what is given back no more is kept than a part of the arena.

@@ -131,6 +131,12 @@ impl JobLayout {
         Self { ranks, bells, note: note_at, map, heap_map, arena, chunks, heap, extents }
     }
 
+    /// Bytes before the arena, but for those that are there to fill an extent.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.heap_map + self.extents
+    }
+
     /// Bytes of the segment.
     #[must_use]
     pub fn total(&self) -> usize {
@@ -216,11 +222,11 @@ impl BlockLayout {
         layout
     }
 
-    /// Whether a rank's cells fill extents, if the first one's begin with one: then the system may back each by a huge
-    /// page.
+    /// Whether each rank's cells are extents, if the first one's begin with one: then the system may back them by huge
+    /// pages. A rank alone has nobody to fill cells for.
     #[must_use]
     pub fn fills_extents(&self) -> bool {
-        self.cells_stride > 0 && self.cells_stride.is_multiple_of(EXTENT)
+        self.size > 1 && self.cells_stride > 0 && self.cells_stride.is_multiple_of(EXTENT)
     }
 
     /// Whether up slots have short cells: of two ranks, where the other up cells take no less memory than these.

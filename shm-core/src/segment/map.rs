@@ -73,12 +73,17 @@ impl Map {
     /// Asks for huge pages in place of the pages that are there, for `bytes` bytes from `at` on: at once, and even
     /// where the system gives shared memory none on its own (Linux 6.1; `deny` in shmem_enabled stands). It is only a
     /// wish.
-    pub fn collapse(&self, at: usize, bytes: usize) {
+    ///
+    /// # Errors
+    /// `EAGAIN` where pages were being used in a way that keeps them where they are, so that it may be granted later;
+    /// others where it will not be.
+    pub fn collapse(&self, at: usize, bytes: usize) -> Result<(), Errno> {
         /// As in asm-generic/mman-common.h; the crate `libc` has it for one C library only.
         const MADV_COLLAPSE: libc::c_int = 25;
         assert!(at <= self.bytes && bytes <= self.bytes - at);
         // SAFETY: within the mapping (checked above); what the memory holds stays as it is.
-        unsafe { libc::madvise(self.base.wrapping_add(at).cast(), bytes, MADV_COLLAPSE) };
+        let done = unsafe { libc::madvise(self.base.wrapping_add(at).cast(), bytes, MADV_COLLAPSE) };
+        Errno::result(done).map(drop)
     }
 
     /// Tells the kernel of `bytes` bytes from `at` on, which are multiples of a page.
