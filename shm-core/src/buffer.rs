@@ -66,7 +66,7 @@ impl Communicator {
     ///
     /// # Cost
     /// Under a microsecond and the writing of zeros, when the rank has kept memory enough; else the system's time for
-    /// fresh pages.
+    /// fresh pages: of 2 MiB some 0.2 ms in a huge page, 2 to 4 ms in small ones (a virtual machine, AMD EPYC, Zen 3).
     ///
     /// # Errors
     /// [`HeapExhausted`](Error::HeapExhausted): the buffers of the job's ranks fill the heap (`PHALANX_HEAP=BYTES`).
