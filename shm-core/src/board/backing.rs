@@ -25,6 +25,9 @@ const BEFORE_HUGE: usize = 128 << 10;
 /// How often it asks, if it is told each time that it may ask again.
 const ASKS: u32 = 3;
 
+/// Whether this process was told that there are no huge pages for cells.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
 /// What memory there is for the own cells.
 #[derive(Default)]
 pub(super) struct Backing {
@@ -127,7 +130,6 @@ impl SharedBoard {
     /// again later.
     #[cold]
     pub fn want_huge_pages(&self, ring: RingName) -> bool {
-        static REFUSED: AtomicBool = AtomicBool::new(false);
         // Where memory is counted, all of it has been reserved already, in small pages.
         if REFUSED.load(Ordering::Relaxed) || memory_file::is_counted() {
             return false;
@@ -226,11 +228,14 @@ mod tests {
             for _ in 0..2 * ASKS {
                 root.broadcast_into(&mut message).unwrap();
             }
-            assert_eq!(huge(&comm, cell).as_deref(), Some("2048 kB"), "one extent, of the root's down cells");
-            true
+            let found = huge(&comm, cell);
+            // The system may have had its last one for the buffer.
+            let refused = REFUSED.load(Ordering::Relaxed);
+            assert!(refused || found.as_deref() == Some("2048 kB"), "one extent, of the root's down cells: {found:?}");
+            !refused
         });
         if !given.unwrap()[0] {
-            println!("skipped: this system gives shared memory huge pages at once, or none");
+            println!("skipped: this system gives shared memory huge pages at once, or none, or has none left");
         }
     }
 }
