@@ -186,7 +186,7 @@ impl Job {
         let heap = spec.heap.unwrap_or_else(memory_left::default_heap) as usize;
         let layout = JobLayout::new(spec.ranks, spec.note.len(), arena, heap);
         let file = memory_file::create(layout.total() as u64)?;
-        memory_file::reserve(&file, "the segment's header", 0, round_up(layout.words(), 4096) as u64)?;
+        memory_file::reserve(&file, "the segment's header", 0, layout.before_arena() as u64)?;
         let mapping = Mapping::of_own(file, layout)?;
         let mut tuning = spec.tuning;
         tuning.convert_least = tuning.convert_least.min(spec.convert.least(spec.crowd()));

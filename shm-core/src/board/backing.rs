@@ -35,6 +35,16 @@ pub(super) struct Backing {
     reserved: [Cell<usize>; 3],
 }
 
+const UP: usize = 0;
+const DOWN: usize = 1;
+const SHORT: usize = 2;
+
+/// The cells of a ring that has any.
+#[inline]
+fn cells_of(ring: RingName) -> usize {
+    if ring == RingName::Up { UP } else { DOWN }
+}
+
 /// When a writer to the cells of a ring asks for huge pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UntilHuge {
@@ -90,7 +100,7 @@ impl SharedBoard {
     /// As there.
     #[inline]
     pub fn back_short_cells(&self) -> Result<()> {
-        self.back_first(2, SHORT_CELLS * SHORT_CELL)
+        self.back_first(SHORT, SHORT_CELLS * SHORT_CELL)
     }
 
     /// Reserves memory for the first `bytes` bytes of the own up or down cells, before they are written, where the
@@ -100,7 +110,7 @@ impl SharedBoard {
     /// `Memory`, `RankFailed`.
     #[inline]
     pub fn back(&self, ring: RingName, bytes: usize) -> Result<()> {
-        self.back_first(usize::from(ring != RingName::Up), bytes)
+        self.back_first(cells_of(ring), bytes)
     }
 
     #[inline]
@@ -111,17 +121,21 @@ impl SharedBoard {
     #[cold]
     fn reserve(&self, cells: usize, bytes: usize) -> Result<()> {
         if memory_file::is_counted() {
-            let first = match cells {
-                0 => self.up_cell(self.rank, 0, 1),
-                1 => self.down_cell(self.rank, 0, 1),
-                _ => self.short_cell(self.rank, 0),
-            };
-            let mapping = self.seat.mapping();
-            let at = first.addr() - mapping.base().addr();
-            mapping.reserve_block(self.seat.rank(), at as u64, bytes).inspect_err(|_| self.give_up())?;
+            let at = self.own_cells(cells) as u64;
+            self.seat.mapping().reserve_block(self.seat.rank(), at, bytes).inspect_err(|_| self.give_up())?;
         }
         self.backing.reserved[cells].set(bytes);
         Ok(())
+    }
+
+    /// Where the own cells of a kind lie in the segment.
+    fn own_cells(&self, cells: usize) -> usize {
+        let first = match cells {
+            UP => self.up_cell(self.rank, 0, 0),
+            DOWN => self.down_cell(self.rank, 0, 0),
+            _ => self.short_cell(self.rank, 0),
+        };
+        first.addr() - self.seat.mapping().base().addr()
     }
 
     /// Asks for huge pages for the own up or down cells, where extents hold nothing else: others would find what is
@@ -150,15 +164,11 @@ impl SharedBoard {
 
     /// The extents of the segment in which own up or down cells lie, and that may have huge pages.
     fn extents(&self, ring: RingName) -> Range<usize> {
-        let mapping = self.seat.mapping();
-        let first = self.cells(self.rank, 0).addr() - mapping.base().addr();
-        let (from, bytes) = match ring {
-            RingName::Up => (first, self.backing.reserved[0].get()),
-            _ => (first + self.layout.down, self.backing.reserved[1].get()),
-        };
-        let end = (first + self.layout.cells_stride) / EXTENT * EXTENT;
-        let begin = first.next_multiple_of(EXTENT).max(from / EXTENT * EXTENT);
-        let end = end.min((from + bytes).next_multiple_of(EXTENT));
+        let (first, from) = (self.own_cells(UP), self.own_cells(cells_of(ring)));
+        let bytes = self.backing.reserved[cells_of(ring)].get();
+        let own = first.next_multiple_of(EXTENT)..(first + self.layout.cells_stride) / EXTENT * EXTENT;
+        let begin = own.start.max(from / EXTENT * EXTENT);
+        let end = own.end.min((from + bytes).next_multiple_of(EXTENT));
         if bytes == 0 { 0..0 } else { begin..end.max(begin) }
     }
 }

@@ -30,9 +30,9 @@ pub(super) struct Trial {
 /// Samples after which a way may be given up before its time, because it is far worse.
 const ENOUGH: u32 = 2;
 
-/// How many times as dear as the best way that of which [`Trial::ahead`] speaks may be before it counts. Where it came
-/// to be the best one it was less than twice as dear at first (Zen 5). Elsewhere it stayed four times as dear: ten
-/// calls of 4 MiB of the first fifty took 2.4 ms each and not 0.5 (Zen 3, far apart).
+/// How many times as dear as the best way that of which [`Trial::ahead`] speaks may be before it counts. Where it stayed
+/// more than four times as dear, ten calls of 4 MiB of the first fifty took 2.4 ms each and not 0.5 (Zen 3, far apart).
+/// One that is that dear at first is given up, whatever it would become.
 const FAR: u64 = 3;
 
 /// How many times the slices of a way go by behind a hastened trial that found nothing new, before the next such one.

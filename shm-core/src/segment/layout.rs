@@ -131,10 +131,10 @@ impl JobLayout {
         Self { ranks, bells, note: note_at, map, heap_map, arena, chunks, heap, extents }
     }
 
-    /// Bytes before the arena, but for those that are there to fill an extent.
+    /// Bytes before the arena, in whole pages, but for those that are there to fill an extent.
     #[must_use]
-    pub fn words(&self) -> usize {
-        self.heap_map + self.extents
+    pub fn before_arena(&self) -> usize {
+        round_up(self.heap_map + self.extents, 4096)
     }
 
     /// Bytes of the segment.

@@ -10,10 +10,8 @@ use super::header::{Header, RankWords};
 use super::layout::{APART, EXTENT, HEADER, JobLayout};
 use super::map::Map;
 use super::memory_file::{self, MEMORY_ADVICE};
+use super::pool::PAGE;
 use crate::error::{Error, Result};
-
-/// A page of the system, of which there is no smaller one.
-const PAGE: usize = 4096;
 
 /// A segment in this process's memory.
 ///
