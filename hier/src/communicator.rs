@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shm_core::job::{Invitation, JobSpec};
+use shm_core::job::{Invitation, JobSpec, refuse_to_be_alone};
 use shm_core::operator::{BitOr, Operator};
 use shm_core::{
     Buffer, Collective, Counters, Element, Explanation, Partition, PartitionMut, Plan, Process, Reaching, Result,
@@ -32,10 +32,12 @@ impl Communicator {
     ///
     /// # Errors
     /// [`Environment`](shm_core::Error::Environment), [`Segment`](shm_core::Error::Segment): what the launcher passed
-    /// is damaged. [`AlreadyAttached`](shm_core::Error::AlreadyAttached): the world was taken before; keep it, or
-    /// duplicate it. [`RankFailed`](shm_core::Error::RankFailed): another rank ended before it came here.
+    /// is damaged, or it was one of MPI programs, which started several processes.
+    /// [`AlreadyAttached`](shm_core::Error::AlreadyAttached): the world was taken before; keep it, or duplicate it.
+    /// [`RankFailed`](shm_core::Error::RankFailed): another rank ended before it came here.
     pub fn world() -> Result<Self> {
         let Some(invitation) = Invitation::from_environment()? else {
+            refuse_to_be_alone()?;
             let mut worlds = Self::worlds_of_threads(1)?;
             return Ok(worlds.pop().expect("one rank was asked for"));
         };

@@ -16,8 +16,11 @@ use crate::segment::mapping::Mapping;
 use crate::segment::{memory_file, memory_left};
 use crate::select::{CONVERT_LEAST, Tuning, number_of_bytes};
 pub use invitation::Invitation;
+#[doc(hidden)]
+pub use launchers::{launcher_says_more, refuse_to_be_alone};
 
 mod invitation;
+mod launchers;
 
 /// What a job is made of.
 #[derive(Clone, Debug)]

@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
-use crate::job::{Invitation, Job, JobSpec};
+use crate::job::{Invitation, Job, JobSpec, refuse_to_be_alone};
 use crate::plan::{FlatPlan, Plan};
 
 impl Communicator {
     /// The world of this process: that of the launcher which started it, or one of a single rank. Trees are flat.
     ///
     /// # Errors
-    /// `Environment` or `Segment` when what a launcher passed is damaged; `AlreadyAttached` on a second call.
+    /// `Environment` or `Segment` when what a launcher passed is damaged, `Environment` also when it was one of MPI
+    /// programs, which started several processes; `AlreadyAttached` on a second call.
     pub fn world() -> Result<Self> {
         match Invitation::from_environment()? {
             Some(invitation) => invitation.accept(Arc::new(FlatPlan)),
-            None => Job::create(&JobSpec::new(1)?)?.attach(0, Arc::new(FlatPlan)),
+            None => {
+                refuse_to_be_alone()?;
+                Job::create(&JobSpec::new(1)?)?.attach(0, Arc::new(FlatPlan))
+            }
         }
     }
 

@@ -109,6 +109,17 @@ fn broken_environments() {
     // Only what programs may look at.
     refused(&stray(&[("PHALANX_RANK", "0".into())]), &["PHALANX_SEGMENT"]);
     assert!(stray(&[]).stdout.contains("world of 1"));
+    // One of several processes of another launcher is no world by itself; in a job, or alone, it may say what it likes.
+    for (name, several, alone) in [("OMPI_COMM_WORLD_SIZE", "4", "1"), ("PMI_SIZE", "2", "1"), ("PMIX_RANK", "1", "0")]
+    {
+        refused(&stray(&[(name, several.into())]), &[name, several, "phalanx run", "feature `mpi`"]);
+        assert!(stray(&[(name, alone.into())]).stdout.contains("world of 1"), "{name}");
+        let job = small_job();
+        let file = inherited(job.descriptor());
+        let mut invited = variables(&job, &file);
+        invited.push((name, several.into()));
+        assert!(stray(&invited).stdout.contains("world of 1"), "{name}");
+    }
 }
 
 #[test]

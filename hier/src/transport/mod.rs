@@ -13,8 +13,6 @@ pub mod mpi;
 mod parts;
 #[cfg(any(test, feature = "mpi"))]
 mod queue;
-#[cfg(any(test, feature = "mpi"))]
-mod singleton;
 mod slots;
 mod window;
 

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::singleton::launcher_says_more;
 use super::super::{Error, Result};
 use super::calls;
 
@@ -83,7 +82,7 @@ pub(super) fn ready() -> Result<ThreadLevel> {
 
 /// Refuses a world of one process when its launcher speaks of more.
 pub(super) fn refuse_singletons(world: usize) -> Result<()> {
-    match launcher_says_more(|name| std::env::var(name).ok()) {
+    match shm_core::job::launcher_says_more() {
         Some((variable, value)) if world == 1 => Err(Error::Singletons { variable, value, library: library() }),
         _ => Ok(()),
     }

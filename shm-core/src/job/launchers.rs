@@ -1,4 +1,7 @@
-//! A program that was built for one MPI and started by the launcher of another: every process believes to be alone.
+//! A process that believes to be alone and is not: it was started by a launcher of MPI programs that it does not know,
+//! or by that of another MPI than it was built for.
+
+use crate::error::{Error, Result};
 
 /// What the launchers of MPI jobs tell their processes about the number of processes: Open MPI, then hydra (MPICH,
 /// Intel MPI) and other speakers of PMI, then hydra on one machine.
@@ -7,12 +10,35 @@ const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"]
 /// A process that has one of these, and a number above 0 in it, is not alone.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
-/// The variable, with its value, by which a launcher says that there is more than one process. `lookup` is the
-/// environment.
+/// The variable, with its value, by which a launcher of MPI programs says that this process is one of several.
+#[doc(hidden)]
+#[must_use]
+pub fn launcher_says_more() -> Option<(&'static str, String)> {
+    says_more(|name| std::env::var(name).ok())
+}
+
+/// Refuses a world of one rank to a process that is one of several: each would go on with data of its own, and none
+/// would miss the others.
+///
+/// # Errors
+/// [`Environment`](Error::Environment), which names the variable.
+#[doc(hidden)]
+pub fn refuse_to_be_alone() -> Result<()> {
+    match launcher_says_more() {
+        None => Ok(()),
+        Some((name, value)) => Err(Error::Environment { name, value, why: WHY.to_owned() }),
+    }
+}
+
+const WHY: &str = "a launcher of MPI programs started several processes, and they have no job to join: start them with \
+                   `phalanx run -n N -- program`, or build the program with feature `mpi` and take its world from MPI \
+                   (cluster::Communicator::from_mpi)";
+
+/// [`launcher_says_more`] in the environment `lookup`.
 ///
 /// Slurm's number of tasks is that of the allocation in a batch script, where a lone process is no mistake: it counts
 /// only in a process of a step (`srun`).
-pub(super) fn launcher_says_more(lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+fn says_more(lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
     let number = |name| -> Option<(u64, String)> {
         let value = lookup(name)?;
         Some((value.trim().parse().ok()?, value))
@@ -33,9 +59,7 @@ mod tests {
     use super::*;
 
     fn says(variables: &[(&str, &str)]) -> Option<(&'static str, String)> {
-        launcher_says_more(|wanted| {
-            variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned())
-        })
+        says_more(|wanted| variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned()))
     }
 
     #[test]
