@@ -23,6 +23,7 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	scripts/lint-mpi
+	scripts/lint-arm
 
 # What needs an MPI or namespaces says so, and is skipped, where they are missing (tests/tests/mpi).
 test: lint

@@ -81,6 +81,7 @@ pub(crate) fn all_to_read(at: *const u8, bytes: usize) {
 }
 
 /// Asks for all lines of `bytes` bytes at `at`, to be read at once.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn all_to_read_soon(at: *const u8, bytes: usize) {
     (0..bytes).step_by(LINE).for_each(|line| to_read_soon(at.wrapping_add(line)));
