@@ -61,14 +61,14 @@ in the folders where scripts/dropin puts it.
 
 Environment:
   PHALANX_STATS    1: a table of all calls at the end; a file that ends in .json or .csv: there
-  PHALANX_DISABLE  collectives that are left to the library, parted by commas: barrier, bcast, reduce,
+  PHALANX_DISABLE  collectives that are left to the MPI beneath, parted by commas: barrier, bcast, reduce,
                    allreduce, allgather, allgatherv, alltoall, alltoallv, gather, gatherv, scatter,
                    scatterv, scan, exscan, reduce_scatter, reduce_scatter_block; or all
-  PHALANX_TAKE     gains: the calls with which something is gained [default]; all: all that can be
-                   taken over
+  PHALANX_TAKE     gains: calls with which two ranks gained where that was measured; of more ranks, on one node,
+                   all [default]; all: all that can be taken over
   PHALANX_AFTER    a communicator is taken over with its N-th collective [32; 1000 where ranks
                    outnumber cores]; the world with its first
-  PHALANX_VERIFY   1: every result is compared with the library's
+  PHALANX_VERIFY   1: every result is compared with that of the MPI beneath
 and those of `phalanx run --help`. dropin/README.md explains them.";
 
 /// An MPI, by whose launcher it is.
@@ -85,11 +85,8 @@ enum Mpi {
 impl Mpirun {
     pub fn run(self) -> ExitCode {
         match self.command() {
-            Ok(mut command) if self.show => {
-                let words = std::iter::once(command.get_program()).chain(command.get_args());
-                let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-                println!("{}", words.join(" "));
-                let _ = &mut command;
+            Ok(command) if self.show => {
+                println!("{}", shown(&command));
                 ExitCode::SUCCESS
             }
             Ok(mut command) => {
@@ -163,6 +160,24 @@ impl Mpirun {
         }
         command.args(options).args(program);
         Ok(command)
+    }
+}
+
+/// The command as a shell takes it.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    // As of `Command::env_remove`.
+    format!("env -u LD_PRELOAD {}", words.join(" "))
+}
+
+/// A word as a shell takes it for one, in quotes if it must be.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+=./,:@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -307,6 +322,18 @@ mod tests {
         assert!(status == 125 && why.contains("--mpi"), "{why}");
         assert!(ranks("0").unwrap_err().contains("at least 1") && ranks("x").unwrap_err().contains("expected"));
         assert_eq!(ranks("300"), Ok(300));
+    }
+
+    #[test]
+    fn what_is_shown_can_be_given_to_a_shell() {
+        for word in ["plain", "", "a b", "it's", "$HOME", "x;y", "-x", "LD_PRELOAD=/a/b.so:/c"] {
+            let line = format!("printf %s {}", quoted(word));
+            let said = Command::new("sh").args(["-c", &line]).output().unwrap().stdout;
+            assert_eq!(String::from_utf8(said).unwrap(), word, "{line}");
+        }
+        let mut command = Command::new("mpirun.x");
+        command.args(["-n", "2", "sh", "-c", "echo a b"]);
+        assert_eq!(shown(&command), "env -u LD_PRELOAD mpirun.x -n 2 sh -c 'echo a b'");
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub struct Tune {
     #[arg(long, conflicts_with = "ranks")]
     cluster: bool,
 
-    /// Where the table goes [default: $XDG_CONFIG_HOME/phalanx/table.toml, where jobs look for it]
+    /// Where the table goes [default: $XDG_CONFIG_HOME/phalanx/table.toml, or ~/.config/phalanx/table.toml
+    /// where that is not set; jobs look for it there]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 

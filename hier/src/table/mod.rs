@@ -1,9 +1,9 @@
 //! The table of choices as a file: TOML that people read, write and check in.
 //!
 //! `phalanx tune` measures a machine and writes one. A job takes the file that `PHALANX_TABLE` names, or else
-//! `$XDG_CONFIG_HOME/phalanx/table.toml`, or else the built-in table, which is `default.toml` beside this file. What
-//! the launcher reads (or rank 0, under mpirun) counts for all ranks. `PHALANX_ALGORITHM` and `PHALANX_TREES` change
-//! what the file says.
+//! `$XDG_CONFIG_HOME/phalanx/table.toml` (`~/.config/phalanx/table.toml`), or else the built-in table, which is
+//! `default.toml` beside this file. What the launcher reads (or rank 0, under mpirun) counts for all ranks.
+//! `PHALANX_ALGORITHM` and `PHALANX_TREES` change what the file says.
 //!
 //! ```toml
 //! version = 1

@@ -13,7 +13,8 @@ use crate::across::Line;
 const HEAD: &str = "\
 # Phalanx: what collective calls take, by message size. `phalanx tune` writes such files.
 #
-# PHALANX_TABLE=FILE takes one for a job; it is taken unasked where it lies at $XDG_CONFIG_HOME/phalanx/table.toml.
+# PHALANX_TABLE=FILE takes one for a job; it is taken unasked where it lies at $XDG_CONFIG_HOME/phalanx/table.toml
+# (~/.config/phalanx/table.toml).
 # The first rule that fits counts; what no rule speaks of is as in the built-in table. Sizes are bytes, K and M.
 #   line    stamp and payload in one cache line        cells   trees, pipelined; number x bytes of cells up and down
 #   exchange  everybody folds everybody's contribution, through cells
