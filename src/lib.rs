@@ -26,6 +26,7 @@ pub use hier::{
     Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process,
     Reaching, Regime, Result, SharedResult, Zeroable, operator,
 };
+pub use hier::{bytemuck, half, num_complex};
 pub use topo;
 
 /// Ranks that an MPI's `mpirun` starts, on one machine or many (feature `mpi`).

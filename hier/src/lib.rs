@@ -30,5 +30,5 @@ pub use shm_core::Communicator as NodeCommunicator;
 pub use shm_core::remark;
 pub use shm_core::{
     Blocks, Buffer, Collective, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process,
-    Reaching, Regime, Result, SharedResult, Tuning, Zeroable, job, operator,
+    Reaching, Regime, Result, SharedResult, Tuning, Zeroable, bytemuck, half, job, num_complex, operator,
 };

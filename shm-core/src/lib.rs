@@ -71,3 +71,5 @@ pub use regime::division::{Division, leader_of};
 pub use remark::remark;
 pub use select::{Collective, Explanation, Regime, Tuning};
 pub use shared_result::SharedResult;
+/// The packages whose types are elements: `half::{f16, bf16}`, `num_complex::Complex`, and the traits of own types.
+pub use {bytemuck, half, num_complex};
