@@ -9,6 +9,8 @@ use crate::protocol::Readers;
 pub struct Links {
     parent: Option<usize>,
     children: Arc<[usize]>,
+    /// The same in rank order.
+    in_order: Arc<[usize]>,
     /// The children as readers.
     readers: Readers,
 }
@@ -21,7 +23,15 @@ impl Links {
         let children: Arc<[usize]> = children.into();
         let all = children.len() + 1 == size;
         let readers = if all { Readers::All } else { Readers::These(Arc::clone(&children)) };
-        Self { parent, children, readers }
+        let in_order = match children.is_sorted() {
+            true => Arc::clone(&children),
+            false => {
+                let mut children = children.to_vec();
+                children.sort_unstable();
+                children.into()
+            }
+        };
+        Self { parent, children, in_order, readers }
     }
 
     /// The place of `rank` in the flat tree: every other rank is a child of `root`.
@@ -47,6 +57,13 @@ impl Links {
     #[must_use]
     pub fn children(&self) -> &[usize] {
         &self.children
+    }
+
+    /// The ranks below, in rank order: that in which their contributions are combined.
+    #[inline]
+    #[must_use]
+    pub(crate) fn in_order(&self) -> &[usize] {
+        &self.in_order
     }
 
     /// Whether this rank is the root.

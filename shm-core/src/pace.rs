@@ -34,7 +34,7 @@ mod figure;
 pub(crate) use calls::Calls;
 #[cfg(test)]
 pub(crate) use figure::pack;
-pub(crate) use figure::{Taken, cost_at, is_sample, leave_figure, load, reading, reading_of, taking_out, ticks};
+pub(crate) use figure::{Taken, cost_at, is_sample, leave_figure, load, reading, reading_of, span, taking_out, ticks};
 use figure::{cost, is_rare_sample, ticks_behind_loads};
 
 /// How a cell is filled, or results are stored.

@@ -31,7 +31,7 @@
 use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
 
-use crate::pace::ticks;
+use crate::pace::{span, ticks};
 use crate::protocol::Moment;
 use crate::segment::layout::LINE;
 
@@ -187,8 +187,7 @@ impl Trials {
     #[cold]
     #[inline(never)]
     fn step(&self, now: u64, kind: usize, cost_of_many: fn() -> u64) {
-        // A clock that another core reads otherwise may seem to go back.
-        let took = now.wrapping_sub(self.begun.replace(now)).min(1 << 40);
+        let took = span(self.begun.replace(now), now);
         let tried = |at: usize| Way::TRIED[at] != Way::Last || self.slow.get();
         let begin = |at: usize| {
             // As many calls in any case: the other rank may see it otherwise.
@@ -298,7 +297,7 @@ fn cost_of_many_cycles() -> u64 {
     let times: [u64; 4] = std::array::from_fn(|_| {
         let begun = ticks();
         many_cycles();
-        ticks().wrapping_sub(begun)
+        span(begun, ticks())
     });
     times.into_iter().min().unwrap_or(0)
 }

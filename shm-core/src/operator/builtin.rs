@@ -28,9 +28,9 @@ trait Code {
 }
 
 operators! {
-    /// The sum (MPI_SUM).
+    /// The sum (MPI_SUM). That of halves is rounded once a [fold](super#half-precision).
     Sum = 1,
-    /// The product (MPI_PROD).
+    /// The product (MPI_PROD). That of halves is rounded once a [fold](super#half-precision).
     Product = 2,
     /// The least (MPI_MIN).
     Min = 3,
@@ -73,7 +73,7 @@ macro_rules! scalar {
 
 /// Joins a fold to an operator.
 macro_rules! operator {
-    ($operator:ty, $type:ty, $fold:expr $(, $fold_to:expr, $fold_from:expr)?) => {
+    ($operator:ty, $type:ty, $fold:expr, $fold_to:expr, $fold_from:expr) => {
         // SAFETY: the kernels write every element.
         unsafe impl Operator<$type> for $operator {
             #[inline]
@@ -92,19 +92,17 @@ macro_rules! operator {
                 unsafe { $fold(dst, operands, n) }
             }
 
-            $(
-                #[inline]
-                unsafe fn fold_to(&self, dsts: &[*mut $type], operands: &[*const $type], n: usize) {
-                    // SAFETY: by contract.
-                    unsafe { $fold_to(dsts, operands, n) }
-                }
+            #[inline]
+            unsafe fn fold_to(&self, dsts: &[*mut $type], operands: &[*const $type], n: usize) {
+                // SAFETY: by contract.
+                unsafe { $fold_to(dsts, operands, n) }
+            }
 
-                #[inline]
-                unsafe fn fold_from(&self, dsts: &[*mut $type], operands: &[*const $type], far: Far, n: usize) {
-                    // SAFETY: by contract.
-                    unsafe { $fold_from(dsts, operands, far, n) }
-                }
-            )?
+            #[inline]
+            unsafe fn fold_from(&self, dsts: &[*mut $type], operands: &[*const $type], far: Far, n: usize) {
+                // SAFETY: by contract.
+                unsafe { $fold_from(dsts, operands, far, n) }
+            }
         }
     };
 }
@@ -151,11 +149,17 @@ scalar!(LogicalOr, bool, |a, b| a | b);
 scalar!(LogicalXor, bool, |a, b| a ^ b);
 
 macro_rules! halves {
-    ($($type:ty)+) => {$(
-        operator!(Sum, $type, halves::fold::<$type, Self>);
-        operator!(Product, $type, halves::fold::<$type, Self>);
-        operator!(Min, $type, halves::fold::<$type, Self>);
-        operator!(Max, $type, halves::fold::<$type, Self>);
+    ($($type:ident)+) => {$(
+        halves!($type: Sum Product Min Max);
+    )+};
+    ($type:ident: $($operator:ident)+) => {$(
+        operator!(
+            $operator,
+            $type,
+            halves::fold::<$type, Self>,
+            halves::fold_to::<$type, Self>,
+            halves::fold_from::<$type, Self>
+        );
     )+};
 }
 

@@ -1,175 +1,48 @@
-//! Half precision: a block of each operand is widened, combined in `f32`, and rounded once, to nearest, ties to even.
-//!
-//! `bf16` is the upper half of an `f32`: plain shifts and additions, which the compiler turns into vector instructions.
-//! `f16` has instructions of its own where the machine has AVX-512 or F16C; elsewhere the crate `half` converts it.
+//! Half precision: a block of each operand is widened, combined in `f32`, and rounded once, to nearest, ties to even; so
+//! it is stored to each place where it is wanted.
 
-use half::{bf16, f16};
+mod convert;
+
+use std::marker::PhantomData;
+
+use convert::{BLOCK, Convert, Half};
 
 use super::kernel::Scalar;
+use super::order::{Block, fold_whole};
+use super::{Far, Loads};
 
-/// Elements of a block: four 512-bit or eight 256-bit registers of `f32`.
-const BLOCK: usize = 64;
-
-/// How blocks of `H` are widened and rounded with the instructions of a certain machine.
-pub(super) trait Convert<H> {
-    /// # Safety
-    /// The machine has the instructions.
-    unsafe fn widen(from: &[H; BLOCK]) -> [f32; BLOCK];
-
-    /// # Safety
-    /// The machine has the instructions.
-    unsafe fn round(from: &[f32; BLOCK]) -> [H; BLOCK];
+/// # Safety
+/// As [`Operator::fold`](super::Operator::fold).
+#[inline]
+pub(super) unsafe fn fold<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*const H], n: usize) {
+    // SAFETY: by contract.
+    unsafe { fold_several::<H, S>(&[dst], operands, None, n) }
 }
 
-/// A half-precision type.
-pub(super) trait Half: Copy {
-    const ZERO: Self;
-    /// With the base instruction set.
-    type Plain: Convert<Self>;
-    /// With AVX2 and F16C.
-    type Avx2: Convert<Self>;
-    /// With AVX-512.
-    type Avx512: Convert<Self>;
+/// [`fold`] with the result stored in several places, each of which may be one of the operands.
+///
+/// # Safety
+/// As [`Operator::fold_to`](super::Operator::fold_to).
+#[inline]
+pub(super) unsafe fn fold_to<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], n: usize) {
+    // SAFETY: by contract.
+    unsafe { fold_several::<H, S>(dsts, operands, None, n) }
 }
 
-impl Half for bf16 {
-    const ZERO: Self = bf16::ZERO;
-    type Plain = Shifts;
-    type Avx2 = Shifts;
-    type Avx512 = Shifts;
-}
-
-impl Half for f16 {
-    const ZERO: Self = f16::ZERO;
-    type Plain = Portable;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = x86::F16c;
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = x86::Avx512;
-    #[cfg(not(target_arch = "x86_64"))]
-    type Avx2 = Portable;
-    #[cfg(not(target_arch = "x86_64"))]
-    type Avx512 = Portable;
-}
-
-/// `bf16` by integer arithmetic on the bits of an `f32`.
-pub(super) struct Shifts;
-
-impl Convert<bf16> for Shifts {
-    #[inline(always)]
-    unsafe fn widen(from: &[bf16; BLOCK]) -> [f32; BLOCK] {
-        from.map(|value| f32::from_bits(u32::from(value.to_bits()) << 16))
-    }
-
-    #[inline(always)]
-    unsafe fn round(from: &[f32; BLOCK]) -> [bf16; BLOCK] {
-        from.map(|value| {
-            let bits = value.to_bits();
-            // Half of the last kept place, less one where that place is even; a carry into the exponent is right, up to
-            // infinity.
-            let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
-            // A NaN stays one, a quiet one.
-            let kept = if value.is_nan() { bits | 0x0040_0000 } else { rounded };
-            bf16::from_bits((kept >> 16) as u16)
-        })
-    }
-}
-
-/// `f16` by the crate `half`.
-pub(super) struct Portable;
-
-impl Convert<f16> for Portable {
-    #[inline(always)]
-    unsafe fn widen(from: &[f16; BLOCK]) -> [f32; BLOCK] {
-        from.map(f16::to_f32_const)
-    }
-
-    #[inline(always)]
-    unsafe fn round(from: &[f32; BLOCK]) -> [f16; BLOCK] {
-        from.map(f16::from_f32_const)
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_cvtph_ps, _mm256_cvtps_ph,
-        _mm256_loadu_ps, _mm256_loadu_si256, _mm256_storeu_ps, _mm256_storeu_si256, _mm512_cvtph_ps, _mm512_cvtps_ph,
-        _mm512_loadu_ps, _mm512_storeu_ps,
-    };
-
-    use super::{BLOCK, Convert, f16};
-
-    /// F16C: eight elements an instruction.
-    pub(in crate::operator) struct F16c;
-
-    impl Convert<f16> for F16c {
-        #[inline(always)]
-        unsafe fn widen(from: &[f16; BLOCK]) -> [f32; BLOCK] {
-            let mut to = [0.0; BLOCK];
-            for (from, to) in from.chunks_exact(8).zip(to.chunks_exact_mut(8)) {
-                // SAFETY: eight elements of two bytes.
-                let halves = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
-                // SAFETY: by contract the machine has F16C.
-                let wide = unsafe { _mm256_cvtph_ps(halves) };
-                // SAFETY: eight elements of four bytes.
-                unsafe { _mm256_storeu_ps(to.as_mut_ptr(), wide) };
-            }
-            to
-        }
-
-        #[inline(always)]
-        unsafe fn round(from: &[f32; BLOCK]) -> [f16; BLOCK] {
-            let mut to = [f16::ZERO; BLOCK];
-            for (from, to) in from.chunks_exact(8).zip(to.chunks_exact_mut(8)) {
-                // SAFETY: eight elements of four bytes.
-                let wide = unsafe { _mm256_loadu_ps(from.as_ptr()) };
-                // SAFETY: by contract the machine has F16C.
-                let halves = unsafe { _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(wide) };
-                // SAFETY: eight elements of two bytes.
-                unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), halves) };
-            }
-            to
-        }
-    }
-
-    /// AVX-512: sixteen elements an instruction.
-    pub(in crate::operator) struct Avx512;
-
-    impl Convert<f16> for Avx512 {
-        #[inline(always)]
-        unsafe fn widen(from: &[f16; BLOCK]) -> [f32; BLOCK] {
-            let mut to = [0.0; BLOCK];
-            for (from, to) in from.chunks_exact(16).zip(to.chunks_exact_mut(16)) {
-                // SAFETY: sixteen elements of two bytes.
-                let halves = unsafe { _mm256_loadu_si256(from.as_ptr().cast()) };
-                // SAFETY: by contract the machine has AVX-512F.
-                let wide = unsafe { _mm512_cvtph_ps(halves) };
-                // SAFETY: sixteen elements of four bytes.
-                unsafe { _mm512_storeu_ps(to.as_mut_ptr(), wide) };
-            }
-            to
-        }
-
-        #[inline(always)]
-        unsafe fn round(from: &[f32; BLOCK]) -> [f16; BLOCK] {
-            let mut to = [f16::ZERO; BLOCK];
-            for (from, to) in from.chunks_exact(16).zip(to.chunks_exact_mut(16)) {
-                // SAFETY: sixteen elements of four bytes.
-                let wide = unsafe { _mm512_loadu_ps(from.as_ptr()) };
-                // SAFETY: by contract the machine has AVX-512F.
-                let halves = unsafe { _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(wide) };
-                // SAFETY: sixteen elements of two bytes.
-                unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), halves) };
-            }
-            to
-        }
-    }
+/// [`fold_to`], where one of the operands lies in another core's caches.
+///
+/// # Safety
+/// As [`Operator::fold_from`](super::Operator::fold_from).
+#[inline]
+pub(super) unsafe fn fold_from<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Far, n: usize) {
+    // SAFETY: by contract.
+    unsafe { fold_several::<H, S>(dsts, operands, Some(far), n) }
 }
 
 /// # Safety
-/// As `Operator::fold`.
-pub(super) unsafe fn fold<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*const H], n: usize) {
+/// As [`fold_to`].
+#[inline(never)]
+unsafe fn fold_several<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Option<Far>, n: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f")
@@ -178,63 +51,97 @@ pub(super) unsafe fn fold<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*con
             && is_x86_feature_detected!("avx512vl")
         {
             // SAFETY: the features were just detected; the rest by contract.
-            return unsafe { fold_avx512::<H, S>(dst, operands, n) };
+            return unsafe { fold_avx512::<H, S>(dsts, operands, far, n) };
         }
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
+            // Nothing is asked for there, as of other elements ([`kernel`](super::kernel)).
+            let far = far.filter(|far| far.loads == Loads::Abreast);
             // SAFETY: the features were just detected; the rest by contract.
-            return unsafe { fold_avx2::<H, S>(dst, operands, n) };
+            return unsafe { fold_avx2::<H, S>(dsts, operands, far, n) };
         }
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = far;
     // SAFETY: plain instructions; the rest by contract.
-    unsafe { fold_blocks::<H, S, H::Plain>(dst, operands, n) }
+    unsafe { fold_blocks::<H, S, H::Plain>(dsts, operands, None, n) }
 }
 
 /// # Safety
-/// As [`fold`], on a machine with these features.
+/// As [`fold_to`], on a machine with these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,f16c")]
-unsafe fn fold_avx512<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*const H], n: usize) {
+unsafe fn fold_avx512<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Option<Far>, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_blocks::<H, S, H::Avx512>(dst, operands, n) }
+    unsafe { fold_blocks::<H, S, H::Avx512>(dsts, operands, far, n) }
 }
 
 /// # Safety
-/// As [`fold`], on a machine with these features.
+/// As [`fold_to`], on a machine with these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn fold_avx2<H: Half, S: Scalar<f32>>(dst: *mut H, operands: &[*const H], n: usize) {
+unsafe fn fold_avx2<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Option<Far>, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_blocks::<H, S, H::Avx2>(dst, operands, n) }
+    unsafe { fold_blocks::<H, S, H::Avx2>(dsts, operands, far, n) }
 }
 
 /// # Safety
-/// As [`fold`], on a machine with the instructions of `C`.
+/// As [`fold_to`], on a machine with the instructions of `C`.
 #[inline(always)]
-unsafe fn fold_blocks<H: Half, S: Scalar<f32>, C: Convert<H>>(dst: *mut H, operands: &[*const H], n: usize) {
-    let mut at = 0;
-    while at + BLOCK <= n {
+unsafe fn fold_blocks<H: Half, S: Scalar<f32>, C: Convert<H>>(
+    dsts: &[*mut H],
+    operands: &[*const H],
+    far: Option<Far>,
+    n: usize,
+) {
+    // SAFETY: by contract.
+    let folded = unsafe { fold_whole::<H, Wide<S, C>, BLOCK>(dsts, operands, far, n) };
+    if folded < n {
+        // SAFETY: by contract; less than a block is left.
+        unsafe { fold_rest::<H, S, C>(dsts, operands, folded, n - folded) };
+    }
+}
+
+/// Blocks that are combined in `f32`.
+struct Wide<S, C>(PhantomData<(S, C)>);
+
+impl<H: Half, S: Scalar<f32>, C: Convert<H>> Block<H, BLOCK> for Wide<S, C> {
+    #[inline(always)]
+    unsafe fn fold(dsts: &[*mut H], operands: &[*const H], at: usize) {
         let whole = |operand: *const H| {
             let place = operand.wrapping_add(at).cast::<[H; BLOCK]>();
-            // SAFETY: `at + BLOCK <= n` elements of the operand, which nobody writes meanwhile.
+            // SAFETY: `at + BLOCK` elements of the operand, which nobody writes meanwhile.
             unsafe { place.read() }
         };
         // SAFETY: by contract.
         let block = unsafe { combine::<H, S, C>(operands, whole) };
-        let place = dst.wrapping_add(at).cast::<[H; BLOCK]>();
-        // SAFETY: `at + BLOCK <= n` elements may be written there.
-        unsafe { place.write(block) };
-        at += BLOCK;
+        for dst in dsts {
+            let place = dst.wrapping_add(at).cast::<[H; BLOCK]>();
+            // SAFETY: `at + BLOCK` elements may be written there.
+            unsafe { place.write(block) };
+        }
     }
-    if at < n {
-        let rest = n - at;
-        let short = |operand: *const H| {
-            let mut block = [H::ZERO; BLOCK];
-            // SAFETY: `rest` elements of the operand are left, fewer than a block has room for.
-            unsafe { std::ptr::copy_nonoverlapping(operand.wrapping_add(at), block.as_mut_ptr(), rest) };
-            block
-        };
-        // SAFETY: by contract.
-        let block = unsafe { combine::<H, S, C>(operands, short) };
+}
+
+/// Folds the `rest` elements from `at` on.
+///
+/// # Safety
+/// As [`fold_to`], with `at + rest` elements, on a machine with the instructions of `C`; `rest` is at most a block.
+#[inline(always)]
+unsafe fn fold_rest<H: Half, S: Scalar<f32>, C: Convert<H>>(
+    dsts: &[*mut H],
+    operands: &[*const H],
+    at: usize,
+    rest: usize,
+) {
+    let short = |operand: *const H| {
+        let mut block = [H::ZERO; BLOCK];
+        // SAFETY: `rest` elements of the operand are left, and a block has room for them.
+        unsafe { std::ptr::copy_nonoverlapping(operand.wrapping_add(at), block.as_mut_ptr(), rest) };
+        block
+    };
+    // SAFETY: by contract.
+    let block = unsafe { combine::<H, S, C>(operands, short) };
+    for dst in dsts {
         // SAFETY: `rest` elements may be written there; the block is private.
         unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), dst.wrapping_add(at), rest) };
     }
@@ -265,66 +172,172 @@ unsafe fn combine<H: Half, S: Scalar<f32>, C: Convert<H>>(
 
 #[cfg(test)]
 mod tests {
+    use half::{bf16, f16};
+
+    use super::super::order::PARTED;
     use super::*;
-    use crate::operator::Sum;
+    use crate::element::Element;
+    use crate::operator::{Max, Min, Operator, Product, Sum};
 
-    /// Every `f32` whose lower bits are near a tie, of every sign and exponent, and the neighbours of each.
-    fn values() -> impl Iterator<Item = f32> {
-        (0..1_u32 << 16).flat_map(|upper| {
-            [0, 1, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff]
-                .map(|lower| f32::from_bits(upper << 16 | lower))
-        })
+    /// A half, as the tests see it.
+    trait Sample: Half + Element {
+        fn of_bits(bits: u16) -> Self;
+        fn of_wide(wide: f32) -> Self;
+        fn bits(self) -> u16;
+        fn wide(self) -> f32;
     }
 
-    fn rounds_as<H: Half + PartialEq + std::fmt::Debug, C: Convert<H>>(
-        one: impl Fn(f32) -> H,
-        is_nan: impl Fn(H) -> bool,
-    ) {
-        let values: Vec<f32> = values().collect();
-        for block in values.chunks_exact(BLOCK) {
-            let block: &[f32; BLOCK] = block.try_into().unwrap();
-            // SAFETY: the caller has looked whether the machine has the instructions.
-            let rounded = unsafe { C::round(block) };
-            for (&value, &found) in block.iter().zip(&rounded) {
-                let expected = one(value);
-                assert!(found == expected || (is_nan(found) && is_nan(expected)), "{value:e}: {found:?}, {expected:?}");
+    macro_rules! samples {
+        ($($type:ty)+) => {$(
+            impl Sample for $type {
+                fn of_bits(bits: u16) -> Self {
+                    <$type>::from_bits(bits)
+                }
+                fn of_wide(wide: f32) -> Self {
+                    <$type>::from_f32(wide)
+                }
+                fn bits(self) -> u16 {
+                    self.to_bits()
+                }
+                fn wide(self) -> f32 {
+                    self.to_f32()
+                }
             }
-        }
+        )+};
     }
 
-    fn widens_as<H: Half, C: Convert<H>>(of_bits: impl Fn(u16) -> H, wide: impl Fn(H) -> f32) {
-        for start in (0..=u16::MAX).step_by(BLOCK) {
-            let block: [H; BLOCK] = std::array::from_fn(|i| of_bits(start + i as u16));
-            // SAFETY: the caller has looked whether the machine has the instructions.
-            let found = unsafe { C::widen(&block) };
-            for (half, found) in block.into_iter().zip(found) {
-                let expected = wide(half);
-                assert!(found == expected || (found.is_nan() && expected.is_nan()), "{found:e}, {expected:e}");
-            }
-        }
+    samples!(f16 bf16);
+
+    /// Which NaN a NaN is hangs on instructions.
+    fn same<H: Sample>(a: H, b: H) -> bool {
+        a.bits() == b.bits() || a.wide().is_nan() && b.wide().is_nan()
     }
 
-    #[test]
-    fn every_bf16_is_converted_as_the_crate_half_does() {
-        widens_as::<bf16, Shifts>(bf16::from_bits, bf16::to_f32);
-        rounds_as::<bf16, Shifts>(bf16::from_f32, bf16::is_nan);
-    }
+    /// A fold to several places, by certain instructions or those that the machine has.
+    type Folds<H> = unsafe fn(&[*mut H], &[*const H], Option<Far>, usize);
 
-    #[test]
-    fn every_f16_is_converted_alike_on_all_machines() {
-        widens_as::<f16, Portable>(f16::from_bits, f16::to_f32);
-        rounds_as::<f16, Portable>(f16::from_f32, f16::is_nan);
+    /// All that this machine has.
+    fn folds<H: Half, S: Scalar<f32>>() -> Vec<(&'static str, Folds<H>)> {
+        let mut folds: Vec<(&str, Folds<H>)> = vec![
+            ("chosen", fold_several::<H, S>),
+            ("plain", |dsts, operands, far, n| {
+                // SAFETY: that of the caller; plain instructions.
+                unsafe { fold_blocks::<H, S, H::Plain>(dsts, operands, far, n) }
+            }),
+        ];
         #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") {
-                widens_as::<f16, x86::Avx512>(f16::from_bits, f16::to_f32);
-                rounds_as::<f16, x86::Avx512>(f16::from_f32, f16::is_nan);
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
+            folds.push(("avx2", |dsts, operands, far, n| {
+                // SAFETY: that of the caller; the features were just detected.
+                unsafe { fold_avx2::<H, S>(dsts, operands, far, n) }
+            }));
+        }
+        folds
+    }
+
+    /// Numbers of all magnitudes, infinities, zeros and NaNs among them.
+    fn values<H: Sample>(operand: usize, n: usize) -> Vec<H> {
+        let mut state = 0x9e37_79b9_u32.wrapping_mul(operand as u32 + 1);
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state
+        };
+        (0..n)
+            .map(|_| match next() % 4 {
+                0 => H::of_bits((next() >> 16) as u16),
+                // Sums and products of these stay finite, as a rule, and have to be rounded.
+                _ => H::of_wide((next() % 4096) as f32 / 1024.0 - 2.0),
+            })
+            .collect()
+    }
+
+    /// Every fold of so many operands to so many places, which lie `apart` elements from where allocations begin, has
+    /// the bits of the fold to one, and what a loop over the operands gives. The first places take those of operands,
+    /// from the last one on, if they are to.
+    fn is_alike<H: Sample, S: Scalar<f32> + Operator<H>>(
+        operator: &S,
+        (operands, results): (usize, usize),
+        (n, apart, in_place): (usize, usize, bool),
+        far: Option<Far>,
+    ) {
+        let filled = |number: usize| -> Vec<H> { values(number, apart + n + 1) };
+        let inputs: Vec<Vec<H>> = (0..operands).map(filled).collect();
+        let oracle: Vec<H> = (apart..apart + n)
+            .map(|i| {
+                let wide = inputs.iter().map(|input| input[i].wide());
+                H::of_wide(wide.reduce(|a, b| S::combine(a, b)).unwrap())
+            })
+            .collect();
+        let mut single = filled(operands);
+        let pointers: Vec<*const H> = inputs.iter().map(|input| input[apart..].as_ptr()).collect();
+        // SAFETY: `n` elements are at each place.
+        unsafe { operator.fold(single[apart..].as_mut_ptr(), &pointers, n) };
+        for (i, (&found, &wanted)) in single[apart..].iter().zip(&oracle).enumerate() {
+            assert!(same(found, wanted), "{i} of {n}: {:e}, {:e}", found.wide(), wanted.wide());
+        }
+        for (name, fold) in folds::<H, S>() {
+            // Operands first, and then the results that take the place of none.
+            let mut places: Vec<Vec<H>> = (0..operands + results).map(filled).collect();
+            let before = places.clone();
+            let pointers: Vec<*mut H> = places.iter_mut().map(|place| place[apart..].as_mut_ptr()).collect();
+            let mut taken: Vec<usize> = (operands..operands + results).collect();
+            if in_place {
+                taken.iter_mut().zip((0..operands).rev()).for_each(|(result, operand)| *result = operand);
             }
-            if is_x86_feature_detected!("f16c") {
-                widens_as::<f16, x86::F16c>(f16::from_bits, f16::to_f32);
-                rounds_as::<f16, x86::F16c>(f16::from_f32, f16::is_nan);
+            let dsts: Vec<*mut H> = taken.iter().map(|&at| pointers[at]).collect();
+            let from: Vec<*const H> = pointers[..operands].iter().map(|at| at.cast_const()).collect();
+            // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
+            unsafe { fold(&dsts, &from, far, n) };
+            for (at, (place, before)) in places.iter().zip(&before).enumerate() {
+                let wanted = |i: usize| {
+                    let is_result = taken.contains(&at) && (apart..apart + n).contains(&i);
+                    if is_result { single[i] } else { before[i] }
+                };
+                let is_right = (0..place.len()).all(|i| same(place[i], wanted(i)));
+                let case = (operands, results, n, apart, in_place);
+                assert!(is_right, "{name}: place {at} of {case:?}, {far:?}");
             }
         }
+    }
+
+    /// All numbers of places and operands at a few lengths; what two ranks do at many, however it is loaded.
+    fn are_alike<H: Sample, S: Scalar<f32> + Operator<H>>(operator: S) {
+        for operands in [1, 2, 3, 5, 8] {
+            for (results, n) in (1..=4).flat_map(|results| [1, 63, 64, 65, 201].map(|n| (results, n))) {
+                for (apart, in_place) in [(0, false), (1, true), (3, false)] {
+                    is_alike::<H, S>(&operator, (operands, results), (n, apart, in_place), None);
+                }
+            }
+        }
+        let runs = 4 * PARTED * BLOCK;
+        for n in [0, 2, 129, runs - 1, runs + 1, 2 * runs + 3 * BLOCK + 7] {
+            let asking = [7, 3072].map(Loads::Asking);
+            for (operand, loads) in
+                asking.into_iter().chain([Loads::Abreast]).flat_map(|loads| (0..3).map(move |at| (at, loads)))
+            {
+                for (results, in_place) in [(1, false), (1, true), (2, false), (2, true)] {
+                    is_alike::<H, S>(&operator, (2, results), (n, 1, in_place), Some(Far { operand, loads }));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn f16_is_the_same_at_all_places() {
+        are_alike::<f16, _>(Sum);
+        are_alike::<f16, _>(Product);
+        are_alike::<f16, _>(Min);
+        are_alike::<f16, _>(Max);
+    }
+
+    #[test]
+    fn bf16_is_the_same_at_all_places() {
+        are_alike::<bf16, _>(Sum);
+        are_alike::<bf16, _>(Product);
+        are_alike::<bf16, _>(Min);
+        are_alike::<bf16, _>(Max);
     }
 
     #[test]

@@ -5,16 +5,13 @@
 //! compiler keeps in vector registers; the same body is compiled for the base instruction set and for AVX2 and AVX-512,
 //! and chosen once by what the machine has.
 
+use std::marker::PhantomData;
+
+use super::order::{Block, fold_whole};
 use super::{Far, Loads};
-use crate::abreast;
-use crate::ask;
-use crate::segment::layout::LINE;
 
 /// Bytes of a block: four 512-bit or eight 256-bit registers.
 const BLOCK: usize = 256;
-
-/// Blocks of a run that are folded before the next run has its turn.
-const PARTED: usize = 4;
 
 /// An associative operation on two elements.
 pub(super) trait Scalar<T> {
@@ -138,9 +135,6 @@ unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
     }
 }
 
-/// What two ranks do has loops of its own, whose numbers of operands and results the compiler knows: of two operands to
-/// one result, and to two. Where each block goes through lists of both, fewer loads are under way at once.
-///
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
@@ -150,115 +144,33 @@ unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     far: Option<Far>,
     n: usize,
 ) {
-    let order = || far.and_then(|far| Some(Order::of(*operands.get(far.operand)?, far.loads, (N, n))));
-    let folded = match (dsts, operands) {
-        // SAFETY: by contract.
-        (&[dst], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst], &[left, right], order(), n) },
-        // SAFETY: by contract.
-        (&[dst, other], &[left, right]) => unsafe { fold_whole::<T, S, N>(&[dst, other], &[left, right], order(), n) },
-        // SAFETY: by contract.
-        _ => unsafe { fold_whole::<T, S, N>(dsts, operands, None, n) },
-    };
+    // SAFETY: by contract.
+    let folded = unsafe { fold_whole::<T, Each<S>, N>(dsts, operands, far, n) };
     // SAFETY: by contract.
     unsafe { fold_rest::<T, S>(dsts, operands, folded, n) }
 }
 
-/// How blocks follow each other, where an operand is far.
-enum Order<T> {
-    /// Beside each block one of these is asked for, up to the one that begins at `until`.
-    Asking { ahead: *const T, until: usize },
-    /// Four runs [abreast].
-    Abreast,
-}
+/// Blocks that are combined element by element.
+struct Each<S>(PhantomData<S>);
 
-impl<T> Order<T> {
-    /// That of `n` elements of this operand, in blocks of `block` elements; of the first of those that are asked for it
-    /// asks for all.
+impl<T: Copy, S: Scalar<T>, const N: usize> Block<T, N> for Each<S> {
     #[inline(always)]
-    fn of(operand: *const T, loads: Loads, (block, n): (usize, usize)) -> Self {
-        match loads {
-            Loads::Asking(bytes) => {
-                ask::all_to_read(operand.cast(), bytes.min(n * size_of::<T>()));
-                let ahead = bytes / size_of::<T>();
-                // Nothing is asked for past the end: that may be another's to store to.
-                let until = (n + 1).saturating_sub(ahead.saturating_add(block));
-                Self::Asking { ahead: operand.wrapping_add(ahead), until }
+    unsafe fn fold(dsts: &[*mut T], operands: &[*const T], at: usize) {
+        let (first, others) = operands.split_first().expect("there is at least one operand");
+        // SAFETY: `at + N` elements of the operand.
+        let mut block = unsafe { load::<T, N>(*first, at) };
+        for &operand in others {
+            // SAFETY: the same.
+            let next = unsafe { load::<T, N>(operand, at) };
+            for (left, right) in block.iter_mut().zip(next) {
+                *left = S::combine(*left, right);
             }
-            Loads::Abreast => Self::Abreast,
         }
-    }
-}
-
-/// Folds all whole blocks, in this order, and returns the elements of these. What does not go abreast goes upwards.
-///
-/// # Safety
-/// As [`fold`].
-#[inline(always)]
-unsafe fn fold_whole<T: Copy, S: Scalar<T>, const N: usize>(
-    dsts: &[*mut T],
-    operands: &[*const T],
-    order: Option<Order<T>>,
-    n: usize,
-) -> usize {
-    let mut at = match order {
-        // SAFETY: by contract.
-        Some(Order::Abreast) => unsafe { fold_abreast::<T, S, N>(dsts, operands, n) },
-        _ => 0,
-    };
-    while at + N <= n {
-        if let Some(Order::Asking { ahead, until }) = order
-            && at < until
-        {
-            let from = ahead.wrapping_add(at).cast::<u8>();
-            (0..N * size_of::<T>()).step_by(LINE).for_each(|line| ask::to_read(from.wrapping_add(line)));
+        for dst in dsts {
+            let place = dst.wrapping_add(at).cast::<[T; N]>();
+            // SAFETY: `at + N` elements may be written there.
+            unsafe { place.write(block) };
         }
-        // SAFETY: `at + N <= n`.
-        unsafe { fold_block::<T, S, N>(dsts, operands, at) };
-        at += N;
-    }
-    at
-}
-
-/// Folds whole blocks [abreast], but for those that are left at the end, and returns the elements of these.
-///
-/// # Safety
-/// As [`fold`].
-#[inline(always)]
-unsafe fn fold_abreast<T: Copy, S: Scalar<T>, const N: usize>(
-    dsts: &[*mut T],
-    operands: &[*const T],
-    n: usize,
-) -> usize {
-    let (parts, walked) = abreast::walk(n, PARTED * N);
-    for part in parts {
-        for block in 0..PARTED {
-            // SAFETY: all blocks of a part lie within `n` elements.
-            unsafe { fold_block::<T, S, N>(dsts, operands, part + block * N) };
-        }
-    }
-    walked
-}
-
-/// Folds the block at `at`.
-///
-/// # Safety
-/// As [`fold`], with `at + N` elements at least.
-#[inline(always)]
-unsafe fn fold_block<T: Copy, S: Scalar<T>, const N: usize>(dsts: &[*mut T], operands: &[*const T], at: usize) {
-    let (first, others) = operands.split_first().expect("there is at least one operand");
-    // SAFETY: `at + N` elements of the operand.
-    let mut block = unsafe { load::<T, N>(*first, at) };
-    for &operand in others {
-        // SAFETY: the same.
-        let next = unsafe { load::<T, N>(operand, at) };
-        for (left, right) in block.iter_mut().zip(next) {
-            *left = S::combine(*left, right);
-        }
-    }
-    for dst in dsts {
-        let place = dst.wrapping_add(at).cast::<[T; N]>();
-        // SAFETY: `at + N` elements may be written there.
-        unsafe { place.write(block) };
     }
 }
 
@@ -307,6 +219,7 @@ unsafe fn load<T: Copy, const N: usize>(from: *const T, at: usize) -> [T; N] {
 #[cfg(test)]
 mod tests {
     use super::super::Sum;
+    use super::super::order::PARTED;
     use super::*;
 
     /// Differs with the order of its operands, and of all elements.

@@ -1,5 +1,7 @@
 //! User-defined operators: a closure over slices.
 
+use std::mem::MaybeUninit;
+
 use super::{Far, Operator};
 use crate::element::Element;
 
@@ -46,6 +48,49 @@ impl<F> User<F> {
 /// Bytes of the private piece in which a result is made.
 const PIECE: usize = 4096;
 
+/// Where it is made, aligned as an element of a reduction may be.
+#[repr(C, align(64))]
+struct Room(MaybeUninit<[u8; PIECE]>);
+
+impl<F> User<F> {
+    /// Folds `n` elements to all of `dsts`, at most `most` at a time. The results may be operands, so they are made
+    /// aside, in `piece`.
+    ///
+    /// # Safety
+    /// As [`Operator::fold_to`]; `piece` is private, aligned for `T`, and has room for `most` elements, of which there
+    /// is at least one.
+    unsafe fn fold_aside<T: Element>(
+        &self,
+        (piece, most): (*mut T, usize),
+        dsts: &[*mut T],
+        operands: &[*const T],
+        n: usize,
+    ) where
+        F: Fn(&mut [T], &[T]),
+    {
+        let (first, others) = operands.split_first().expect("there is at least one operand");
+        let mut at = 0;
+        while at < n {
+            let len = most.min(n - at);
+            // SAFETY: `at + len <= n` elements, all initialised, which nobody writes meanwhile; `len <= most`, and the
+            // piece is private.
+            unsafe { std::ptr::copy_nonoverlapping(first.wrapping_add(at), piece, len) };
+            // SAFETY: `len` elements were just written there.
+            let made = unsafe { std::slice::from_raw_parts_mut(piece, len) };
+            for operand in others {
+                // SAFETY: as for the first operand.
+                let next = unsafe { std::slice::from_raw_parts(operand.wrapping_add(at), len) };
+                (self.combine)(made, next);
+            }
+            for dst in dsts {
+                // SAFETY: `at + len <= n` elements may be written there; the piece holds `len`.
+                unsafe { std::ptr::copy_nonoverlapping(made.as_ptr(), dst.wrapping_add(at), len) };
+            }
+            at += len;
+        }
+    }
+}
+
 // SAFETY: every piece of the result is made from a copy of the first operand, and written.
 unsafe impl<T: Element, F: Fn(&mut [T], &[T])> Operator<T> for User<F> {
     fn is_commutative(&self) -> bool {
@@ -57,27 +102,20 @@ unsafe impl<T: Element, F: Fn(&mut [T], &[T])> Operator<T> for User<F> {
     }
 
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
-        // The result may be one of the operands, so it is made aside, a piece at a time.
-        let (first, others) = operands.split_first().expect("there is at least one operand");
-        let most = (PIECE / size_of::<T>().max(1)).max(1);
-        let mut piece: Vec<T> = Vec::with_capacity(most.min(n));
-        let mut at = 0;
-        while at < n {
-            let len = most.min(n - at);
-            // SAFETY: `at + len <= n` elements, all initialised, which nobody writes meanwhile.
-            let first = unsafe { std::slice::from_raw_parts(first.wrapping_add(at), len) };
-            piece.clear();
-            piece.extend_from_slice(first);
-            for operand in others {
-                // SAFETY: as for the first operand.
-                let next = unsafe { std::slice::from_raw_parts(operand.wrapping_add(at), len) };
-                (self.combine)(&mut piece, next);
-            }
-            let place = dst.wrapping_add(at);
-            // SAFETY: `at + len <= n` elements may be written there; `piece` is private and holds `len`.
-            unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), place, len) };
-            at += len;
+        // SAFETY: by contract.
+        unsafe { self.fold_to(&[dst], operands, n) }
+    }
+
+    unsafe fn fold_to(&self, dsts: &[*mut T], operands: &[*const T], n: usize) {
+        if size_of::<T>() > PIECE || align_of::<T>() > align_of::<Room>() {
+            let mut piece: Vec<T> = Vec::with_capacity(1);
+            // SAFETY: by contract; the vector has room for one element.
+            return unsafe { self.fold_aside((piece.as_mut_ptr(), 1), dsts, operands, n) };
         }
+        let mut room = Room(MaybeUninit::uninit());
+        let most = PIECE / size_of::<T>().max(1);
+        // SAFETY: by contract; so many elements fit there, and it is aligned for them.
+        unsafe { self.fold_aside((room.0.as_mut_ptr().cast(), most), dsts, operands, n) }
     }
 }
 
@@ -104,5 +142,63 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for &O {
     unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
         // SAFETY: by contract.
         unsafe { (**self).fold_from(dsts, operands, far, n) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An element that fits no piece, and one that is aligned further than a piece is.
+    type Large = [u32; PIECE / 4 + 3];
+    #[derive(Clone, Copy, Debug, PartialEq, bytemuck::NoUninit)]
+    #[repr(C, align(128))]
+    struct Apart([u32; 32]);
+
+    /// Folds to one place and several, in place or not, as a loop over elements and operands does.
+    fn is_folded<T: Element + PartialEq>(lengths: &[usize], value: fn(u32) -> T, combine: fn(T, T) -> T) {
+        let operator = User::ordered(|left: &mut [T], right: &[T]| {
+            assert_eq!(left.len(), right.len());
+            left.iter_mut().zip(right).for_each(|(left, &right)| *left = combine(*left, right));
+        });
+        for &n in lengths {
+            for (operands, results, in_place) in
+                [(1, 1, false), (2, 1, true), (2, 2, false), (3, 3, true), (5, 2, true)]
+            {
+                let filled = |place: usize| (0..=n).map(|i| value((place * 7919 + i * 31) as u32)).collect::<Vec<T>>();
+                let mut places: Vec<Vec<T>> = (0..operands + results).map(filled).collect();
+                let pointers: Vec<*mut T> = places.iter_mut().map(Vec::as_mut_ptr).collect();
+                let begin = if in_place { operands - 1 } else { operands };
+                let from: Vec<*const T> = pointers[..operands].iter().map(|at| at.cast_const()).collect();
+                // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
+                unsafe { operator.fold_to(&pointers[begin..begin + results], &from, n) };
+                for (at, place) in places.iter().enumerate() {
+                    let is_result = (begin..begin + results).contains(&at);
+                    let before = filled(at);
+                    for i in 0..=n {
+                        let all = (0..operands).map(|operand| value((operand * 7919 + i * 31) as u32));
+                        let wanted = if is_result && i < n { all.reduce(combine).unwrap() } else { before[i] };
+                        assert!(place[i] == wanted, "{i} of {n} at {at}: {operands} to {results}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_places_get_the_fold() {
+        is_folded::<u16>(&[0, 1, 2047, 2048, 2049, 5000], |i| i as u16, |a, b| a.wrapping_mul(3) ^ b);
+        is_folded::<[u8; 7]>(&[1, 585, 586, 1200], |i| [i as u8; 7], |a, b| [a[6].wrapping_mul(3) ^ b[0]; 7]);
+        is_folded::<()>(&[0, 1, 9000], |_| (), |(), ()| ());
+    }
+
+    #[test]
+    fn elements_that_fit_no_piece_are_folded() {
+        is_folded::<Large>(&[0, 1, 3], |i| [i; PIECE / 4 + 3], |a, b| a.map(|part| part.wrapping_mul(3) ^ b[0]));
+        let mixed = |a: Apart, b: Apart| {
+            assert!(std::ptr::from_ref(&a).is_aligned());
+            Apart(a.0.map(|part| part.wrapping_mul(3) ^ b.0[0]))
+        };
+        is_folded::<Apart>(&[0, 1, 50], |i| Apart([i; 32]), mixed);
     }
 }

@@ -43,6 +43,16 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
+/// Ticks between two looks at the clock. One that another core reads otherwise may seem to go back: that is taken for
+/// more than any call takes, and for little enough to be reckoned with.
+#[inline]
+pub(crate) fn span(begun: u64, now: u64) -> u64 {
+    now.wrapping_sub(begun).min(MOST_TICKS)
+}
+
+/// The most that is ever said to have passed.
+pub(crate) const MOST_TICKS: u64 = 1 << 40;
+
 /// [`ticks`] when all is loaded that was to be loaded before: a processor looks at its clock as soon as it can, and a
 /// slice of a few KiB would seem to cost nothing.
 #[inline]
@@ -70,7 +80,7 @@ pub(crate) fn cost_at(figure: u64, position: u64) -> Option<u64> {
 
 /// Ticks for 4 KiB.
 pub(super) fn cost(ticks: u64, bytes: usize) -> u64 {
-    (ticks.min(1 << 40) * 4096 / bytes as u64).clamp(1, (1 << COST_BITS) - 1)
+    (ticks.min(MOST_TICKS) * 4096 / bytes as u64).clamp(1, (1 << COST_BITS) - 1)
 }
 
 /// Leaves a figure for who published at `position`: what `bytes` bytes have cost since `begun`.
@@ -162,6 +172,12 @@ mod tests {
         let rare = (0..100_000).filter(|&position| is_rare_sample(position)).count();
         assert!((2800..3500).contains(&rare), "{rare}");
         assert!((0..100_000).all(|position| is_sample(position) || !is_rare_sample(position)));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_has_a_bound() {
+        assert_eq!([span(7, 7), span(7, 1007), span(u64::MAX, 4)], [0, 1000, 5]);
+        assert_eq!([span(1, 0), span(u64::MAX, 1 << 50), span(0, u64::MAX)], [MOST_TICKS; 3]);
     }
 
     #[test]

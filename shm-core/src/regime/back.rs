@@ -4,7 +4,7 @@
 //! 1.78 (AMD EPYC, Zen 5, near). What it does to the lines of the cells the other rank pays for when it stores to them
 //! next, so the two are judged by whole calls, each rank by its own.
 
-use crate::pace::{Calls, LEAST, Way, ticks};
+use crate::pace::{Calls, LEAST, Way, span, ticks};
 use crate::payload::Manner;
 
 /// The results of one call.
@@ -45,7 +45,7 @@ impl<'a> Back<'a> {
     #[inline]
     pub fn contributed(&mut self) {
         if self.begun != 0 && self.stage == Stage::Alone {
-            self.contributed = ticks().wrapping_sub(self.begun);
+            self.contributed = span(self.begun, ticks());
         }
     }
 

@@ -13,25 +13,12 @@ use crate::payload::copy_in;
 use crate::protocol::step::Gathers;
 use crate::protocol::{Board, Location, Place};
 
-/// Children of a rank in rank order, and where it stands among them.
-struct RankOrder {
-    children: Vec<usize>,
-    own: usize,
-}
-
-impl RankOrder {
-    fn new(rank: usize, links: &Links) -> Self {
-        let mut children = links.children().to_vec();
-        children.sort_unstable();
-        let own = children.iter().filter(|&&child| child < rank).count();
-        Self { children, own }
-    }
-}
-
 /// The payload of a reduction: slices of the own contribution are combined with the children's, in rank order.
 pub(super) struct Combining<'a> {
     board: &'a SharedBoard,
-    order: RankOrder,
+    /// The children in rank order, and where this rank stands among them.
+    children: &'a [usize],
+    own: usize,
     parent: Option<usize>,
     cell: usize,
     /// The first position, and the slots of the ring.
@@ -56,23 +43,25 @@ impl<'a> Combining<'a> {
         ring: (u64, u64),
         reduction: Reduction<'a>,
         slices: Cut,
-        (links, place): (&Links, Place),
+        (links, place): (&'a Links, Place),
         (operands, sources, pace, way): (&'a mut Operands, &'a mut Vec<Source>, &'a mut Pace, Way),
     ) -> Self {
         // In place it lies in the caches already.
         let way = if reduction.send == reduction.recv { Way::Cached } else { way };
-        let order = RankOrder::new(board.rank(), links);
+        let children = links.in_order();
+        let own = children.partition_point(|&child| child < board.rank());
         sources.clear();
-        sources.resize(order.children.len(), Source::Cell);
+        sources.resize(children.len(), Source::Cell);
         // A leaf lends its buffer; who combines has nothing to lend but the cell with what it combined.
         let location = match place {
-            _ if links.is_root() || !order.children.is_empty() => Location::CELL,
+            _ if links.is_root() || !children.is_empty() => Location::CELL,
             place => Location::whole_at(place, reduction.bytes),
         };
         let parent = links.parent();
         Self {
             board,
-            order,
+            children,
+            own,
             parent,
             cell,
             ring,
@@ -88,7 +77,7 @@ impl<'a> Combining<'a> {
     }
 
     fn index(&self, child: usize) -> usize {
-        self.order.children.binary_search(&child).expect("a child is among the children")
+        self.children.binary_search(&child).expect("a child is among the children")
     }
 }
 
@@ -120,11 +109,11 @@ impl Gathers for Combining<'_> {
         let Operands { inputs, results, .. } = &mut *self.operands;
         inputs.clear();
         inputs.extend(
-            self.order.children.iter().zip(self.sources.iter()).map(|(&child, source)| {
+            self.children.iter().zip(self.sources.iter()).map(|(&child, source)| {
                 source.input(child, self.board.up_cell(child, slot, self.cell).cast_const(), at)
             }),
         );
-        inputs.insert(self.order.own, Input::Own(self.reduction.send.wrapping_add(at)));
+        inputs.insert(self.own, Input::Own(self.reduction.send.wrapping_add(at)));
         results.clear();
         results.push(match own {
             Some(own) => self.board.up_cell(self.board.rank(), own, self.cell),
@@ -135,7 +124,7 @@ impl Gathers for Combining<'_> {
         let in_cells = !self.sources.is_empty() && !self.sources.iter().any(|source| source.is_lent());
         let (operands, pace, parent, way) = (&mut *self.operands, &mut *self.pace, self.parent, self.way);
         let mut folded = Ok(());
-        if let (Some(own), Some(parent), true) = (own, parent, self.order.children.is_empty()) {
+        if let (Some(own), Some(parent), true) = (own, parent, self.children.is_empty()) {
             let (send, cell) = (self.reduction.send.wrapping_add(at), board.up_cell(board.rank(), own, self.cell));
             pace.writing(board, Slice { position, slot: own, bytes: len, reader: parent }, |way| {
                 // SAFETY: the own slot is claimed, and has room for a slice; `at + len` bytes of the caller's buffer
@@ -156,7 +145,7 @@ impl Gathers for Combining<'_> {
             _ => fold(way),
         };
         match in_cells {
-            true => reading_of(board, position, (len, self.order.children.len()), combine),
+            true => reading_of(board, position, (len, self.children.len()), combine),
             false => combine(),
         }
         folded

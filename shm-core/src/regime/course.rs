@@ -11,6 +11,8 @@ mod turns;
 use cost::Cost;
 pub(super) use turns::Turns;
 
+use crate::pace::span;
+
 /// How the payload of a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Course {
@@ -169,7 +171,7 @@ impl Trials {
         }
         if let Some(course) = self.timed.take() {
             let other = self.costs[course.other() as usize].least;
-            self.costs[course as usize].add(now.wrapping_sub(self.begun), other);
+            self.costs[course as usize].add(span(self.begun, now), other);
         }
         self.begun = now;
         let counted = self.plan.counted;

@@ -6,6 +6,8 @@
 //! only does something else now and then would be tried for nothing: each time that nothing new is found so, as many
 //! calls again go by before the next.
 
+use crate::pace::span;
+
 /// Calls in a row, all of which took half as long again as usual, or none of which took two thirds of it.
 const STRANGE: u32 = 4;
 
@@ -53,7 +55,7 @@ impl Drift {
 
     /// Whether it should be found again, by a call that begins `now`, as it goes usually.
     pub fn shows(&mut self, now: u64) -> bool {
-        let took = now.wrapping_sub(self.begun);
+        let took = span(self.begun, now);
         self.begun = now;
         self.calls += 1;
         // The first has no call of its kind before it.
@@ -92,6 +94,15 @@ mod tests {
             drift.found(100, true);
             assert_eq!(until(&mut drift, &mut now, 1000, |_| took), Some(LEAST));
         }
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_no_change() {
+        let (mut drift, mut now) = (Drift::default(), 1 << 50);
+        drift.found(100, true);
+        assert_eq!(until(&mut drift, &mut now, 1000, |_| 100), None);
+        now -= 5000;
+        assert_eq!(until(&mut drift, &mut now, 1000, |_| 100), None);
     }
 
     #[test]

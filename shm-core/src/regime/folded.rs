@@ -125,11 +125,13 @@ impl Engine {
     }
 
     fn scan_along_chain(&mut self, choice: &BlockChoice, call: Folding<'_>, tag: u32) -> Result<()> {
-        let Self { board, up, down, operands, up_pace, .. } = self;
+        let Self { board, up, down, operands, up_pace, chain, .. } = self;
         let board = &*board;
         let (rank, size) = (board.rank(), board.size());
-        let before: Vec<usize> = rank.checked_sub(1).into_iter().collect();
-        let links = Links::new((rank + 1 < size).then_some(rank + 1), &before, size);
+        let links = chain.get_or_insert_with(|| {
+            let before = rank.checked_sub(1);
+            Links::new((rank + 1 < size).then_some(rank + 1), before.as_slice(), size)
+        });
         let slices = Cut::new(call.bytes, choice.cell, call.fold.element);
         let lending = Lending::begin(board, (up, slices.count()), (down, 0));
         let span = Span::take(up, slices.count());
@@ -143,7 +145,7 @@ impl Engine {
             operands,
             pace: up_pace,
         };
-        lending.end(step::gather_all(board, up, &links, span, tag, &mut work))
+        lending.end(step::gather_all(board, up, links, span, tag, &mut work))
     }
 }
 

@@ -32,7 +32,7 @@ use super::cut::Cut;
 use super::drift::Drift;
 use super::thresholds::Thresholds;
 use crate::error::Result;
-use crate::pace::{Lines, Pace, ticks};
+use crate::pace::{Lines, Pace, span, ticks};
 use crate::protocol::{Board, RingName};
 use crate::select::Collective;
 
@@ -197,7 +197,7 @@ impl Engine {
         if tried.rests {
             let begun = ticks();
             ring.settle(board, first)?;
-            trials.rested(ticks().wrapping_sub(begun));
+            trials.rested(span(begun, ticks()));
         }
         Ok(())
     }

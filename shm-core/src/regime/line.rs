@@ -149,16 +149,12 @@ impl Engine {
                     return;
                 }
                 operands.clear();
-                operands.resize(links.children().len() + 1, std::ptr::null());
                 // Contributions in rank order, the own one among them.
-                let below = |child: usize| {
-                    links.children().iter().filter(|&&other| other < child).count() + usize::from(rank < child)
-                };
-                let mine = links.children().iter().filter(|&&child| child < rank).count();
-                for &child in links.children() {
-                    operands[below(child)] = board.line_payload(child, slot);
-                }
-                operands[mine] = send;
+                let (lower, higher) =
+                    links.in_order().split_at(links.in_order().partition_point(|&child| child < rank));
+                operands.extend(lower.iter().map(|&child| board.line_payload(child, slot)));
+                operands.push(send);
+                operands.extend(higher.iter().map(|&child| board.line_payload(child, slot)));
                 let result = if own.is_some() { scratch.0.as_mut_ptr() } else { reduction.recv.wrapping_add(at) };
                 // SAFETY: the children's slots are published, and not written before this rank is done; the vector fits
                 // lines, so its elements are aligned there. `result` is the scratch, which is no operand, or the

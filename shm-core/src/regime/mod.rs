@@ -136,6 +136,8 @@ pub(crate) struct Engine {
     leaders: Vec<usize>,
     /// All higher ranks, who read this one's part of a scan.
     above: Option<Readers>,
+    /// The place of this rank in the chain of longer scans, once there was one.
+    chain: Option<Links>,
     trees: Trees,
 }
 
@@ -178,6 +180,7 @@ impl Engine {
             shared: ResultMemory::default(),
             leaders: Vec::new(),
             above,
+            chain: None,
             trees: Trees { plan, cache: Vec::new() },
         }
     }

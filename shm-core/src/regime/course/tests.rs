@@ -245,3 +245,27 @@ fn classes_rise_by_powers_of_two() {
     let of = [1, LEAST, 2 * LEAST - 1, 2 * LEAST, LEAST << 3, usize::MAX].map(class_of);
     assert_eq!(of, [0, 0, 0, 1, 3, CLASSES - 1]);
 }
+
+/// A core that reads the clock otherwise may set it back, at whatever call, however far: that call counts as one that
+/// was held up, and nothing overflows.
+#[test]
+fn a_clock_that_goes_back_holds_up_one_call() {
+    let last = FIRST + 2 * (BEFORE + COUNTED) + 1;
+    for back_at in FIRST + 1..=last {
+        for back in [1 << 10, 1 << 20, 1 << 41, 1 << 49] {
+            let (mut trials, mut turns, mut now) = (trials(Course::Lent), Turns::default(), 1 << 50);
+            for call in 1..=last {
+                if call == back_at {
+                    now -= back;
+                }
+                now += match trials.next(&mut turns, || now, || false) {
+                    Turn::Tried(Course::Cells) | Turn::Last(Course::Cells) => 100,
+                    _ => 50,
+                };
+            }
+            assert_eq!(trials.ended(), 1);
+            let costs = [Course::Cells, Course::Lent].map(|course| trials.average(course));
+            assert_eq!(costs, [Some(100), Some(50)], "{back} back at {back_at}");
+        }
+    }
+}
