@@ -69,6 +69,7 @@ impl Selection {
         let (up, down) = if size <= 64 { (256 << 10, 128 << 10) } else { (128 << 10, 64 << 10) };
         let (up, down) = (area_of(size).max(up), area_of(size).max(down));
         let forced = table.forced.map(Regime::from_number);
+        let flat_ranks = if crowd > 1 { table.flat_ranks_crowded } else { table.flat_ranks };
         Self {
             ladders,
             direct_least: rules.map(|rule| rule.map_or(DIRECT_LEAST, Rule::direct_least)),
@@ -78,7 +79,7 @@ impl Selection {
             size,
             line_slots: line_slots(size, crowd),
             shares_cores: crowd > 1,
-            flat_ranks: table.flat_ranks as usize,
+            flat_ranks: flat_ranks as usize,
             strict: table.strict != 0,
             debug: table.debug != 0,
             up_area: area(table.up_bytes, up).max(least_up_slots(size) * LINE).max(most(|band| band.areas().0)),
