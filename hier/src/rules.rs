@@ -18,13 +18,14 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// rules = part [ ; part ]..
 /// part  = step [ ( whom ) ] : tree [ < bytes ] [ , tree [ < bytes ] ]..
 /// step  = release | gather
-/// whom  = ranks | crowded | ranks crowded
+/// whom  = ranks | jobs | ranks jobs
+/// jobs  = crowded | uncrowded
 /// ranks = 4 | 3..8
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
 /// it: `flat`, `knomial:4`, `kary:3:right`. Limits take the suffixes K and M. A part that names numbers of ranks is for
-/// communicators of so many, one that says `crowded` for jobs with more ranks than cores; the first part that fits
-/// counts, whatever stands after it, and one that names nothing is for all others.
+/// communicators of so many, one that says `crowded` for jobs with more ranks than cores, one that says `uncrowded` for
+/// the others; the first part that fits counts, whatever stands after it, and one that names nothing is for all others.
 ///
 /// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum depend on where the
 /// ranks are bound only as far as they share cores then. Where they do, each level of a tree costs a turn of everybody
@@ -48,10 +49,19 @@ pub struct TreeRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct List {
     ranks: RangeInclusive<usize>,
-    /// Whether it is for jobs with more ranks than cores only.
-    crowded: bool,
+    jobs: Jobs,
     /// T2: not empty; limits rise, and the last one is `usize::MAX`.
     rules: Vec<Rule>,
+}
+
+/// The jobs that a list is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Jobs {
+    All,
+    /// Those with more ranks than cores.
+    Crowded,
+    /// Those with a core for each rank.
+    Uncrowded,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +77,11 @@ const ALL: RangeInclusive<usize> = 1..=MOST_RANKS;
 impl Default for TreeRules {
     fn default() -> Self {
         let rule = |tree, below| Rule { tree, below };
-        let list = |rules| List { ranks: ALL, crowded: false, rules };
+        let list = |rules| List { ranks: ALL, jobs: Jobs::All, rules };
         // Measured with 3 to 32 ranks on two cores; for more, as for 32.
         let crowded = |ranks, below| {
             let rules = vec![rule(TreeSpec::flat(), below), rule(TreeSpec::kary(2), usize::MAX)];
-            List { ranks, crowded: true, rules }
+            List { ranks, jobs: Jobs::Crowded, rules }
         };
         let usual =
             vec![rule(TreeSpec::knomial(4), 512), rule(TreeSpec::kary(3), 8192), rule(TreeSpec::kary(2), usize::MAX)];
@@ -94,13 +104,14 @@ impl TreeRules {
         }
     }
 
-    /// The rules for a job with `crowd` ranks for each core (rounded up): what is for crowded jobs counts there as what
-    /// is for all, and is gone elsewhere.
+    /// The rules for a job with `crowd` ranks for each core (rounded up): what is for such jobs counts there as what is
+    /// for all, and what is for others is gone.
     #[must_use]
     pub fn on_crowd(mut self, crowd: u32) -> Self {
         for lists in [&mut self.release, &mut self.gather] {
-            lists.retain(|list| crowd > 1 || !list.crowded);
-            lists.iter_mut().for_each(|list| list.crowded = false);
+            let others = if crowd > 1 { Jobs::Uncrowded } else { Jobs::Crowded };
+            lists.retain(|list| list.jobs != others);
+            lists.iter_mut().for_each(|list| list.jobs = Jobs::All);
         }
         self
     }
@@ -131,8 +142,19 @@ impl TreeRules {
             Step::Release => &self.release,
             Step::Gather => &self.gather,
         };
-        let list = lists.iter().find(|list| !list.crowded && list.ranks.contains(&ranks)).or(lists.last());
+        let list = lists.iter().find(|list| list.jobs != Jobs::Crowded && list.ranks.contains(&ranks)).or(lists.last());
         list.map_or(&[], |list| &list.rules)
+    }
+}
+
+impl Jobs {
+    /// As it is written: nothing for all.
+    fn name(self) -> &'static str {
+        match self {
+            Jobs::All => "",
+            Jobs::Crowded => "crowded",
+            Jobs::Uncrowded => "uncrowded",
+        }
     }
 }
 
@@ -142,12 +164,11 @@ impl fmt::Display for TreeRules {
         let gather = self.gather.iter().map(|list| ("gather", list));
         for (i, (step, list)) in release.chain(gather).enumerate() {
             write!(f, "{}{step}", if i == 0 { "" } else { "; " })?;
-            let crowded = if list.crowded { "crowded" } else { "" };
-            match (list.ranks == ALL, list.crowded) {
-                (true, false) => {}
-                (true, true) => write!(f, "({crowded})")?,
-                (false, _) => {
-                    let ranks = format!("{}..{} {crowded}", list.ranks.start(), list.ranks.end());
+            match (list.ranks == ALL, list.jobs.name()) {
+                (true, "") => {}
+                (true, jobs) => write!(f, "({jobs})")?,
+                (false, jobs) => {
+                    let ranks = format!("{}..{} {jobs}", list.ranks.start(), list.ranks.end());
                     write!(f, "({})", ranks.trim_end())?;
                 }
             }
@@ -182,21 +203,21 @@ impl FromStr for TreeRules {
             {
                 return Err(wrong(format!("{list:?}: limits must rise, and the last tree has none")));
             }
-            let (step, (ranks, crowded)) = match step.trim().strip_suffix(')').and_then(|step| step.split_once('(')) {
+            let (step, (ranks, jobs)) = match step.trim().strip_suffix(')').and_then(|step| step.split_once('(')) {
                 Some((step, whom)) => (step, parse_whom(whom).map_err(wrong)?),
-                None => (step, (ALL, false)),
+                None => (step, (ALL, Jobs::All)),
             };
             let lists = match step.trim() {
                 "release" => &mut release,
                 "gather" => &mut gather,
                 other => return Err(wrong(format!("{other:?} is no step: release or gather"))),
             };
-            lists.push(List { ranks, crowded, rules: parsed });
+            lists.push(List { ranks, jobs, rules: parsed });
         }
         for (lists, given) in [(&mut rules.release, release), (&mut rules.gather, gather)] {
             // T1: what the parts do not speak of is as usual.
             let usual = std::mem::replace(lists, given);
-            if lists.last().is_none_or(|list| list.ranks != ALL || list.crowded) {
+            if lists.last().is_none_or(|list| list.ranks != ALL || list.jobs != Jobs::All) {
                 lists.extend(usual);
             }
         }
@@ -204,14 +225,18 @@ impl FromStr for TreeRules {
     }
 }
 
-/// Whom a part is for: numbers of ranks, and whether of crowded jobs only.
-fn parse_whom(text: &str) -> Result<(RangeInclusive<usize>, bool), String> {
+/// Whom a part is for: numbers of ranks, and jobs.
+fn parse_whom(text: &str) -> Result<(RangeInclusive<usize>, Jobs), String> {
     let text = text.trim();
-    match text.strip_suffix("crowded") {
-        Some("") => Ok((ALL, true)),
-        Some(ranks) => Ok((parse_ranks(ranks)?, true)),
-        None => parse_ranks(text).map(|ranks| (ranks, false)).map_err(|why| format!("{why}; or crowded, or both")),
+    // The longer word first, which ends in the other.
+    for jobs in [Jobs::Uncrowded, Jobs::Crowded] {
+        match text.strip_suffix(jobs.name()) {
+            Some("") => return Ok((ALL, jobs)),
+            Some(ranks) => return Ok((parse_ranks(ranks)?, jobs)),
+            None => {}
+        }
     }
+    parse_ranks(text).map(|ranks| (ranks, Jobs::All)).map_err(|why| format!("{why}; or crowded or uncrowded, or both"))
 }
 
 /// One number of ranks, or a range of them.
@@ -277,6 +302,19 @@ mod tests {
     }
 
     #[test]
+    fn uncrowded_jobs_have_parts_of_their_own() {
+        let rules: TreeRules = "gather(3..4 uncrowded): kary:9; release(uncrowded): kary:7".parse().unwrap();
+        assert_eq!(rules.to_string().parse(), Ok(rules.clone()));
+        let tree = |rules: &TreeRules, step, ranks| rules.tree(step, ranks, rules.class(step, ranks, 200)).to_string();
+        let alone = rules.clone().on_crowd(1);
+        assert_eq!([3, 5].map(|ranks| tree(&alone, Step::Gather, ranks)), ["kary:9", "knomial:4"]);
+        assert_eq!(tree(&alone, Step::Release, 200), "kary:7");
+        // Crowded ones are as if it had never been said.
+        assert_eq!(rules.clone().on_crowd(2), TreeRules::default().on_crowd(2));
+        assert_eq!([Step::Gather, Step::Release].map(|step| tree(&rules, step, 4)), ["kary:9", "kary:7"]);
+    }
+
+    #[test]
     fn wrong_rules_say_what_would_be_right() {
         for (text, word) in [
             ("kary", "no rule"),
@@ -288,6 +326,7 @@ mod tests {
             ("gather(0..3):flat", "numbers of ranks"),
             ("gather(5..3):flat", "numbers of ranks"),
             ("gather(full):flat", "or crowded"),
+            ("gather(3 un):flat", "or uncrowded"),
         ] {
             let error = text.parse::<TreeRules>().unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

@@ -69,6 +69,7 @@ proptest! {
         table.remarks = rules.iter().map(|rule| vec!["3.1 us; \"cells\" 4.2 us # 1".to_owned(); rule.bands().len()]).collect();
         table.rules = rules;
         table.flat_ranks = flat;
+        table.flat_ranks_crowded = [flat, 7][flat as usize % 2];
         table.direct_least = [None, Some(u64::MAX), Some(12345)][flat as usize % 3];
         table.reach_least = [u64::MAX, [1 << 16, REACH_TRIED][flat as usize % 2], 777, u64::MAX];
         table.trees = "gather(3..4): knomial:4 < 512, kary:2; release(8): kary:3".parse().unwrap();

@@ -21,11 +21,14 @@ use super::{ranks, tune_cluster};
 ///
 /// Starts ranks as `phalanx run` does, and compares algorithms, leaders, cells and trees over message sizes, in turns,
 /// with answers checked. Another choice than the built-in one is taken only where it wins by more than the spread.
+///
+/// What is found on a number of ranks counts for numbers near it (more than half of it, and up to a quarter more), in
+/// jobs of the same kind: those with a core for each rank, or those whose ranks share cores. All else stays as built in.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct Tune {
-    /// Numbers of ranks, rising
-    #[arg(long, value_delimiter = ',', value_parser = ranks, default_value = "2,4,8", value_name = "N,..")]
+    /// Numbers of ranks, rising [default: 2,4,8, and the number of usable cores, if that is another one from 3 to 256]
+    #[arg(long, value_delimiter = ',', value_parser = ranks, value_name = "N,..")]
     ranks: Vec<usize>,
 
     /// How thorough: under a minute instead of a few minutes
@@ -125,18 +128,24 @@ impl Tune {
     }
 
     fn measure(&self, thorough: Thorough) -> Result<(), Stopped> {
-        if !self.ranks.is_sorted_by(|a, b| a < b) {
+        let numbers = match self.ranks.as_slice() {
+            [] => {
+                let cores = hier::launch::usable_cores();
+                usual_numbers(cores.map_err(|error| Stopped::because(error.to_string(), error.status()))?)
+            }
+            given => given.to_vec(),
+        };
+        if !numbers.is_sorted_by(|a, b| a < b) {
             return Err(Stopped::because("--ranks: the numbers must rise, as in 2,4,8", 2));
         }
-        check_room(&thorough.effort(), &self.ranks)
-            .map_err(|error| Stopped::because(format!("--ranks: {error}"), 2))?;
+        check_room(&thorough.effort(), &numbers).map_err(|error| Stopped::because(format!("--ranks: {error}"), 2))?;
         let begin = Instant::now();
         let machine = Fingerprint::of_this_machine();
         let (output, partial) = places(self.output.as_deref(), thorough.name(), &machine)?;
-        let steps: usize = self.ranks.iter().map(|&ranks| steps(&thorough.effort(), ranks)).sum();
+        let steps: usize = numbers.iter().map(|&ranks| steps(&thorough.effort(), ranks)).sum();
         let progress = Progress::follow(partial.clone(), steps);
         let asked = ends_asked_for()?;
-        let launched = self.ranks.iter().try_for_each(|&ranks| match asked.load(Ordering::Relaxed) {
+        let launched = numbers.iter().try_for_each(|&ranks| match asked.load(Ordering::Relaxed) {
             0 => launch(thorough, ranks, &partial),
             signal => Err(interrupted(signal as u8)),
         });
@@ -151,8 +160,7 @@ impl Tune {
             ..stopped
         })?;
         // Everything is in the ledger: the search runs once more here, and asks for nothing that is not there.
-        let findings =
-            self.ranks.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
+        let findings = numbers.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
         let table = table_of(machine, &findings).map_err(|error| Stopped::because(error.to_string(), 1))?;
         replace(&output, &table.to_toml())?;
         let _ = std::fs::remove_file(&partial);
@@ -167,6 +175,17 @@ impl Tune {
         );
         Ok(())
     }
+}
+
+/// The numbers of ranks where nobody says them: with a core for each rank as many as there are, and usual ones.
+fn usual_numbers(cores: usize) -> Vec<usize> {
+    let mut numbers = vec![2, 4, 8];
+    if (3..=hier::launch::MOST_RANKS).contains(&cores) {
+        numbers.push(cores);
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// Where the table goes, and where finished measurements are until then. The folder is there.
@@ -353,5 +372,26 @@ impl Progress {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.wake.send(());
         let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_ranks_as_cores_are_measured_too_and_there_is_room_for_them() {
+        for (cores, numbers) in [
+            (1, &[2, 4, 8][..]),
+            (2, &[2, 4, 8]),
+            (6, &[2, 4, 6, 8]),
+            (8, &[2, 4, 8]),
+            (64, &[2, 4, 8, 64]),
+            (256, &[2, 4, 8, 256]),
+            (257, &[2, 4, 8]),
+        ] {
+            assert_eq!(usual_numbers(cores), numbers);
+            check_room(&Effort::usual(), numbers).unwrap();
+        }
     }
 }

@@ -35,6 +35,15 @@ fn a_table_is_measured_and_taken() {
         let found = Asked::from_value(output.to_str()).find(Fingerprint::of_this_machine).unwrap();
         let (table, _) = found.table.unwrap();
         assert!(table.rules.iter().any(|rule| rule.is_strict()));
+        // They are for jobs of the kind that was measured.
+        for ranks in [2, 3] {
+            let crowd = hier::launch::crowd(ranks).unwrap();
+            let found: Vec<_> = table.rules.iter().filter(|rule| *rule.ranks().end() == ranks as u32).collect();
+            assert!(found.len() >= 3);
+            for rule in found {
+                assert!(rule.crowd().contains(&crowd) && rule.crowd().contains(&1) != rule.crowd().contains(&2));
+            }
+        }
         assert_eq!(Table::from_toml(&table.to_toml()).unwrap().rules, table.rules);
         let left: Vec<_> =
             output.parent().unwrap().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -56,7 +56,7 @@ use topo::BindPolicy;
 
 pub use error::LaunchError;
 pub use outcome::{End, Failure, Outcome};
-pub use setting::{crowd, default_policy};
+pub use setting::{crowd, default_policy, usable_cores};
 
 use ending::Ending;
 use guard::Guard;

@@ -90,14 +90,21 @@ pub fn default_policy(ranks: usize, usable_cores: usize) -> BindPolicy {
     if ranks <= usable_cores { BindPolicy::Core } else { BindPolicy::None }
 }
 
+/// Cores that this process may use, and so the ranks of a job that it starts.
+///
+/// # Errors
+/// When the system does not say which ones these are.
+pub fn usable_cores() -> Result<usize, LaunchError> {
+    let usable = Usable::discover().map_err(LaunchError::Machine)?;
+    Ok(Machine::discover().map_or(usable.pus.len(), |machine| usable.cores(&machine)))
+}
+
 /// Ranks for each core that this process may use, rounded up, in a job of `ranks` ranks that it starts.
 ///
 /// # Errors
-/// When the system does not say which cores these are.
+/// As of [`usable_cores`].
 pub fn crowd(ranks: usize) -> Result<u32, LaunchError> {
-    let usable = Usable::discover().map_err(LaunchError::Machine)?;
-    let cores = Machine::discover().map_or(usable.pus.len(), |machine| usable.cores(&machine));
-    Ok(crowd_of(ranks, cores))
+    Ok(crowd_of(ranks, usable_cores()?))
 }
 
 fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {

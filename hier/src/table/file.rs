@@ -33,6 +33,7 @@ pub(super) struct Machine {
 #[serde(deny_unknown_fields)]
 pub(super) struct Node {
     pub flat_ranks: Option<u32>,
+    pub flat_ranks_crowded: Option<u32>,
     pub direct_from: Option<Spanned<Number>>,
     #[serde(default)]
     pub reach_from: std::collections::BTreeMap<Spanned<String>, Spanned<Number>>,

@@ -34,6 +34,7 @@
 //! |---|---|
 //! | `machine` | where it was measured; a job on another machine does not take it unasked |
 //! | `node.flat_ranks` | ranks up to which lines are exchanged flat; 32 if it is not said |
+//! | `node.flat_ranks_crowded` | the same in jobs whose ranks share cores; as `node.flat_ranks` says, if it is not said |
 //! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, if trials do not find cells to serve their callers better, or `"never"`: for the file's rules that do not say it, and for all built-in rules that complete them, whatever these say. `phalanx tune` does not write it |
 //! | `node.reach_from` | bytes from which a collective reaches private buffers by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"` |
 //! | `node.trees` | as [`TreeRules`] has it |
@@ -74,8 +75,10 @@ pub const BUILT_IN: &str = include_str!("default.toml");
 pub struct Table {
     /// Where it was measured.
     pub machine: Fingerprint,
-    /// Ranks up to which lines are exchanged flat.
+    /// Ranks up to which lines are exchanged flat, in jobs with a core for each rank.
     pub flat_ranks: u32,
+    /// The same in jobs whose ranks share cores.
+    pub flat_ranks_crowded: u32,
     /// Bytes from which buffers in the job's heap are used where they lie, by the built-in rules that complete these;
     /// `u64::MAX` for never, and nothing for as they say.
     pub direct_least: Option<u64>,
@@ -99,6 +102,7 @@ impl Table {
         Self {
             machine,
             flat_ranks: shm_core::select::FLAT_RANKS,
+            flat_ranks_crowded: shm_core::select::FLAT_RANKS,
             direct_least: None,
             reach_least: shm_core::select::REACH_LEAST,
             trees: TreeRules::default(),
@@ -114,7 +118,7 @@ impl Table {
     /// `Tuning` when there are too many rules.
     pub fn tuning(&self) -> Result<Tuning, Error> {
         let mut tuning = Tuning::of(&self.rules)?;
-        tuning.flat_ranks = self.flat_ranks;
+        (tuning.flat_ranks, tuning.flat_ranks_crowded) = (self.flat_ranks, self.flat_ranks_crowded);
         tuning.reach_least = self.reach_least;
         self.direct_least.inspect(|&least| tuning.set_direct_least(self.rules.len(), least));
         Ok(tuning)

@@ -68,6 +68,7 @@ fn table(file: file::File) -> Piece<Table> {
     };
     let mut table = Table::new(machine);
     table.flat_ranks = file.node.flat_ranks.unwrap_or(table.flat_ranks);
+    table.flat_ranks_crowded = file.node.flat_ranks_crowded.unwrap_or(table.flat_ranks);
     table.direct_least = file.node.direct_from.as_ref().map(threshold).transpose()?;
     for (what, least) in &file.node.reach_from {
         let what = collective(what)?;

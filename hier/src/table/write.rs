@@ -20,6 +20,7 @@ const HEAD: &str = "\
 #   exchange  everybody folds everybody's contribution, through cells
 #   shares  every leader folds a share of the vector, in slices of at most so many bytes
 #   direct_from  from so many bytes on buffers in shared memory are used where they lie: nothing is copied, and their owner waits for the others
+#   ranks_per_core  ranks of the job for each core, rounded up: 1 where each rank has a core, \"2..\" where ranks share cores
 ";
 
 impl Table {
@@ -42,9 +43,13 @@ impl Table {
         let direct = self.direct_least.map_or(String::new(), |least| {
             format!("# The same as in rules, for those that do not say it.\ndirect_from = {}\n", threshold(least))
         });
+        let crowded = match self.flat_ranks_crowded {
+            most if most == self.flat_ranks => String::new(),
+            most => format!("# The same where ranks share cores.\nflat_ranks_crowded = {most}\n"),
+        };
         let _ = write!(
             text,
-            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n{direct}# Bytes from which private buffers are reached by kernel-assisted copies (\"tried\": where calls that try both find that quicker).\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
+            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n{crowded}{direct}# Bytes from which private buffers are reached by kernel-assisted copies (\"tried\": where calls that try both find that quicker).\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
             self.flat_ranks,
             Collective::ALL.map(|what| format!("{what} = {}", reach(self.reach_least[what as usize]))).join(", "),
             quoted(&self.trees.to_string())

@@ -53,7 +53,8 @@ impl Candidate {
         let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?.direct_from(direct)])?;
         tuning.direct = shm_core::select::DIRECT_ALWAYS;
         tuning.strict = u32::from(self.strict);
-        tuning.flat_ranks = if self.flat { shm_core::select::FLAT_RANKS } else { 1 };
+        let flat_ranks = if self.flat { shm_core::select::FLAT_RANKS } else { 1 };
+        (tuning.flat_ranks, tuning.flat_ranks_crowded) = (flat_ranks, flat_ranks);
         Ok(tuning)
     }
 

@@ -43,22 +43,22 @@ pub fn tune_rank(comm: Communicator, effort: &Effort, ledger: &Path) -> Result<F
 /// # Errors
 /// `Tuning` when something is not in it.
 pub fn replay(ledger: &str, effort: &Effort, ranks: usize, crowd: u32) -> Result<Findings, Error> {
-    struct Finished(Ledger, usize);
+    struct Finished(Ledger, usize, u32);
     impl Times for Finished {
         fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
-            let key = key_of(self.1, what, bytes, candidates);
+            let key = key_of((self.1, self.2), what, bytes, candidates);
             let missing = || Error::Tuning { why: format!("there is no measurement of {key}") };
             self.0.get(&key).cloned().ok_or_else(missing)
         }
     }
-    Search { effort, ranks, crowd, times: Finished(Ledger::of_text(ledger), ranks) }.run()
+    Search { effort, ranks, crowd, times: Finished(Ledger::of_text(ledger), ranks, crowd) }.run()
 }
 
 /// What a measurement is known by.
-fn key_of(ranks: usize, what: Collective, bytes: usize, candidates: &[Candidate]) -> String {
+fn key_of((ranks, crowd): (usize, u32), what: Collective, bytes: usize, candidates: &[Candidate]) -> String {
     let names: Vec<String> =
         candidates.iter().map(|candidate| format!("{} [{}]", candidate.name(what), candidate.trees)).collect();
-    format!("{ranks} {what} {bytes} {}", names.join(", "))
+    format!("{ranks} ({crowd} a core) {what} {bytes} {}", names.join(", "))
 }
 
 /// Rank 0's text on all ranks.
@@ -89,7 +89,7 @@ struct Measured<'a> {
 
 impl Times for Measured<'_> {
     fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
-        let key = key_of(self.comm.size(), what, bytes, candidates);
+        let key = key_of((self.comm.size(), self.comm.node().crowd()), what, bytes, candidates);
         if let Some(figures) = self.known.get(&key).filter(|figures| figures.len() == candidates.len()) {
             return Ok(figures.clone());
         }

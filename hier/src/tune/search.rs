@@ -52,6 +52,9 @@ pub struct Finding {
 pub struct Findings {
     /// Ranks.
     pub ranks: usize,
+    /// Ranks for each core: what is found where each has its own says nothing of jobs whose ranks share cores, nor the
+    /// other way round.
+    pub crowd: u32,
     /// The trees.
     pub trees: TreeRules,
     /// Parts of `PHALANX_TREES` that say where they differ from the usual ones.
@@ -127,7 +130,7 @@ impl<T: Times> Search<'_, T> {
             .into_iter()
             .map(|(what, strict)| self.collective(what, strict, &trees))
             .collect::<Result<Vec<_>, Error>>()?;
-        Ok(Findings { ranks: self.ranks, trees, tree_parts, flat_lines_lose, collectives })
+        Ok(Findings { ranks: self.ranks, crowd: self.crowd, trees, tree_parts, flat_lines_lose, collectives })
     }
 
     /// The trees: the usual ones, where no other wins by more than the spread.
@@ -155,9 +158,9 @@ impl<T: Times> Search<'_, T> {
                     best[at] = order[choose(&figures, None).0];
                 }
                 if best != usual {
-                    // What is found where ranks share cores says nothing of jobs in which each has its own.
-                    let crowded = if self.crowd > 1 { " crowded" } else { "" };
-                    let whom = format!("({}{crowded})", self.ranks);
+                    // As of rules: what is found says nothing of jobs of the other kind.
+                    let jobs = if self.crowd > 1 { "crowded" } else { "uncrowded" };
+                    let whom = format!("({} {jobs})", self.ranks);
                     let short = if step == "gather" && self.crowd <= 1 { "knomial:4 < 512, " } else { "" };
                     parts.push(match best {
                         [one, other] if one == other => format!("{step}{whom}: {short}{one}"),

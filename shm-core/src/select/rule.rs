@@ -20,7 +20,8 @@ pub struct Band {
     pub from: u64,
     /// The [`Regime`]'s number.
     pub regime: u32,
-    /// Leaders among whom shares are divided; 0 for all ranks.
+    /// Leaders among whom shares are divided; 0 for all ranks (of more than 32, half of them at least, and as many as
+    /// leave slices of 4 KiB).
     pub leaders: u32,
     /// Bytes of an up cell where trees are used.
     pub up_cell: u32,
@@ -74,7 +75,7 @@ impl Band {
         Self { up_cell, up_cells, ..Self::new(from, Regime::Exchange) }
     }
 
-    /// Shares: leaders (0 for all ranks), the most bytes of a slice, down cells of a leader.
+    /// Shares: leaders (0 for all ranks, as [there](Band::leaders)), the most bytes of a slice, down cells of a leader.
     #[must_use]
     pub const fn shares(from: u64, leaders: u32, slice: u32, downs: u32) -> Self {
         Self { leaders, share_cell: slice, share_downs: downs, ..Self::new(from, Regime::Shares) }

@@ -69,6 +69,7 @@ impl Selection {
         let (up, down) = if size <= 64 { (256 << 10, 128 << 10) } else { (128 << 10, 64 << 10) };
         let (up, down) = (area_of(size).max(up), area_of(size).max(down));
         let forced = table.forced.map(Regime::from_number);
+        let flat_ranks = if crowd > 1 { table.flat_ranks_crowded } else { table.flat_ranks };
         Self {
             ladders,
             direct_least: rules.map(|rule| rule.map_or(DIRECT_LEAST, Rule::direct_least)),
@@ -78,7 +79,7 @@ impl Selection {
             size,
             line_slots: line_slots(size, crowd),
             shares_cores: crowd > 1,
-            flat_ranks: table.flat_ranks as usize,
+            flat_ranks: flat_ranks as usize,
             strict: table.strict != 0,
             debug: table.debug != 0,
             up_area: area(table.up_bytes, up).max(least_up_slots(size) * LINE).max(most(|band| band.areas().0)),
@@ -194,9 +195,23 @@ impl Selection {
                 // this length have the cells of shorter and longer ones.
                 let runs_ahead = self.size == 2 && what == Collective::Reduce;
                 let area = if runs_ahead { MOST_AREA } else { SHARES_AREA };
-                self.shares(band, band.leaders as usize, vector, area)
+                let leaders = match band.leaders as usize {
+                    0 => self.all_leaders(band),
+                    some => some,
+                };
+                self.shares(band, leaders, vector, area)
             }
         }
+    }
+
+    /// Leaders where every rank may be one: no more than leave slices of [`LEAST_SLICE`], as a ring holds a slice for
+    /// each of them twice, but half of the ranks, and two, all the same. It follows from the table and the number of
+    /// ranks, so that all ranks agree; and the bits of a result are the same with any number of leaders, as each element
+    /// is folded by one of them, in rank order.
+    fn all_leaders(&self, band: &Band) -> usize {
+        let slice = LEAST_SLICE.min(band.share_cell as usize);
+        let fitting = self.up_area / least_up_slots(1) / slice;
+        self.size.min(fitting.max(self.size.div_ceil(2)).max(2))
     }
 
     /// The parameters of shares for `leaders` leaders.
@@ -299,6 +314,12 @@ const MOST_AREA: usize = 2 << 20;
 /// [halves](Selection::choose_shares) do not come back.
 const SHARES_AREA: usize = 1 << 20;
 
+/// The shortest slices of shares for which all ranks lead. Simulated (bench simulate-node, 2 x 64 cores, a core for each
+/// rank), allreduces through shares of 64 ranks with 64 and 32 leaders, whose slices have 2 and 4 KiB: 32 KiB in 41.7 and
+/// 31.3 us, 1 MiB in 749 and 604; of 128 ranks with 128, 64, 32 and 16 leaders, whose slices have 512 bytes to 4 KiB:
+/// 32 KiB in 73.8, 49.4, 44.3 and 53.0 us, 1 MiB in 1487, 927, 1010 and 1430. So half of the ranks fold in any case.
+const LEAST_SLICE: usize = 4 << 10;
+
 /// The longest slices of halves of an allreduce, which go through all cells in turn.
 const HALVES_CELL: u32 = (SHARES_AREA / 8) as u32;
 
@@ -356,6 +377,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::job::JobSpec;
+    use crate::operator::Sum;
     use crate::select::Rule;
 
     fn vector(bytes: usize) -> Vector {
@@ -441,6 +464,61 @@ mod tests {
         let of = |bytes, element| selection.choose(Collective::Allreduce, Vector { element, ..vector(bytes) });
         assert!(of(1 << 20, 1 << 19).is_err());
         assert!(of(1 << 14, 1 << 14).is_ok());
+    }
+
+    /// More leaders than leave slices of some length wait for more than they fold; who is named, or asks for halves, leads.
+    #[test]
+    fn all_lead_as_far_as_slices_are_long_enough() {
+        let choose = |band: Band, size, crowd| {
+            let rules = [Collective::Reduce, Collective::Allreduce].map(|what| Rule::new(what, &[band]).unwrap());
+            let selection = Tuning::of(&rules).unwrap().select(size, crowd);
+            let all = rules.map(|rule| selection.choose(rule.collective().unwrap(), vector(4 << 20)).unwrap());
+            assert_eq!(selection.choose_shares(0, vector(4 << 20)).unwrap().leaders, size);
+            assert_eq!(selection.choose_shares(size, vector(4 << 20)).unwrap().leaders, size);
+            assert_eq!(all[0].leaders, all[1].leaders);
+            all[1]
+        };
+        let all = Band::shares(0, 0, 64 << 10, 32);
+        for (size, crowd) in (1..=256).flat_map(|size| [(size, 1), (size, 7)]) {
+            let choice = choose(all, size, crowd);
+            let expected = match size {
+                ..=32 => size,
+                ..=64 => 32,
+                _ => size.div_ceil(2),
+            };
+            assert_eq!(choice.leaders, expected, "{size} ranks");
+            assert!(choice.up_cell >= 4096 || choice.leaders == size.div_ceil(2), "{size} ranks: {choice:?}");
+            assert!(choice.up_slots >= least_up_slots(choice.leaders));
+            let named = choose(Band::shares(0, size as u32, 64 << 10, 32), size, crowd);
+            assert_eq!(named.leaders, size);
+            // Slices that are to be short may be.
+            assert_eq!(choose(Band::shares(0, 0, 256, 32), size, crowd).leaders, size);
+        }
+    }
+
+    /// The bits of a sum do not tell how many ranks led: they are those of a loop over the ranks.
+    #[test]
+    fn results_have_the_same_bits_whoever_leads() {
+        let number = |rank: usize, at: usize| (1.0 + at as f64) / (3.0 + rank as f64) * [1e-9, 1e9, 1.0][rank % 3];
+        let count = 50_000;
+        let sum = |at: usize| (1..7).fold(number(0, at), |sum, rank| sum + number(rank, at));
+        let sums: Vec<u64> = (0..count).map(|at| sum(at).to_bits()).collect();
+        for (asked, leaders) in [(0, 4), (7, 7), (3, 3)] {
+            let rules = format!(
+                "all:auto,up_bytes=32K,down_bytes=32K,up_cell=4K,down_cell=4K; allreduce:shares,leaders={asked}"
+            );
+            let mut spec = JobSpec::new(7).unwrap();
+            spec.tuning = Tuning::default();
+            spec.tuning.force(&rules).unwrap();
+            let chosen = spec.tuning.select(7, 1).choose(Collective::Allreduce, vector(8 * count)).unwrap();
+            assert_eq!(chosen.leaders, leaders);
+            spec.on_threads(|comm| {
+                let send: Vec<f64> = (0..count).map(|at| number(comm.rank(), at)).collect();
+                let mut recv = vec![0.0; count];
+                comm.all_reduce_into(&send, &mut recv, Sum).unwrap();
+                assert!(recv.iter().map(|sum| sum.to_bits()).eq(sums.iter().copied()), "{leaders} leaders");
+            });
+        }
     }
 
     #[test]

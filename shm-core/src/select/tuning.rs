@@ -24,8 +24,11 @@ pub struct Tuning {
     /// `u64::MAX` for never.
     pub convert_least: u64,
     length: u32,
-    /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody).
+    /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody), in jobs with a core
+    /// for each rank.
     pub flat_ranks: u32,
+    /// The same in jobs whose ranks share cores.
+    pub flat_ranks_crowded: u32,
     /// The regime that is forced on a collective, by [`Collective`]: 0 for none, else the [`Regime`]'s number.
     pub forced: [u32; 4],
     /// Bytes of up cells a rank; 0 to derive them from the number of ranks.
@@ -98,6 +101,7 @@ impl Tuning {
             convert_least: u64::MAX,
             length: 0,
             flat_ranks: FLAT_RANKS,
+            flat_ranks_crowded: FLAT_RANKS,
             forced: [0; 4],
             up_bytes: 0,
             down_bytes: 0,
@@ -163,6 +167,7 @@ impl Tuning {
         let refuse = |why: String| Err(Error::Tuning { why });
         for (name, value, least, most) in [
             ("flat_ranks", self.flat_ranks, 1, MOST_RANKS as u32),
+            ("flat_ranks_crowded", self.flat_ranks_crowded, 1, MOST_RANKS as u32),
             ("the number of rules", self.length, 0, MOST_RULES as u32),
             ("stream", self.stream, 0, STREAM_BOTH_BY_STRING),
             ("direct", self.direct, 0, DIRECT_ALWAYS),
