@@ -52,8 +52,8 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
 /// For how many ranks each of the findings counts, in jobs of its kind: from more than half of those that it was
 /// measured on, and more than the next smaller number of that kind that was, to a quarter more, and less than what
 /// counts for the next larger one. Trees that are twice as deep, and slices of half the length, are another matter: the
-/// built-in table, which was measured or simulated on such numbers somewhere else, is nearer to them. Two
-/// ranks are of a kind of their own, and have no quarter more.
+/// built-in table, which was measured or simulated on such numbers somewhere else, is nearer to them. Two ranks are of
+/// a kind of their own, and have no quarter more.
 fn reaches(findings: &[Findings]) -> Vec<RangeInclusive<usize>> {
     let alike = |a: &Findings, b: &Findings| shares_cores(a) == shares_cores(b);
     let least = |at: usize| {

@@ -13,11 +13,12 @@
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the
 //! down ring alike; `leaders=0` is all ranks (of many, as many as [`Band`] says), and a number larger than there are
-//! ranks is each of them. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken, and
-//! from which shares, and `direct_least` that from which buffers in shared memory are used where they lie;
-//! `direct=always` for that to be so whatever trials would say (`direct=tried`). `reach_least` is [`Tuning`]'s field for these collectives, and for broadcasts `tried` where trials
-//! are to say it; `convert_least`, `convert_after`, `up_bytes`, `down_bytes`, `stream`, `direct` and `flat_ranks` are
-//! its fields for all (`flat_ranks` is both of that name). Values take the suffixes K, M and G; `never` is more than any.
+//! ranks is each of them. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken,
+//! and from which shares, and `direct_least` that from which buffers in shared memory are used where they lie;
+//! `direct=always` for that to be so whatever trials would say (`direct=tried`). `reach_least` is [`Tuning`]'s field
+//! for these collectives, and for broadcasts `tried` where trials are to say it; `convert_least`, `convert_after`,
+//! `up_bytes`, `down_bytes`, `stream`, `direct` and `flat_ranks` are its fields for all (`flat_ranks` is both of that
+//! name). Values take the suffixes K, M and G; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
 //! algorithm: the bits of a sum are those of a loop over the ranks. Cells take flat trees then.

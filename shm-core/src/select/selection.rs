@@ -483,7 +483,7 @@ mod tests {
             let choice = choose(all, size, crowd);
             let expected = match size {
                 ..=32 => size,
-                ..=64 => 32,
+                33..=64 => 32,
                 _ => size.div_ceil(2),
             };
             assert_eq!(choice.leaders, expected, "{size} ranks");
