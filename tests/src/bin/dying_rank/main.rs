@@ -4,8 +4,10 @@
 //! pending call has returned, and `later rank=R blames=K,K,K` for calls after that. Every rank writes its process
 //! first. Survivors exit with [`SURVIVED`].
 //!
-//! WHERE is `unattached`, or `COLLECTIVE[:LENGTH[:MEMORY]]`; MEMORY is `private`, or `shared` for buffers of `alloc`, or
-//! `mixed` where only what is given lies in one. Without more, the victim ends before the call that all others are in.
+//! WHERE is `unattached`, or `COLLECTIVE[:LENGTH[:MEMORY]]`; MEMORY is `private`, or `shared` for buffers of `alloc`,
+//! or `mixed` where only what is given lies in one.
+//!
+//! Without more, the victim ends before the call that all others are in.
 //! Behind `amid:` it makes the calls too, and ends by a thread of its own at some moment: while the others read its
 //! buffers, or it theirs. Behind `inside:` (and by `operator`) it comes late, and ends when it combines.
 //!
