@@ -124,7 +124,9 @@ pub(super) fn candidates(
             slices.iter().enumerate().filter(|&(at, &slice)| at + 1 == slices.len() || bytes / ranks > slice as usize);
         all.extend(slices.map(|(_, &slice)| make(Band::shares(0, 0, slice, 32))));
         if ranks > 2 {
-            all.push(make(Band::shares(0, (ranks / 2) as u32, 64 << 10, 32)));
+            // Of more than these a half is what all that may lead come to.
+            let some = if ranks <= shm_core::select::FLAT_RANKS as usize { ranks / 2 } else { ranks / 4 };
+            all.push(make(Band::shares(0, some as u32, 64 << 10, 32)));
         }
     }
     let mut names = std::collections::HashSet::new();

@@ -174,7 +174,8 @@ impl<T: Times> Search<'_, T> {
 
     /// Whether a barrier over trees of lines beats the flat one.
     fn barriers(&mut self, trees: &TreeRules) -> Result<bool, Error> {
-        if self.ranks <= 2 {
+        // Nobody is flat beyond these.
+        if !(3..=shm_core::select::FLAT_RANKS as usize).contains(&self.ranks) {
             return Ok(false);
         }
         let band = Band::line(0);

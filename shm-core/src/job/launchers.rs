@@ -32,7 +32,8 @@ pub fn refuse_to_be_alone() -> Result<()> {
 
 const WHY: &str = "a launcher of MPI programs started several processes, and they have no job to join: start them with \
                    `phalanx run -n N -- program`, or build the program with feature `mpi` and take its world from MPI \
-                   (cluster::Communicator::from_mpi)";
+                   (cluster::Communicator::from_mpi); programs that have nothing to do with each other are worlds of one \
+                   rank by `phalanx run -n 1 -- program`";
 
 /// [`launcher_says_more`] in the environment `lookup`.
 ///
@@ -46,12 +47,16 @@ fn says_more(lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, S
     let says = |name: &'static str, least: u64| {
         number(name).filter(|&(number, _)| number >= least).map(|(_, value)| (name, value))
     };
-    let in_step = lookup("SLURM_STEP_ID").is_some();
+    // The shell of `salloc` is a step of one task, which has the allocation's number of tasks, too.
+    let in_step = || match number("SLURM_STEP_NUM_TASKS") {
+        Some(_) => says("SLURM_STEP_NUM_TASKS", 2),
+        None => lookup("SLURM_STEP_ID").and_then(|_| says("SLURM_NTASKS", 2)),
+    };
     SIZES
         .into_iter()
         .find_map(|name| says(name, 2))
         .or_else(|| RANKS.into_iter().find_map(|name| says(name, 1)))
-        .or_else(|| if in_step { says("SLURM_STEP_NUM_TASKS", 2).or_else(|| says("SLURM_NTASKS", 2)) } else { None })
+        .or_else(in_step)
 }
 
 #[cfg(test)]
@@ -72,5 +77,9 @@ mod tests {
         assert_eq!(says(&[("PMI_SIZE", "many")]), None);
         assert_eq!(says(&[("SLURM_NTASKS", "8"), ("SLURM_PROCID", "0")]), None);
         assert_eq!(says(&[("SLURM_NTASKS", "8"), ("SLURM_STEP_ID", "0")]), Some(("SLURM_NTASKS", "8".to_owned())));
+        let shell = [("SLURM_NTASKS", "8"), ("SLURM_STEP_ID", "4294967290"), ("SLURM_STEP_NUM_TASKS", "1")];
+        assert_eq!(says(&shell), None);
+        let step = [("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_PROCID", "0")];
+        assert_eq!(says(&step), Some(("SLURM_STEP_NUM_TASKS", "4".to_owned())));
     }
 }

@@ -7,9 +7,11 @@ use std::marker::PhantomData;
 
 use convert::{BLOCK, Convert, Half};
 
+use super::Far;
+#[cfg(target_arch = "x86_64")]
+use super::Loads;
 use super::kernel::Scalar;
 use super::order::{Block, fold_whole};
-use super::{Far, Loads};
 
 /// # Safety
 /// As [`Operator::fold`](super::Operator::fold).

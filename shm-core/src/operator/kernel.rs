@@ -7,8 +7,10 @@
 
 use std::marker::PhantomData;
 
+use super::Far;
+#[cfg(target_arch = "x86_64")]
+use super::Loads;
 use super::order::{Block, fold_whole};
-use super::{Far, Loads};
 
 /// Bytes of a block: four 512-bit or eight 256-bit registers.
 const BLOCK: usize = 256;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::segment::layout::MOST_RANKS;
 
 /// The most rules of a table.
-pub const MOST_RULES: usize = 64;
+pub const MOST_RULES: usize = 72;
 
 /// The table by which calls choose: rules, of which the first one that fits counts. Every rank of a job sees the one
 /// that its creator wrote into the segment.

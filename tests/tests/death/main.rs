@@ -120,7 +120,9 @@ fn launcher_dies(place: &str, rules: &str, ranks: usize) {
     let mut launcher = command.spawn().unwrap();
     let mut lines = BufReader::new(launcher.stdout.take().unwrap()).lines().map(Result::unwrap);
     let started: Vec<String> = lines.by_ref().take(ranks).collect();
+    assert!(started.len() == ranks && started.iter().all(|line| line.starts_with("process ")), "{place}: {started:?}");
     std::thread::sleep(Duration::from_millis(120));
+    assert!(launcher.try_wait().unwrap().is_none(), "{place}, {ranks} ranks: the job ended by itself");
     launcher.kill().unwrap();
     launcher.wait().unwrap();
     let end = Instant::now() + PROMISE;
