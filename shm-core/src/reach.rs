@@ -310,6 +310,9 @@ impl Reach {
             let mut local = [IoSliceMut::new(&mut found), IoSliceMut::new(into)];
             match process_vm_readv(pid, &mut local[..parts], &remote[..=places.len()]) {
                 Err(Errno::EINTR) => {}
+                // Of what comes first, the beacon: where that is not there the process runs another program, whether
+                // anybody has noticed or not. What is missing behind it makes the rest shorter.
+                Err(Errno::EFAULT) => return Err(Errno::ESRCH),
                 other => break other?,
             }
         };

@@ -235,6 +235,14 @@ fn another_process_in_the_place_of_a_rank() {
     // SAFETY: the same.
     let error = unsafe { reach.write(1, from.as_ptr(), into.as_mut_ptr().addr() as u64, 4) }.unwrap_err();
     assert_eq!((error, std::hint::black_box(into)), (Error::RankFailed { rank: 1 }, [7; 8]), "nothing was written");
+    // The beacon is not there: what was a rank runs another program (`exec`), and has its id.
+    other.beacon.store(64, Ordering::Relaxed);
+    // SAFETY: nothing is taken from this place, nor written to it.
+    let error = unsafe { reach.read(1, from.as_ptr().addr() as u64, into.as_mut_ptr(), 4) }.unwrap_err();
+    assert_eq!(error, Error::RankFailed { rank: 1 });
+    // SAFETY: the same.
+    let error = unsafe { reach.write(1, from.as_ptr(), into.as_mut_ptr().addr() as u64, 4) }.unwrap_err();
+    assert_eq!((error, std::hint::black_box(into)), (Error::RankFailed { rank: 1 }, [7; 8]), "nothing was written");
     // One that is no more. Ids end at 2^22.
     other.pid.store((1 << 22) + 1, Ordering::Relaxed);
     // SAFETY: there is no such process.
