@@ -240,8 +240,8 @@ impl Reach {
         let count = if bytes > 0 { places.len() } else { 0 };
         match self.try_read(rank, &places[..count], &mut ends[..count]) {
             Ok(read) => read == count,
-            // The memory is not there, or the process is no more: that says nothing of the others.
-            Err(Errno::EFAULT | Errno::ESRCH) => false,
+            // The process is no more: that says nothing of the others.
+            Err(Errno::ESRCH) => false,
             Err(error) => {
                 self.forbid(error);
                 false
@@ -291,7 +291,7 @@ impl Reach {
     }
 
     /// One system call: returns the bytes that it has read, perhaps not all. With nothing to fill it reads the beacon
-    /// alone. ESRCH when the rank's process is no more.
+    /// alone. ESRCH when the rank's process is no more; where memory is not there fewer bytes are read, never EFAULT.
     fn try_read_at(&self, rank: usize, address: u64, into: &mut [u8]) -> std::result::Result<usize, Errno> {
         let place = RemoteIoVec { base: address as usize, len: into.len() };
         self.try_read(rank, if into.is_empty() { &[] } else { std::slice::from_ref(&place) }, into)

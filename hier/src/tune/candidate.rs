@@ -40,6 +40,8 @@ const CELLS: [(u32, u32); 6] =
 const SLICES: [u32; 4] = [16 << 10, 64 << 10, 128 << 10, 256 << 10];
 /// Lines for longer messages have never won.
 const LONGEST_LINES: usize = 4 << 10;
+/// Ranks up to which all may lead; where more may, a half of them does, if nobody says otherwise.
+const ALL_LEAD: usize = 32;
 /// Nor have exchanges of more bytes, those of all ranks together.
 const LONGEST_EXCHANGE: usize = 256 << 10;
 
@@ -124,8 +126,7 @@ pub(super) fn candidates(
             slices.iter().enumerate().filter(|&(at, &slice)| at + 1 == slices.len() || bytes / ranks > slice as usize);
         all.extend(slices.map(|(_, &slice)| make(Band::shares(0, 0, slice, 32))));
         if ranks > 2 {
-            // Of more than these a half is what all that may lead come to.
-            let some = if ranks <= shm_core::select::FLAT_RANKS as usize { ranks / 2 } else { ranks / 4 };
+            let some = if ranks <= ALL_LEAD { ranks / 2 } else { ranks / 4 };
             all.push(make(Band::shares(0, some as u32, 64 << 10, 32)));
         }
     }
