@@ -35,8 +35,7 @@ mpi-tests: setup
 
 record: build
 	scripts/peers
-	target/release/bench collectives --ranks 2 --baseline all --name two-ranks
-	target/release/bench collectives --ranks 8 --baseline all --name oversubscribed
+	target/release/bench collectives --baseline all --name peers
 
 clean:
 	cargo clean

@@ -90,7 +90,8 @@ pub enum Command {
 /// Options of `bench collectives`.
 #[derive(Clone, Debug, Args)]
 pub struct Collectives {
-    /// Rank counts, for example 2,8 [default: as many as usable cores; with --quick 2,8]
+    /// Rank counts, for example 2,8 [default: as many as usable cores; beside several
+    /// baselines 8 as well; with --quick 2,8]
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<usize>,
     /// Only these collectives: barrier, broadcast, reduce, allreduce; and, which are left out where none is named,
@@ -112,7 +113,7 @@ pub struct Collectives {
     /// Buffers: warm (the same, untouched), rewritten (input written anew before each call), cold (a set larger than
     /// the last-level cache takes turns), shared (rewritten, in the job's shared memory; beside an MPI's rewritten
     /// ones), view (the same, and an allreduce's result is read where it lies), or all [default: warm,rewritten,cold;
-    /// with --quick warm,rewritten; beside several baselines rewritten,shared,view]
+    /// with --quick warm,rewritten; beside several baselines warm,rewritten,shared,view]
     #[arg(long, value_delimiter = ',', value_parser = parse_buffers)]
     pub buffers: Vec<Buffers>,
     /// Element type; sums below its size use the half type
@@ -279,8 +280,7 @@ impl Collectives {
         let asked = |mode: &BufferMode| {
             if self.buffers.is_empty() {
                 return match mode {
-                    BufferMode::Rewritten => true,
-                    BufferMode::Warm => !self.compares(),
+                    BufferMode::Rewritten | BufferMode::Warm => true,
                     BufferMode::Cold => !self.quick && !self.compares(),
                     BufferMode::Shared | BufferMode::View => self.compares(),
                 };
@@ -359,11 +359,11 @@ mod tests {
     }
 
     #[test]
-    fn beside_several_mpis_the_input_is_rewritten() {
+    fn beside_several_mpis_buffers_are_warm_rewritten_and_shared() {
         for words in [["--baseline", "all"], ["--baseline", "openmpi,impi"]] {
             assert_eq!(
                 collectives(&words).buffer_modes(),
-                [BufferMode::Rewritten, BufferMode::Shared, BufferMode::View]
+                [BufferMode::Warm, BufferMode::Rewritten, BufferMode::Shared, BufferMode::View]
             );
         }
         assert!(!collectives(&["--baseline", "openmpi"]).compares());

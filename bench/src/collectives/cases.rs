@@ -14,7 +14,13 @@ const MOST_COLD_BYTES: u64 = 1 << 30;
 pub fn rank_counts(options: &Collectives) -> Vec<usize> {
     match (options.ranks.as_slice(), options.quick) {
         ([], true) => vec![2, 8],
-        ([], false) => vec![usable_cores().len().max(2)],
+        ([], false) => {
+            let mut counts = vec![usable_cores().len().max(2)];
+            counts.extend(options.compares().then_some(8));
+            counts.sort_unstable();
+            counts.dedup();
+            counts
+        }
         (given, _) => given.to_vec(),
     }
 }
