@@ -34,6 +34,7 @@ prop_compose! {
         regimes in prop::collection::vec(0usize..4, MOST_BANDS),
         (ranks, crowd) in ((1u32..257, 1u32..257), prop::option::of((1u32..9, prop::option::of(1u32..99)))),
         (strict, direct) in (any::<bool>(), prop_oneof![Just(u64::MAX), 0u64..1 << 50]),
+        reach in prop_oneof![Just(0), Just(u64::MAX), 1u64..1 << 50],
     ) -> Rule {
         let what = Collective::ALL[what];
         sizes.insert(0, 0);
@@ -54,6 +55,7 @@ prop_compose! {
             }
         }).collect();
         let rule = Rule::new(what, &bands).unwrap().on_ranks(ranks.0.min(ranks.1)..=ranks.0.max(ranks.1)).in_strict_mode(strict).direct_from(direct);
+        let rule = rule.reached_from(reach);
         match crowd {
             None => rule,
             Some((least, None)) => rule.on_crowds(least..=u32::MAX),
@@ -72,6 +74,7 @@ proptest! {
         table.flat_ranks_crowded = [flat, 7][flat as usize % 2];
         table.direct_least = [None, Some(u64::MAX), Some(12345)][flat as usize % 3];
         table.reach_least = [u64::MAX, [1 << 16, REACH_TRIED][flat as usize % 2], 777, u64::MAX];
+        table.readers = flat % 9;
         table.trees = "gather(3..4): knomial:4 < 512, kary:2; release(8): kary:3".parse().unwrap();
         if network {
             let text = "[network]\nnodes = 8\nranks_a_node = 4\nshift = { latency_us = 90.5, us_per_kib = 83.1 }\n\

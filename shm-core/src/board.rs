@@ -95,6 +95,8 @@ pub(crate) struct SharedBoard {
     /// The count of waits when this rank was last asked whether it looks ahead.
     waits_before: Cell<u64>,
     pub tally: Rc<Tally>,
+    /// Ranks that reach into one rank's private memory at a time, at most; 0 for any number.
+    pub readers: u32,
 }
 
 impl SharedBoard {
@@ -134,6 +136,7 @@ impl SharedBoard {
             seen: Cell::new(0),
             waits_before: Cell::new(0),
             tally: Rc::default(),
+            readers: 0,
         }
     }
 

@@ -97,7 +97,7 @@ impl Communicator {
         let layout = selection.block_layout();
         let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
         let tuning = &seat.mapping().header().tuning;
-        let singles = singles(&selection, tuning, tuning.convert_least);
+        let singles = singles(&selection, tuning.convert_least);
         let (thresholds, convert) = (Thresholds::new(tuning, &selection), (tuning.convert_least, tuning.convert_after));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
@@ -194,7 +194,7 @@ impl Communicator {
         let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);
         self.convert = (least, tuning.convert_after);
         self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
-        self.singles = singles(&self.selection, tuning, least);
+        self.singles = singles(&self.selection, least);
         self.chosen = Default::default();
         self.traced = Default::default();
         Ok(())

@@ -14,6 +14,8 @@
 //! system call; whoever writes to it has read the beacon right before, for no call does both. Between the two the
 //! process would have to make room for another one, of the same id; and who is written to waits for it in a call
 //! meanwhile, but for the beacon itself, which is written as it was read.
+//!
+//! Where more ranks read one process's memory than the table lets, they take [turns].
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{IoSlice, IoSliceMut};
@@ -28,6 +30,10 @@ use rustix::process::{PTracer, set_ptracer};
 
 use crate::error::{Error, Result};
 use crate::segment::mapping::Mapping;
+
+mod turns;
+
+use turns::Turns;
 
 /// In the job's word: reaching is not allowed. The errno that said so is in the bits from `WHY` on, 0 for the job's own
 /// wish.
@@ -73,6 +79,8 @@ pub(crate) struct Introduction {
     pid: AtomicU32,
     /// 1 when this rank has read from the next one, and written to it.
     reached: AtomicU32,
+    /// Of those who read this rank's memory.
+    turns: Turns,
 }
 
 impl Introduction {
@@ -180,7 +188,8 @@ impl Reach {
         let _ = self.mapping.header().shared.reach.fetch_update(Ordering::AcqRel, Ordering::Acquire, update);
     }
 
-    /// Copies `bytes` bytes at `address` of the memory of `rank` (of the job) to `into`.
+    /// Copies `bytes` bytes at an address of the memory of a rank (of the job) to `into`, in a turn of at most `readers`
+    /// ranks that do so.
     ///
     /// # Errors
     /// `RankFailed` when the rank's process is no more, `Unreachable` when the system refuses, or the place is not
@@ -190,7 +199,7 @@ impl Reach {
     /// `into` is good for writing `bytes` bytes, which are initialised, and which nobody else uses meanwhile. The rank
     /// has said that `bytes` bytes lie at `address`, with the provenance of its buffer exposed, and neither writes nor
     /// frees them meanwhile.
-    pub unsafe fn read(&self, rank: usize, address: u64, into: *mut u8, bytes: usize) -> Result<()> {
+    pub unsafe fn read(&self, (rank, address): (usize, u64), into: *mut u8, bytes: usize, readers: u32) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -202,6 +211,9 @@ impl Reach {
         }
         // SAFETY: by contract.
         let into = unsafe { std::slice::from_raw_parts_mut(into, bytes) };
+        // Whose memory it is does not read it.
+        let may_be_many = self.mapping.layout.ranks - 1 > readers as usize;
+        let _turn = (readers > 0 && may_be_many).then(|| self.of(rank).turns.wait(readers));
         self.piece_by_piece(rank, bytes, |piece| self.try_read_at(rank, address + piece.start as u64, &mut into[piece]))
     }
 

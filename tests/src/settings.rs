@@ -64,7 +64,7 @@ pub const SETTINGS: [Setting; 24] = [
     setting("all:shares,leaders=2,share_cell=64,share_downs=2", Some(Regime::Shares), &[64], Some((2, 64))),
     setting("all:shares,leaders=3,share_cell=192,share_downs=3", Some(Regime::Shares), &[200], Some((3, 192))),
     // Private buffers are read where they lie, from the first byte on.
-    setting("all:cells,cell=64,cells=2,reach_least=1", Some(Regime::Cells), &[64, 128, 640], None),
+    setting("all:cells,cell=64,cells=2,reach_least=1,readers=1", Some(Regime::Cells), &[64, 128, 640], None),
     setting("all:shares,share_cell=128,reach_least=1", Some(Regime::Shares), &[64], Some((0, 128))),
     setting("all:shares,share_cell=128", Some(Regime::Shares), &[64], Some((0, 128))),
     // Private buffers become shared memory as soon as they are seen.

@@ -37,6 +37,7 @@ pub(super) struct Node {
     pub direct_from: Option<Spanned<Number>>,
     #[serde(default)]
     pub reach_from: std::collections::BTreeMap<Spanned<String>, Spanned<Number>>,
+    pub readers: Option<u32>,
     pub trees: Option<Spanned<String>>,
 }
 
@@ -49,6 +50,7 @@ pub(super) struct Rule {
     pub ranks_per_core: Option<Spanned<Number>>,
     pub order: Option<Spanned<String>>,
     pub direct_from: Option<Spanned<Number>>,
+    pub reach_from: Option<Spanned<Number>>,
     pub ladder: Vec<Spanned<Band>>,
 }
 

@@ -37,12 +37,14 @@
 //! | `node.flat_ranks_crowded` | the same in jobs whose ranks share cores; as `node.flat_ranks` says, if it is not said |
 //! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, if trials do not find cells to serve their callers better, or `"never"`: for the file's rules that do not say it, and for all built-in rules that complete them, whatever these say. `phalanx tune` does not write it |
 //! | `node.reach_from` | bytes from which a collective reaches private buffers by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"` |
+//! | `node.readers` | ranks that reach into one rank's private memory at a time, at most, or 0 for any number; 4 if it is not said |
 //! | `node.trees` | as [`TreeRules`] has it |
 //! | `rules` | the first one that fits counts; what they do not speak of is as in the built-in table |
 //! | `ranks` | of the communicator: `4`, `"3..8"`; all, if it is not said |
 //! | `ranks_per_core` | of the job, rounded up: `1`, `"2..4"`; all, if it is not said |
 //! | `order` | `"rank"`: for the strict mode only |
 //! | `direct_from` | bytes from which buffers in the job's heap are used where they lie, or `"never"`; as `node.direct_from` says, if it is not said, or else 8K |
+//! | `reach_from` | bytes from which private buffers are reached by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"`; as `node.reach_from` says, if it is not said |
 //! | `ladder` | by bytes of a message, from 0 on: [`Band`](shm_core::select::Band) |
 //! | `network` | what was found across nodes: [`NetworkTable`] |
 
@@ -82,9 +84,11 @@ pub struct Table {
     /// Bytes from which buffers in the job's heap are used where they lie, by the built-in rules that complete these;
     /// `u64::MAX` for never, and nothing for as they say.
     pub direct_least: Option<u64>,
-    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`](shm_core::Collective);
-    /// `u64::MAX` for never.
+    /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`](shm_core::Collective),
+    /// where no rule says it; `u64::MAX` for never.
     pub reach_least: [u64; 4],
+    /// Ranks that do so in one rank's memory at a time, at most; 0 for any number.
+    pub readers: u32,
     /// The trees.
     pub trees: TreeRules,
     /// The rules, of which the first one that fits counts.
@@ -105,6 +109,7 @@ impl Table {
             flat_ranks_crowded: shm_core::select::FLAT_RANKS,
             direct_least: None,
             reach_least: shm_core::select::REACH_LEAST,
+            readers: shm_core::select::READERS,
             trees: TreeRules::default(),
             rules: Vec::new(),
             network: None,
@@ -119,7 +124,7 @@ impl Table {
     pub fn tuning(&self) -> Result<Tuning, Error> {
         let mut tuning = Tuning::of(&self.rules)?;
         (tuning.flat_ranks, tuning.flat_ranks_crowded) = (self.flat_ranks, self.flat_ranks_crowded);
-        tuning.reach_least = self.reach_least;
+        (tuning.reach_least, tuning.readers) = (self.reach_least, self.readers);
         self.direct_least.inspect(|&least| tuning.set_direct_least(self.rules.len(), least));
         Ok(tuning)
     }

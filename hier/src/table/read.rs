@@ -72,12 +72,9 @@ fn table(file: file::File) -> Piece<Table> {
     table.direct_least = file.node.direct_from.as_ref().map(threshold).transpose()?;
     for (what, least) in &file.node.reach_from {
         let what = collective(what)?;
-        table.reach_least[what as usize] = match least.as_ref().text().as_str() {
-            "tried" if what == Collective::Broadcast => REACH_TRIED,
-            "tried" => return Err((least.span(), format!("\"tried\" is for broadcasts, not for {what}"))),
-            _ => threshold(least)?,
-        };
+        table.reach_least[what as usize] = reach(what, least)?;
     }
+    table.readers = file.node.readers.unwrap_or(table.readers);
     if let Some(trees) = file.node.trees {
         table.trees = trees.as_ref().parse().map_err(|error: shm_core::Error| (trees.span(), error.to_string()))?;
     }
@@ -97,6 +94,15 @@ fn threshold(number: &Spanned<file::Number>) -> Piece<u64> {
         return Ok(u64::MAX);
     }
     bytes(number).map_err(|(span, why)| (span, format!("{why}, or \"never\"")))
+}
+
+/// From how many bytes on calls of a collective reach private buffers.
+fn reach(what: Collective, least: &Spanned<file::Number>) -> Piece<u64> {
+    match least.as_ref().text().as_str() {
+        "tried" if what == Collective::Broadcast => Ok(REACH_TRIED),
+        "tried" => Err((least.span(), format!("\"tried\" is for broadcasts, not for {what}"))),
+        _ => threshold(least),
+    }
 }
 
 fn narrow(number: &Spanned<file::Number>) -> Piece<u32> {
@@ -133,6 +139,10 @@ fn rule(form: &Spanned<file::Rule>, direct: Option<u64>) -> Piece<Rule> {
     }
     if let Some(least) = form.direct_from.as_ref().map(threshold).transpose()?.or(direct) {
         rule = rule.direct_from(least);
+    }
+    if let Some(least) = form.reach_from.as_ref().map(|least| reach(what, least)).transpose()? {
+        // Of no bytes nothing is reached.
+        rule = rule.reached_from(least.max(1));
     }
     match &form.order {
         None => Ok(rule),

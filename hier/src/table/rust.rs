@@ -31,14 +31,15 @@ pub(super) const RULES: &[Rule] = &[
             // Writing to a String does not fail.
             let _ = writeln!(
                 text,
-                "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]){},",
+                "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]){}{},",
                 rule.is_strict(),
                 bands.join(", "),
                 match rule.direct_least() {
                     DIRECT_LEAST => String::new(),
                     u64::MAX => ".direct_from(u64::MAX)".to_owned(),
                     least => format!(".direct_from({least})"),
-                }
+                },
+                rule.reach_least().map_or(String::new(), |least| format!(".reached_from({least})"))
             );
         }
         text.push_str("];\n");

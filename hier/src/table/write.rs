@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use shm_core::Collective;
 use shm_core::segment::layout::MOST_RANKS;
-use shm_core::select::{Band, DIRECT_LEAST, REACH_TRIED, Regime, Rule};
+use shm_core::select::{Band, DIRECT_LEAST, REACH_TRIED, READERS, Regime, Rule};
 
 use super::read::VERSION;
 use super::{NetworkTable, Table};
@@ -20,6 +20,7 @@ const HEAD: &str = "\
 #   exchange  everybody folds everybody's contribution, through cells
 #   shares  every leader folds a share of the vector, in slices of at most so many bytes
 #   direct_from  from so many bytes on buffers in shared memory are used where they lie: nothing is copied, and their owner waits for the others
+#   reach_from  from so many bytes on private buffers are reached by kernel-assisted copies
 #   ranks_per_core  ranks of the job for each core, rounded up: 1 where each rank has a core, \"2..\" where ranks share cores
 ";
 
@@ -47,9 +48,15 @@ impl Table {
             most if most == self.flat_ranks => String::new(),
             most => format!("# The same where ranks share cores.\nflat_ranks_crowded = {most}\n"),
         };
+        let readers = match self.readers {
+            READERS => String::new(),
+            most => format!(
+                "# Ranks that reach into one rank's memory at a time, at most; 0 for any number.\nreaders = {most}\n"
+            ),
+        };
         let _ = write!(
             text,
-            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n{crowded}{direct}# Bytes from which private buffers are reached by kernel-assisted copies (\"tried\": where calls that try both find that quicker).\nreach_from = {{ {} }}\n# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
+            "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n{crowded}{direct}# Bytes from which private buffers are reached by kernel-assisted copies (\"tried\": where calls that try both find that quicker).\nreach_from = {{ {} }}\n{readers}# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
             self.flat_ranks,
             Collective::ALL.map(|what| format!("{what} = {}", reach(self.reach_least[what as usize]))).join(", "),
             quoted(&self.trees.to_string())
@@ -84,6 +91,9 @@ fn write_rule(text: &mut String, rule: &Rule, unsaid: u64, remarks: &[String]) {
     }
     if what != Collective::Barrier || rule.direct_least() != unsaid {
         let _ = writeln!(text, "direct_from = {}", threshold(rule.direct_least()));
+    }
+    if let Some(least) = rule.reach_least() {
+        let _ = writeln!(text, "reach_from = {}", reach(least));
     }
     text.push_str("ladder = [\n");
     for (at, band) in rule.bands().iter().enumerate() {

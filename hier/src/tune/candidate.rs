@@ -16,6 +16,17 @@ pub enum Lying {
     Copied,
     /// In shared memory, and are used there.
     Direct,
+    /// In private memory, and are reached there by kernel-assisted copies, so many ranks in one rank's memory at a time
+    /// (0 for any number).
+    Reached(u32),
+}
+
+/// Part of the name of candidates that reach into private memory.
+const REACHED: &str = ", private, reached";
+
+/// Whether what a measurement is known by tells of such a candidate.
+pub(super) fn tells_of_reached(key: &str) -> bool {
+    key.contains(REACHED)
 }
 
 /// A way to carry a call out.
@@ -52,7 +63,11 @@ impl Candidate {
     /// `Tuning` when it cannot be carried out.
     pub fn tuning(&self, what: Collective) -> Result<Tuning, Error> {
         let direct = if self.lying == Lying::Direct { 1 } else { u64::MAX };
-        let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?.direct_from(direct)])?;
+        let reached = if let Lying::Reached(_) = self.lying { 1 } else { 0 };
+        let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?.direct_from(direct).reached_from(reached)])?;
+        if let Lying::Reached(readers) = self.lying {
+            tuning.readers = readers;
+        }
         tuning.direct = shm_core::select::DIRECT_ALWAYS;
         tuning.strict = u32::from(self.strict);
         let flat_ranks = if self.flat { shm_core::select::FLAT_RANKS } else { 1 };
@@ -82,12 +97,13 @@ impl Candidate {
         if self.strict {
             name.push_str(" strict");
         }
-        name.push_str(match self.lying {
-            Lying::Private => "",
-            Lying::Copied => ", shared, copied",
-            Lying::Direct => ", shared, where they lie",
-        });
-        name
+        match self.lying {
+            Lying::Private => name,
+            Lying::Copied => name + ", shared, copied",
+            Lying::Direct => name + ", shared, where they lie",
+            Lying::Reached(0) => name + REACHED,
+            Lying::Reached(readers) => format!("{name}{REACHED} by {readers}"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use shm_core::{Collective, Error, Regime};
 
 use super::candidate::{Candidate, Lying};
-use super::search::{Looked, Search, Times, choose};
+use super::search::{Looked, Search, Times};
 
 impl<T: Times> Search<'_, T> {
     /// From how many bytes on buffers in shared memory are used where they lie: as the built-in table says, where
@@ -20,43 +20,7 @@ impl<T: Times> Search<'_, T> {
             let lying = |lying| Candidate { lying, ..taken.clone() };
             (taken.band.regime() != Some(Regime::Line)).then(|| [lying(Lying::Copied), lying(Lying::Direct)])
         };
-        let mut looked: Vec<Looked> = Vec::new();
-        let mut wins = Vec::new();
-        // The built-in table's edge is looked at too: what is measured on both sides of it alone would agree with it
-        // wherever the machine's own lies between.
-        let mut sizes = self.effort.sizes.clone();
-        if let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) {
-            sizes.extend(usize::try_from(built_in).ok().filter(|edge| (first..last).contains(edge)));
-        }
-        sizes.sort_unstable();
-        sizes.dedup();
-        for bytes in sizes {
-            let Some(mut candidates) = two_at(bytes) else { continue };
-            if built_in <= bytes as u64 {
-                candidates.reverse();
-            }
-            let figures = self.times.times(what, bytes, &candidates)?;
-            let (taken, why) = choose(&figures, None);
-            wins.push(candidates[taken].lying == Lying::Direct);
-            let times = candidates.iter().map(|candidate| candidate.name(what)).zip(figures).collect();
-            looked.push(Looked { bytes, times, taken, why });
-        }
-        let as_built_in = looked.iter().all(|looked| looked.taken == 0);
-        let direct = match wins.iter().rposition(|wins| !wins) {
-            _ if as_built_in => built_in,
-            // Of shorter messages nothing was measured.
-            None => looked[0].bytes as u64,
-            // Nor of longer ones.
-            Some(last) if last + 1 == wins.len() => built_in.max(2 * looked[last].bytes as u64),
-            Some(last) => {
-                let (low, high) = (looked[last].bytes, looked[last + 1].bytes);
-                match two_at(high) {
-                    Some([copied, direct]) => self.edge(what, [&copied, &direct], low, high)? as u64,
-                    None => high as u64,
-                }
-            }
-        };
-        Ok((direct, looked))
+        self.threshold(what, built_in, two_at)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 use shm_core::segment::layout::MOST_RANKS;
-use shm_core::select::{Band, Rule};
+use shm_core::select::{Band, READERS, Rule};
 use shm_core::{Collective, Error, Tuning};
 
 use super::search::searched;
@@ -40,7 +40,10 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
                 .map(|(from, candidate, _)| Band { from: *from as u64, ..candidate.band })
                 .collect();
             let rule = Rule::new(finding.what, &bands)?.on_ranks(least as u32..=most as u32).on_crowds(crowds.clone());
-            table.rules.push(rule.direct_from(finding.direct).in_strict_mode(finding.strict));
+            let rule = rule.direct_from(finding.direct).reached_from(finding.reach.unwrap_or(0));
+            table.rules.push(rule.in_strict_mode(finding.strict));
+            // Of these there is one number only: that of the most ranks counts.
+            table.readers = finding.readers.unwrap_or(table.readers);
             table.remarks.push(finding.ladder.iter().map(|(_, _, remark)| remark.clone()).collect());
         }
     }
@@ -110,7 +113,7 @@ pub fn explanation(findings: &[Findings]) -> String {
             // Writing to a String does not fail.
             let (what, ranks) = (finding.what, found.ranks);
             let _ = writeln!(text, "{what} on {ranks} ranks, {crowd}{order}: microseconds, +- the spread");
-            for looked in finding.looked.iter().chain(&finding.direct_looked) {
+            for looked in finding.looked.iter().chain(&finding.direct_looked).chain(&finding.reach_looked) {
                 for (at, (name, figures)) in looked.times.iter().enumerate() {
                     let size = if at == 0 { bare(looked.bytes as u64) } else { String::new() };
                     let mark = if at == looked.taken { format!("  <- {}", looked.why) } else { String::new() };
@@ -125,11 +128,22 @@ pub fn explanation(findings: &[Findings]) -> String {
                 .collect();
             let _ = writeln!(text, "  => {}", rungs.join("; "));
             let _ = match finding.direct {
-                u64::MAX => writeln!(text, "  => buffers in shared memory are copied, always\n"),
-                from => {
-                    writeln!(text, "  => buffers in shared memory are used where they lie from {} on\n", bare(from))
+                u64::MAX => writeln!(text, "  => buffers in shared memory are copied, always"),
+                from => writeln!(text, "  => buffers in shared memory are used where they lie from {} on", bare(from)),
+            };
+            let _ = match (finding.reach, finding.readers) {
+                (None, _) => Ok(()),
+                (Some(u64::MAX), _) => writeln!(text, "  => private buffers are copied, always"),
+                (Some(from), readers) => {
+                    let many = match readers.unwrap_or(READERS) {
+                        0 => "any number of ranks".to_owned(),
+                        readers => format!("{readers} ranks"),
+                    };
+                    let from = bare(from);
+                    writeln!(text, "  => private buffers are reached by the kernel from {from} on, by {many} at a time")
                 }
             };
+            text.push('\n');
         }
         for part in &found.tree_parts {
             let _ = writeln!(text, "trees: {part}\n");

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use shm_core::operator::{Max, Sum};
-use shm_core::{Buffer, Collective, Error};
+use shm_core::{Buffer, Collective, Error, Reaching};
 
-use super::candidate::{Candidate, Lying};
+use super::candidate::{Candidate, Lying, tells_of_reached};
 use super::search::{Search, Times};
 use super::{Effort, Figures, Findings, Ledger};
 use crate::communicator::{Communicator, exchange_places, own_place};
@@ -33,8 +33,19 @@ pub fn tune_rank(comm: Communicator, effort: &Effort, ledger: &Path) -> Result<F
     let machine = topo::Machine::discover().ok();
     let places = exchange_places(comm.node(), own_place(machine.as_ref()))?;
     let (ranks, crowd) = (comm.size(), comm.node().crowd());
-    let times = Measured { comm, places, effort, known, ledger, calls: 0 };
+    let reaches = all_reach(&comm)?;
+    let times = Measured { comm, places, effort, known, ledger, calls: 0, reaches };
     Search { effort, ranks, crowd, times }.run()
+}
+
+/// Whether all ranks reach each other's private memory.
+fn all_reach(comm: &Communicator) -> Result<bool, Error> {
+    // The first time all have tried, after it all know.
+    let _ = comm.reaching();
+    comm.barrier()?;
+    let mut fail = [u8::from(comm.reaching() != Reaching::Allowed)];
+    comm.all_reduce_in_place(&mut fail, Max)?;
+    Ok(fail == [0])
 }
 
 /// What a search finds in the text of a ledger that holds all that it asks for, on `ranks` ranks, `crowd` for each
@@ -49,6 +60,10 @@ pub fn replay(ledger: &str, effort: &Effort, ranks: usize, crowd: u32) -> Result
             let key = key_of((self.1, self.2), what, bytes, candidates);
             let missing = || Error::Tuning { why: format!("there is no measurement of {key}") };
             self.0.get(&key).cloned().ok_or_else(missing)
+        }
+
+        fn reaches(&self) -> bool {
+            self.0.keys().any(tells_of_reached)
         }
     }
     Search { effort, ranks, crowd, times: Finished(Ledger::of_text(ledger), ranks, crowd) }.run()
@@ -85,6 +100,8 @@ struct Measured<'a> {
     known: Ledger,
     ledger: &'a Path,
     calls: u64,
+    /// Whether ranks reach each other's private memory.
+    reaches: bool,
 }
 
 impl Times for Measured<'_> {
@@ -93,7 +110,7 @@ impl Times for Measured<'_> {
         if let Some(figures) = self.known.get(&key).filter(|figures| figures.len() == candidates.len()) {
             return Ok(figures.clone());
         }
-        let shared = candidates.iter().any(|candidate| candidate.lying != Lying::Private);
+        let shared = candidates.iter().any(|candidate| matches!(candidate.lying, Lying::Copied | Lying::Direct));
         let mut buffers = Buffers::new(&self.comm, bytes, shared)?;
         let mut calls = Vec::new();
         for candidate in candidates {
@@ -116,6 +133,10 @@ impl Times for Measured<'_> {
         }
         self.known.put(&key, &figures).map_err(|error| cannot_write(self.ledger, &error))?;
         Ok(figures)
+    }
+
+    fn reaches(&self) -> bool {
+        self.reaches
     }
 }
 

@@ -9,7 +9,9 @@
 //! | `candidate` | what is compared: a band of a ladder, with trees |
 //! | `figures` | blocks of times, and when one wins over another |
 //! | `search` | which candidates at which sizes, and where one gives way to the next: pure, but for the times it asks for |
-//! | `direct` | from which size on shared buffers are used where they lie, in the same way |
+//! | `threshold` | from which size on one of two candidates takes the other's place, in the same way |
+//! | `direct` | shared buffers: copied, or used where they lie |
+//! | `reach` | private buffers: copied, or reached by kernel-assisted copies, and by how many at a time |
 //! | `measure` | times on a communicator |
 //! | `ledger` | finished measurements on disk, from which an interrupted run goes on |
 //! | `explain` | the findings as a table, and as text |
@@ -22,7 +24,9 @@ mod explain;
 mod figures;
 mod ledger;
 mod measure;
+mod reach;
 mod search;
+mod threshold;
 
 pub use candidate::{Candidate, Lying};
 pub use explain::{check_room, explanation, table_of};

@@ -15,6 +15,11 @@ pub trait Times {
     /// # Errors
     /// When a call fails, or its answer is wrong.
     fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error>;
+
+    /// Whether candidates that reach into private memory can be carried out. The same on all ranks.
+    fn reaches(&self) -> bool {
+        false
+    }
 }
 
 /// What was looked at for one message size.
@@ -45,6 +50,13 @@ pub struct Finding {
     pub direct: u64,
     /// What was looked at for that, by size.
     pub direct_looked: Vec<Looked>,
+    /// Bytes from which private buffers are reached by kernel-assisted copies, `u64::MAX` for never; nothing where that
+    /// was not looked at, and is as in the built-in table.
+    pub reach: Option<u64>,
+    /// What was looked at for that, by size, and at last for how many do so at a time.
+    pub reach_looked: Vec<Looked>,
+    /// Ranks that reach into one rank's memory at a time, where another number wins over the built-in one.
+    pub readers: Option<u32>,
 }
 
 /// What was found on one number of ranks.
@@ -236,7 +248,19 @@ impl<T: Times> Search<'_, T> {
             true => (built_in, Vec::new()),
             false => self.direct(what, &ladder, built_in)?,
         };
-        Ok(Finding { what, strict, ladder, looked, direct, direct_looked })
+        let mut finding = Finding {
+            what,
+            strict,
+            ladder,
+            looked,
+            direct,
+            direct_looked,
+            reach: None,
+            reach_looked: vec![],
+            readers: None,
+        };
+        self.reach(&mut finding)?;
+        Ok(finding)
     }
 
     /// From how many bytes on the second one of two is faster, between a size where the first is and one where the

@@ -3,7 +3,7 @@
 use super::Communicator;
 use crate::error::Result;
 use crate::regime::JOINT_LEAST;
-use crate::select::{Choice, Collective, Selection, Single, Singles, Tuning, Vector};
+use crate::select::{Choice, Collective, Selection, Single, Singles, Vector};
 
 impl Communicator {
     /// What a call on a vector takes.
@@ -54,13 +54,14 @@ impl Communicator {
 
 /// The calls that go through one cell where no buffer lies in the heap: of fewer bytes than private ones that are
 /// reached, or moved there (from `convert_least` on).
-pub(super) fn singles(selection: &Selection, tuning: &Tuning, convert_least: u64) -> [Singles; 4] {
-    Collective::ALL.map(|what| Singles::of(selection, what, (convert_least, tuning.reach_least[what as usize])))
+pub(super) fn singles(selection: &Selection, convert_least: u64) -> [Singles; 4] {
+    Collective::ALL.map(|what| Singles::of(selection, what, convert_least))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::select::Tuning;
 
     /// What was chosen is remembered until the table changes, and no longer.
     #[test]

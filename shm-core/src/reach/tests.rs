@@ -27,7 +27,7 @@ fn all_read_all(world: &Communicator) {
             let mut into = vec![0; bytes + 2];
             let address = place + from as u64;
             // SAFETY: the peer's vector is there until the barrier below, `into` is this rank's.
-            unsafe { reach.read(peer, address, into[1..].as_mut_ptr(), bytes) }.unwrap();
+            unsafe { reach.read((peer, address), into[1..].as_mut_ptr(), bytes, 1) }.unwrap();
             let expected = (0..bytes).map(|place| byte(peer, from + place));
             assert!(into[1..=bytes].iter().copied().eq(expected), "rank {rank} from {peer}, {bytes} at {from}");
             assert_eq!((into[0], into[bytes + 1]), (0, 0));
@@ -170,7 +170,7 @@ fn errors_name_the_rank(world: &Communicator) {
     let peer = (rank + 1) % world.size();
     let mut into = [0u8; 64];
     // SAFETY: nothing lies at this address of another process: the call fails.
-    let read = unsafe { reach.read(peer, 64, into.as_mut_ptr(), into.len()) };
+    let read = unsafe { reach.read((peer, 64), into.as_mut_ptr(), into.len(), 0) };
     // SAFETY: the same.
     let written = unsafe { reach.write(peer, into.as_ptr(), 64, into.len()) };
     for error in [read.unwrap_err(), written.unwrap_err()] {
@@ -229,7 +229,7 @@ fn another_process_in_the_place_of_a_rank() {
     other.number.store(reach.own ^ 2, Ordering::Release);
     let mut into = [7u8; 8];
     // SAFETY: the place is this test's own; nothing is taken from it.
-    let error = unsafe { reach.read(1, into.as_ptr().addr() as u64, into.as_mut_ptr(), 4) }.unwrap_err();
+    let error = unsafe { reach.read((1, into.as_ptr().addr() as u64), into.as_mut_ptr(), 4, 1) }.unwrap_err();
     assert_eq!(error, Error::RankFailed { rank: 1 });
     let from = [9u8; 8];
     // SAFETY: the same.
@@ -238,7 +238,7 @@ fn another_process_in_the_place_of_a_rank() {
     // The beacon is not there: what was a rank runs another program (`exec`), and has its id.
     other.beacon.store(64, Ordering::Relaxed);
     // SAFETY: nothing is taken from this place, nor written to it.
-    let error = unsafe { reach.read(1, from.as_ptr().addr() as u64, into.as_mut_ptr(), 4) }.unwrap_err();
+    let error = unsafe { reach.read((1, from.as_ptr().addr() as u64), into.as_mut_ptr(), 4, 1) }.unwrap_err();
     assert_eq!(error, Error::RankFailed { rank: 1 });
     // SAFETY: the same.
     let error = unsafe { reach.write(1, from.as_ptr(), into.as_mut_ptr().addr() as u64, 4) }.unwrap_err();
@@ -246,7 +246,7 @@ fn another_process_in_the_place_of_a_rank() {
     // One that is no more. Ids end at 2^22.
     other.pid.store((1 << 22) + 1, Ordering::Relaxed);
     // SAFETY: there is no such process.
-    let error = unsafe { reach.read(1, 4096, into.as_mut_ptr(), 4) }.unwrap_err();
+    let error = unsafe { reach.read((1, 4096), into.as_mut_ptr(), 4, 1) }.unwrap_err();
     assert_eq!(error, Error::RankFailed { rank: 1 });
     assert!(!reach.allowed());
     assert_eq!(reach.found(), Reaching::Refused(Errno::ESRCH.desc()));

@@ -3,7 +3,8 @@
 //! A buffer in the job's heap is folded, copied from and stored to where it lies, if it is not copied. A long private
 //! one may be read, or of two ranks written, by one kernel-assisted copy (process_vm_readv, process_vm_writev; compare
 //! Chakraborty et al., CLUSTER 2017), in pieces that stay in the reader's cache; how many read one source at once is
-//! bounded by the tree: its children. This is no algorithm of its own: it says, for each slot of the others, where its
+//! bounded by the tree, its children, and by turns of so many as the table says
+//! ([`readers`](crate::Tuning::readers)). This is no algorithm of its own: it says, for each slot of the others, where its
 //! payload lies ([`Location`]).
 
 use super::operands::Input;
@@ -125,7 +126,7 @@ impl SharedBoard {
         add(&self.tally.reached, len);
         let job_rank = self.members()[rank];
         // SAFETY: by contract.
-        let read = unsafe { self.seat().reach().read(job_rank, address, to, len) };
+        let read = unsafe { self.seat().reach().read((job_rank, address), to, len, self.readers) };
         read.map_err(|error| self.who_is_gone(job_rank, error))
     }
 

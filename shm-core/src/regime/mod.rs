@@ -145,7 +145,8 @@ pub(crate) struct Engine {
 const _: () = assert!(size_of::<Engine>() <= 4096);
 
 impl Engine {
-    pub fn new(board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
+    pub fn new(mut board: SharedBoard, plan: Arc<dyn Plan>, thresholds: Thresholds) -> Self {
+        board.readers = thresholds.readers;
         let (size, line_slots) = (board.size(), board.line_slots());
         let above: Vec<usize> = (board.rank() + 1..size).collect();
         let above = match above[..] {
@@ -188,6 +189,7 @@ impl Engine {
     /// Lends by other thresholds, and fills cells by another word, from now on.
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
         (self.thresholds, self.lend_trial) = (thresholds, None);
+        self.board.readers = thresholds.readers;
         (self.heap_trials, self.view_trial) = Default::default();
         self.up_pace.go_by(thresholds.stream);
         self.down_pace.go_by(thresholds.stream);

@@ -16,6 +16,8 @@ pub(crate) struct Thresholds {
     reach_least: [u64; 4],
     /// Whether trials may say that what lies in the heap is copied.
     tries_direct: bool,
+    /// Ranks that reach into one rank's memory at a time, at most; 0 for any number.
+    pub readers: u32,
     /// How cells are filled: the table's word.
     pub stream: u32,
 }
@@ -26,7 +28,8 @@ impl Thresholds {
         Self {
             direct_least: Collective::ALL.map(|what| selection.direct_least(what)),
             block_least: [false, true].map(|together| selection.block_least(together)),
-            reach_least: tuning.reach_least,
+            reach_least: Collective::ALL.map(|what| selection.reach_least(what)),
+            readers: tuning.readers,
             tries_direct: tuning.direct != DIRECT_ALWAYS,
             stream: tuning.stream,
         }

@@ -7,7 +7,7 @@
 //! algorithm         = line | cells | shares | exchange | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells | share_cell | share_downs
 //!                   | line_most | shares_least | direct_least | reach_least | convert_least | convert_after
-//!                   | up_bytes | down_bytes | stream | direct | flat_ranks
+//!                   | up_bytes | down_bytes | stream | readers | direct | flat_ranks
 //! ```
 //!
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
@@ -17,8 +17,8 @@
 //! and from which shares, and `direct_least` that from which buffers in shared memory are used where they lie;
 //! `direct=always` for that to be so whatever trials would say (`direct=tried`). `reach_least` is [`Tuning`]'s field
 //! for these collectives, and for broadcasts `tried` where trials are to say it; `convert_least`, `convert_after`,
-//! `up_bytes`, `down_bytes`, `stream`, `direct` and `flat_ranks` are its fields for all (`flat_ranks` is both of that
-//! name). Values take the suffixes K, M and G; `never` is more than any.
+//! `up_bytes`, `down_bytes`, `stream`, `readers`, `direct` and `flat_ranks` are its fields for all (`flat_ranks` is both
+//! of that name). Values take the suffixes K, M and G; `never` is more than any.
 //!
 //! `strict` has every reduction combine contributions in rank order, one after the other, at every size and with every
 //! algorithm: the bits of a sum are those of a loop over the ranks. Cells take flat trees then.
@@ -111,7 +111,12 @@ impl Tuning {
             "reach_least" if value == REACH_TRIED && targets != [Collective::Broadcast] => {
                 return Err("reach_least=tried is for broadcasts: write broadcast:reach_least=tried".to_owned());
             }
-            "reach_least" => targets.iter().for_each(|&what| self.reach_least[what as usize] = value),
+            "reach_least" => {
+                targets.iter().for_each(|&what| self.reach_least[what as usize] = value);
+                let meant = |rule: &&mut Rule| rule.collective().is_some_and(|what| targets.contains(&what));
+                self.rules_mut().iter_mut().filter(meant).for_each(|rule| *rule = rule.reached_from(0));
+            }
+            "readers" => self.readers = narrow?,
             "line_most" => self.edit(targets, |_, bands| lines_up_to(bands, value))?,
             "shares_least" => self.edit(targets, |what, bands| {
                 if Regime::Shares.serves(what) {
@@ -128,7 +133,7 @@ impl Tuning {
                     return Err(format!(
                         "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, \
                          share_cell, share_downs, line_most, shares_least, direct_least, reach_least, \
-                         convert_least, convert_after, up_bytes, down_bytes, stream, direct, flat_ranks"
+                         convert_least, convert_after, up_bytes, down_bytes, stream, readers, direct, flat_ranks"
                     ));
                 }
             }

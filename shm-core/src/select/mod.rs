@@ -20,5 +20,5 @@ pub use rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
 pub use selection::Selection;
 pub(crate) use single::{Single, Singles};
 pub use tuning::{
-    CONVERT_AFTER, CONVERT_LEAST, DIRECT_ALWAYS, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, Tuning,
+    CONVERT_AFTER, CONVERT_LEAST, DIRECT_ALWAYS, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, READERS, Tuning,
 };

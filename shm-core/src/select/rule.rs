@@ -137,6 +137,8 @@ pub struct Rule {
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be, and trials
     /// do not say otherwise; `u64::MAX` for never.
     direct_least: u64,
+    /// Bytes from which private buffers are reached by kernel-assisted copies; 0 for as the table says of the collective.
+    reach_least: u64,
     /// `length` bands, from 0 bytes on, rising; what follows is no band.
     ladder: [Band; MOST_BANDS],
 }
@@ -150,6 +152,7 @@ pub(super) const EMPTY: Rule = Rule {
     length: 0,
     reserved: 0,
     direct_least: DIRECT_LEAST,
+    reach_least: 0,
     ladder: [Band { from: 0, ..Band::new(0, Regime::Line) }; MOST_BANDS],
 };
 
@@ -220,6 +223,14 @@ impl Rule {
         self
     }
 
+    /// The same with private buffers reached by kernel-assisted copies from so many bytes on; `u64::MAX` for never, and
+    /// 0 for as [the table](super::Tuning::reach_least) says.
+    #[must_use]
+    pub const fn reached_from(mut self, bytes: u64) -> Self {
+        self.reach_least = bytes;
+        self
+    }
+
     /// The collective.
     #[must_use]
     pub fn collective(&self) -> Option<Collective> {
@@ -250,6 +261,12 @@ impl Rule {
     #[must_use]
     pub fn direct_least(&self) -> u64 {
         self.direct_least
+    }
+
+    /// Bytes from which private buffers are reached by kernel-assisted copies, `u64::MAX` for never, if the rule says it.
+    #[must_use]
+    pub fn reach_least(&self) -> Option<u64> {
+        (self.reach_least > 0).then_some(self.reach_least)
     }
 
     /// Its bands.

@@ -40,6 +40,8 @@ pub struct Selection {
     ladders: [Ladder; 4],
     /// Bytes from which buffers in the job's heap are used where they lie, by collective.
     direct_least: [u64; 4],
+    /// Bytes from which private buffers are reached by kernel-assisted copies, by collective.
+    reach_least: [u64; 4],
     forced: [Option<Regime>; 4],
     size: usize,
     /// Line slots a rank owns.
@@ -73,6 +75,10 @@ impl Selection {
         Self {
             ladders,
             direct_least: rules.map(|rule| rule.map_or(DIRECT_LEAST, Rule::direct_least)),
+            reach_least: Collective::ALL.map(|what| {
+                let said = rules[what as usize].and_then(Rule::reach_least);
+                said.unwrap_or(table.reach_least[what as usize])
+            }),
             forced,
             block_lines: block_lines(&ladders, &forced),
             block_cut: block_cut(&ladders),
@@ -105,6 +111,13 @@ impl Selection {
     #[must_use]
     pub fn bands(&self, what: Collective) -> &[Band] {
         self.ladders[what as usize].bands()
+    }
+
+    /// Bytes from which calls of `what` reach private buffers by kernel-assisted copies; `u64::MAX` for never, and
+    /// [`REACH_TRIED`](super::REACH_TRIED) where trials are to say it.
+    #[must_use]
+    pub fn reach_least(&self, what: Collective) -> u64 {
+        self.reach_least[what as usize]
     }
 
     /// Bytes from which calls of `what` use buffers in the job's heap where they lie; `u64::MAX` for never.

@@ -39,8 +39,8 @@ impl Singles {
     /// Those of a collective by what the table chooses, of messages that are too short to stay where they lie in
     /// private memory: to be moved into the heap (as they are from `convert_least` bytes on, if they are used there),
     /// or to be reached.
-    pub fn of(selection: &Selection, what: Collective, (convert_least, reach_least): (u64, u64)) -> Self {
-        let most = convert_least.max(selection.direct_least(what)).min(reach_least);
+    pub fn of(selection: &Selection, what: Collective, convert_least: u64) -> Self {
+        let most = convert_least.max(selection.direct_least(what)).min(selection.reach_least(what));
         let regime = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
         // With tracing, every call goes the long way, which says what it chose.
         if selection.size() != 2 || selection.debug || what == Collective::Barrier {
@@ -92,7 +92,7 @@ mod tests {
             table.force(rules).unwrap();
             let selection = table.select(2, 1);
             for what in Collective::ALL {
-                let singles = Singles::of(&selection, what, (u64::MAX, u64::MAX));
+                let singles = Singles::of(&selection, what, u64::MAX);
                 for bytes in 0..40_000 {
                     let Some(single) = singles.find(bytes) else { continue };
                     seen += 1;

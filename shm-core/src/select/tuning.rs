@@ -18,7 +18,8 @@ pub struct Tuning {
     /// `length` rules; what follows is none.
     rules: [Rule; MOST_RULES],
     /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system
-    /// allows it; `u64::MAX` for never, and for broadcasts [`REACH_TRIED`] where trials are to say it.
+    /// allows it, and no rule says it; `u64::MAX` for never, and for broadcasts [`REACH_TRIED`] where trials are to say
+    /// it.
     pub reach_least: [u64; 4],
     /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page;
     /// `u64::MAX` for never.
@@ -43,6 +44,9 @@ pub struct Tuning {
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
+    /// Ranks that reach into one rank's private memory at a time, at most: the others wait for their turn, or for a
+    /// millisecond. 0 for as many as there are.
+    pub readers: u32,
     /// Whether buffers in the heap are used where they lie, by the sizes of the rules: 0 if trials have not shown that
     /// cells cost their callers less, 1 always.
     pub direct: u32,
@@ -77,6 +81,11 @@ pub const REACH_TRIED: u64 = u64::MAX - 1;
 /// [`Tuning::reach_least`], where nobody says otherwise.
 pub const REACH_LEAST: [u64; 4] = [u64::MAX, REACH_TRIED, u64::MAX, u64::MAX];
 
+/// [`Tuning::readers`], where nobody says otherwise. Each copy holds the reader's pages and counts in the owner's page
+/// tables (Chakraborty et al., CLUSTER 2017, who throttle reads so); what is best hangs on the machine, and `phalanx
+/// tune` compares some where reaching wins.
+pub const READERS: u32 = 4;
+
 /// [`Tuning::convert_least`], where pages are to be moved and nobody says from which size on.
 pub const CONVERT_LEAST: u64 = 128 << 10;
 
@@ -107,6 +116,7 @@ impl Tuning {
             down_bytes: 0,
             stream: 0,
             convert_after: CONVERT_AFTER,
+            readers: READERS,
             direct: 0,
             strict: 0,
             debug: 0,
@@ -170,6 +180,7 @@ impl Tuning {
             ("flat_ranks_crowded", self.flat_ranks_crowded, 1, MOST_RANKS as u32),
             ("the number of rules", self.length, 0, MOST_RULES as u32),
             ("stream", self.stream, 0, STREAM_BOTH_BY_STRING),
+            ("readers", self.readers, 0, MOST_RANKS as u32),
             ("direct", self.direct, 0, DIRECT_ALWAYS),
             ("up_bytes", self.up_bytes, 0, 1 << 28),
             ("down_bytes", self.down_bytes, 0, 1 << 28),
