@@ -48,6 +48,9 @@ struct Results<'a> {
     comparisons: &'a [Comparison],
     /// The same of the blocks of each state of the cores; empty where they were in one state throughout.
     comparisons_by_cores: &'a [Comparison],
+    /// What went wrong with a baseline, in the order in which it did: those that failed, and those whose launcher did
+    /// after all was measured.
+    notes: &'a [String],
 }
 
 /// Runs the command.
@@ -90,6 +93,7 @@ pub fn run(options: &Collectives) -> Result<()> {
         }
     }
     session.progress.finish();
+    let notes = session.progress.notes();
     let Session { rows, against, lost, .. } = session;
     let comparisons = comparisons(&rows);
 
@@ -101,6 +105,7 @@ pub fn run(options: &Collectives) -> Result<()> {
         rows: &rows,
         comparisons: &comparisons,
         comparisons_by_cores: &comparisons_by_cores(&rows),
+        notes: &notes,
     };
     keeper.write_json("results.json", &results);
     let mut text = all_tables(options, &ranks, &rows, &against, Width::Full);
@@ -108,6 +113,9 @@ pub fn run(options: &Collectives) -> Result<()> {
         let summary = compare::summary(&comparisons);
         println!("{SUMMARY}\n{summary}");
         text += &format!("{SUMMARY}\n{summary}");
+    }
+    if !notes.is_empty() {
+        text += &format!("\nnotes\n{}\n", notes.join("\n"));
     }
     keeper.write("tables.txt", &text);
     let plotted = compare::by_peer(&rows);

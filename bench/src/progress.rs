@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub struct Progress {
     bar: ProgressBar,
     lines: Option<Arc<Mutex<Lines>>>,
+    notes: Arc<Mutex<Vec<String>>>,
 }
 
 #[derive(Debug)]
@@ -40,12 +41,12 @@ impl Progress {
         let now = Instant::now();
         let lines =
             (!stderr().is_terminal()).then(|| Arc::new(Mutex::new(Lines { begin: now, last: Some(now), already: 0 })));
-        Progress { bar, lines }
+        Progress { bar, lines, notes: Arc::default() }
     }
 
     /// Progress that nobody sees.
     pub fn silent() -> Progress {
-        Progress { bar: ProgressBar::hidden(), lines: None }
+        Progress { bar: ProgressBar::hidden(), lines: None, notes: Arc::default() }
     }
 
     /// Says what is done at present.
@@ -74,13 +75,19 @@ impl Progress {
         }
     }
 
-    /// A remark above the bar.
+    /// A remark above the bar, which is kept.
     pub fn note(&self, text: &str) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
         if self.lines.is_some() {
             eprintln!("{text}");
         } else {
             self.bar.suspend(|| eprintln!("{text}"));
         }
+    }
+
+    /// The remarks so far.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Runs `print` while no bar is drawn, for output that goes to the same terminal.
