@@ -5,7 +5,7 @@
 //! slots go: nothing is waited for on their side but the readers of a slot's last use. A root that has acquired
 //! everybody's stamp knows, as in an exchange, that all are past the earlier positions; the others know it of the root.
 
-use super::board::Board;
+use super::board::{Board, Stamp};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -78,8 +78,9 @@ pub fn collect<B: Board>(
     let position = ring.take(1);
     if board.rank() == root {
         contributions.meanwhile();
+        let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));
         for rank in (0..board.size()).filter(|&rank| rank != root) {
-            let (slot, location) = ring.expect_at(board, rank, position, tag)?;
+            let location = ring.expect_stamped(board, rank, slot, stamp)?;
             contributions.read(rank, slot, location)?;
         }
         contributions.complete()?;

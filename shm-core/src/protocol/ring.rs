@@ -320,9 +320,26 @@ impl Ring {
     /// As there.
     #[inline]
     pub fn expect_at<B: Board>(&self, board: &B, from: usize, position: u64, tag: u32) -> Result<(usize, Location)> {
-        let slot = self.expect(board, from, position, tag)?;
-        let location = if self.name == RingName::Line { Location::CELL } else { board.location(self.name, from, slot) };
-        Ok((slot, location))
+        let slot = self.slot(position);
+        Ok((slot, self.expect_stamped(board, from, slot, Stamp::new(position, tag))?))
+    }
+
+    /// The same, where slot and stamp are known already: where the payload lies.
+    #[inline(always)]
+    pub(super) fn expect_stamped<B: Board>(
+        &self,
+        board: &B,
+        from: usize,
+        slot: usize,
+        stamp: Stamp,
+    ) -> Result<Location> {
+        // What a ring has follows from its name: asked once, where it is asked for many ranks.
+        if self.name == RingName::Line {
+            self.expect_in(board, RingName::Line, from, (slot, None), stamp)?;
+            return Ok(Location::CELL);
+        }
+        self.expect_in(board, self.name, from, (slot, None), stamp)?;
+        Ok(board.location(self.name, from, slot))
     }
 
     /// Says that what `from` publishes at `position` will be [expected](Ring::expect) soon.

@@ -61,6 +61,7 @@ pub fn ring_if_needed<S: Sleepers>(system: &S, bell: &Bell<'_, S::Word>) -> bool
 
 /// Wakes all who sleep on this bell.
 #[cold]
+#[inline(never)]
 pub fn ring<S: Sleepers>(system: &S, bell: &Bell<'_, S::Word>) {
     bell.rung.add(1); // W2, publisher: counted before woken.
     system.wake(bell.rung);
