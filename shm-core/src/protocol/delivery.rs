@@ -5,7 +5,7 @@
 //! of the slots that it fills again, and so runs ahead as far as the slots go.
 //! [`exchange_slices`](super::exchange::exchange_slices) is the case in which all ranks do both, and all with all.
 
-use super::board::Board;
+use super::board::{Board, Stamp};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -155,18 +155,19 @@ pub fn deliver<B: Board>(
         }
         if let (Some(slice), true) = (turn.checked_sub(1), reads) {
             let position = first + slice;
+            let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));
             for rank in sources.ranks(me, size) {
                 if work.has(rank) || slice > 0 && !work.takes(slice, rank) {
                     continue;
                 }
-                let (slot, location) = ring.expect_at(board, rank, position, tag)?;
+                let location = ring.expect_stamped(board, rank, slot, stamp)?;
                 ring.know(rank, if slice == 0 { position - 1 } else { position - 2 });
                 work.read(slice, rank, Origin { slot, crossed: crosses && ring.is_crossed(slot), location })?;
             }
             if slice == 0 && sources == Sources::Others {
                 ring.prove(first - 1);
             }
-            work.complete(slice, ring.slot(position))?;
+            work.complete(slice, slot)?;
             // Who lent waits for the last word alone.
             if slice + 1 == slices {
                 ring.finish(board, end);

@@ -13,7 +13,7 @@
 //! from call to call; reuse is proven by the very readers of the slot (see [`ring`](super::ring)), so that pipelines of
 //! different trees may follow one another; and payload may stay where it lies.
 
-use super::board::Board;
+use super::board::{Board, Stamp};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -165,9 +165,10 @@ pub fn gather_slice<B: Board>(
             Some(_) => Some(ring.claim(board, position)?),
             None => None,
         };
+        let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));
         for &child in links.children() {
             if !work.has(child) {
-                let (_, location) = ring.expect_at(board, child, position, tag)?;
+                let location = ring.expect_stamped(board, child, slot, stamp)?;
                 work.note(child, location);
             }
         }
