@@ -10,6 +10,7 @@ use bench::node_simulation::figures::{Costs, MachineFile, SHIPPED, Time};
 use bench::node_simulation::memory::Memory;
 use bench::node_simulation::places::{Place, Placement};
 use bench::node_simulation::simulate::{Case, Pace, Simulated};
+use bench::node_simulation::trees::papers_gain;
 use shm_core::protocol::exchange::exchange;
 use shm_core::protocol::step;
 use shm_core::protocol::{Board, Ring, RingName};
@@ -243,6 +244,21 @@ fn aware_trees_cross_sockets_once_a_slice() {
         let unaware = simulated("xeon-2x20", placement, Collective::Reduce, "all:cells", "gather: kary:2", 8);
         assert!(unaware.traffic.cells[2] > unaware.calls, "{placement}");
     }
+}
+
+/// Jain et al. (SC18) measured up to about 1.8x over unaware trees, on 2 x 20 cores.
+#[test]
+fn trees_that_know_sockets_gain_what_the_paper_found() {
+    let machine = MachineFile::find("xeon-2x20").unwrap();
+    let places = Placement::Block.places(&machine.places().unwrap(), 40).unwrap();
+    let costs = machine.costs();
+    let gains = [8, 512, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10]
+        .map(|bytes| papers_gain(&costs, &places, Collective::Reduce, bytes).unwrap());
+    let most = gains.iter().copied().fold(0.0, f64::max);
+    assert!((1.6..=2.1).contains(&most), "{gains:?}");
+    assert_eq!(most, gains[4], "at 16 KiB: {gains:?}");
+    assert!(gains[0] < 1.0, "{gains:?}");
+    assert!(gains[2..].iter().all(|&gain| gain > 1.2), "{gains:?}");
 }
 
 #[test]
