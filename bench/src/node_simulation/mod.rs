@@ -63,7 +63,7 @@ pub fn run(options: &SimulateNode) -> Result<()> {
         if options.figures {
             println!("{}", list(&machine));
         } else if let Some(path) = &options.against {
-            print!("{}", against::run(&machine, path)?);
+            print!("{}", against::run(&machine, path, options)?);
         } else if options.aware {
             print!("{}", trees::run(&machine, options, &mut series)?);
         } else {
