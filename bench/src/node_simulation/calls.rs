@@ -1,19 +1,20 @@
 //! The collectives of one rank: production protocols over a simulated board, with payload that is charged, not moved.
 //!
 //! What the regimes of shm-core do with memory is done here with time: the same slices, the same trees, the same
-//! protocol functions ([`shm_core::protocol`]), and closures that say how many bytes are loaded from where and stored
-//! to where.
+//! protocol functions ([`shm_core::protocol`]), and [payload](super::payload) that says how many bytes are loaded from
+//! where and stored to where.
 
-use shm_core::protocol::exchange::{Pieces, Slices, exchange, exchange_pieces, exchange_slices};
-use shm_core::protocol::shares::{self, Shares, Takers, Work};
-use shm_core::protocol::step::{self, InCells, Passage};
-use shm_core::protocol::{Board, Location, Ring, RingName};
-use shm_core::segment::layout::{LINE, SLOT_PAYLOAD, line_slots};
+use shm_core::protocol::exchange::{exchange, exchange_pieces, exchange_slices};
+use shm_core::protocol::shares::{self, Shares, Takers};
+use shm_core::protocol::step::{self, InCells};
+use shm_core::protocol::{Board, Ring, RingName};
+use shm_core::segment::layout::{SLOT_PAYLOAD, line_slots};
 use shm_core::select::Choice;
 use shm_core::{Collective, Cut, Division, Links, Regime, Result, leader_of};
 
 use super::engine::{Seat, Slots};
 use super::memory::Level;
+use super::payload::{Exchanging, Group, Slicing, combine, fold_lines, lines_beside, pass};
 
 /// Bytes of an element: sums of f64.
 pub const ELEMENT: usize = 8;
@@ -45,15 +46,20 @@ impl Call {
         Slots { of: [lines, self.choice.up_slots.max(1), self.choice.down_slots.max(1)] }
     }
 
-    /// Bytes that a rank touches: its buffers and the cells that it fills.
-    pub fn touched(what: Collective, bytes: usize, choice: &Choice) -> usize {
-        let buffers = match what {
-            Collective::Barrier => 0,
-            Collective::Broadcast | Collective::Reduce => bytes,
-            Collective::Allreduce => 2 * bytes,
-        };
+    /// Bytes that a rank touches: its buffers, and the cells that it fills or loads. Of more ranks than two no rank's
+    /// are counted; there a ring of cells each way stands for those.
+    pub fn touched(what: Collective, bytes: usize, choice: &Choice, size: usize) -> usize {
         let up = (choice.up_cell * choice.up_slots).min(bytes);
-        buffers + up + (choice.down_cell * choice.down_slots).min(bytes)
+        let down = (choice.down_cell * choice.down_slots).min(bytes);
+        match what {
+            Collective::Barrier => 0,
+            Collective::Broadcast if size == 2 => bytes + down,
+            // The root's: it has a result too. Results come back in the cells of contributions.
+            Collective::Reduce if size == 2 => 2 * bytes + up,
+            Collective::Allreduce if size == 2 && choice.regime != Regime::Cells => 2 * bytes + up,
+            Collective::Broadcast | Collective::Reduce => bytes + up + down,
+            Collective::Allreduce => 2 * bytes + up + down,
+        }
     }
 
     /// Bytes of the slices that fill a cell each.
@@ -76,9 +82,16 @@ fn lengths(cut: Cut) -> Vec<usize> {
     (0..cut.count()).map(|slice| cut.range(slice).1).collect()
 }
 
-/// Lines of a slot's payload beyond the one that the stamp lies in.
-fn lines_beside(bytes: usize) -> usize {
-    (bytes + 8).div_ceil(LINE).max(1) - 1
+/// The positions that an exchange takes of a ring with so many slots, as the regime of shm-core has it: of two ranks so
+/// many that cells change hands in every turn of the ring, of more so many that short messages go through few cells.
+pub(super) fn exchange_positions(size: usize, slices: u64, bytes: usize, slots: u64) -> u64 {
+    match (size, slices) {
+        (2, 1..=3) if slices < slots / 2 => slots / 2,
+        (2, _) => (slices + 1).next_multiple_of(slots),
+        (_, 1) if bytes <= 1024 => (slots / 4).max(2),
+        (_, 1) if bytes <= 4096 => (slots / 16).max(2),
+        _ => (slices + 1) | 1,
+    }
 }
 
 /// A rank, and its rings.
@@ -229,7 +242,8 @@ impl<'a, 'y> Rank<'a, 'y> {
         let Self { seat, call, up, .. } = self;
         let slices = call.slices(call.choice.up_cell);
         let count = slices.len() as u64;
-        exchange_slices(*seat, up, count, TAG, &mut Exchanging { seat, level: call.level, slices })
+        let positions = exchange_positions(seat.size(), count, call.bytes, up.slots() as u64);
+        exchange_slices(*seat, up, count, TAG, &mut Exchanging { seat, level: call.level, slices, positions })
     }
 
     fn shares(&mut self, takers: Takers) -> Result<()> {
@@ -239,134 +253,5 @@ impl<'a, 'y> Rank<'a, 'y> {
         let keeps = !matches!(takers, Takers::Root(root) if root != seat.rank());
         let mut work = Slicing { seat, level: call.level, leaders, division, keeps };
         shares::run(*seat, up, down, shares, TAG, &mut work)
-    }
-}
-
-/// A fold of operands that lie in lines which are there already, and of the own one.
-fn fold_lines(seat: &Seat<'_>, operands: usize, len: usize, level: Level) {
-    seat.compute(|costs| costs.operation + costs.operand * operands as u64);
-    seat.private((operands - 1) * len, Level::Own);
-    seat.private(2 * len, level);
-}
-
-/// Takes a slice out of the parent's cell, and fills the own one for the children.
-fn pass(seat: &Seat<'_>, level: Level, passage: Passage, len: usize) {
-    if let Some(from) = passage.from {
-        seat.compute(|costs| costs.operation);
-        seat.read(RingName::Down, from, passage.slot, len);
-        seat.private(len, level);
-    }
-    if passage.forward {
-        seat.compute(|costs| costs.operation);
-        seat.private(len, level);
-        seat.write(RingName::Down, passage.slot, len);
-    }
-}
-
-/// Combines a slice of the own contribution with the children's cells.
-fn combine(seat: &Seat<'_>, level: Level, links: &Links, slot: usize, own: Option<usize>, len: usize) {
-    let children = links.children();
-    seat.compute(|costs| costs.operation + costs.operand * (children.len() as u64 + 1));
-    children.iter().for_each(|&child| seat.read(RingName::Up, child, slot, len));
-    seat.private(len, level);
-    match own {
-        Some(own) => seat.write(RingName::Up, own, len),
-        None => seat.private(len, level),
-    }
-}
-
-/// The payload of pieces that are exchanged.
-struct Group<'a, 'y> {
-    seat: &'a Seat<'y>,
-    level: Level,
-    pieces: &'a [usize],
-}
-
-impl Pieces for Group<'_, '_> {
-    fn write(&mut self, piece: usize, _: usize) {
-        self.seat.private(self.pieces[piece], Level::Own);
-        self.seat.fill_beside(lines_beside(self.pieces[piece]));
-    }
-
-    fn read(&mut self, piece: usize, rank: usize, _: usize) {
-        let lines = lines_beside(self.pieces[piece]);
-        if lines > 0 {
-            self.seat.read_beside(rank, lines);
-        }
-    }
-
-    fn complete(&mut self, piece: usize) {
-        fold_lines(self.seat, self.seat.size(), self.pieces[piece], self.level);
-    }
-}
-
-/// The payload of an exchange through cells.
-struct Exchanging<'a, 'y> {
-    seat: &'a Seat<'y>,
-    level: Level,
-    slices: Vec<usize>,
-}
-
-impl Slices for Exchanging<'_, '_> {
-    fn write(&mut self, slice: u64, slot: usize, _: bool) {
-        let len = self.slices[slice as usize];
-        self.seat.compute(|costs| costs.operation);
-        self.seat.private(len, self.level);
-        self.seat.write(RingName::Up, slot, len);
-    }
-
-    fn combine(&mut self, slice: u64, slot: usize, _: bool) -> Result<()> {
-        let (seat, len) = (self.seat, self.slices[slice as usize]);
-        seat.compute(|costs| costs.operation + costs.operand * seat.size() as u64);
-        (0..seat.size()).filter(|&from| from != seat.rank()).for_each(|from| seat.read(RingName::Up, from, slot, len));
-        // The own contribution was just read.
-        seat.private(len, Level::Own);
-        seat.private(len, self.level);
-        Ok(())
-    }
-}
-
-/// The payload of a reduction through shares.
-struct Slicing<'a, 'y> {
-    seat: &'a Seat<'y>,
-    level: Level,
-    leaders: &'a [usize],
-    division: Division,
-    /// Whether this rank takes results.
-    keeps: bool,
-}
-
-impl Work for Slicing<'_, '_> {
-    fn contribute(&mut self, round: u64, leader: usize, slot: usize) {
-        let (_, len) = self.division.range(leader, round);
-        self.seat.compute(|costs| costs.operation);
-        self.seat.private(len, self.level);
-        self.seat.write(RingName::Up, slot, len);
-    }
-
-    fn fold(&mut self, round: u64, leader: usize, up: usize, down: Option<usize>) -> Result<()> {
-        let (_, len) = self.division.range(leader, round);
-        let (seat, size) = (self.seat, self.seat.size());
-        seat.compute(|costs| costs.operation + costs.operand * size as u64);
-        let others = (0..size).filter(|&from| from != seat.rank());
-        others.for_each(|from| seat.read(RingName::Up, from, up, len));
-        seat.private(len, self.level);
-        if self.keeps {
-            seat.private(len, self.level);
-        }
-        if let Some(down) = down {
-            // Who keeps the result copies it from there.
-            seat.private(if self.keeps { len } else { 0 }, Level::Own);
-            seat.write(RingName::Down, down, len);
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, round: u64, leader: usize, slot: usize, _: Location) -> Result<()> {
-        let (_, len) = self.division.range(leader, round);
-        self.seat.compute(|costs| costs.operation);
-        self.seat.read(RingName::Down, self.leaders[leader], slot, len);
-        self.seat.private(len, self.level);
-        Ok(())
     }
 }

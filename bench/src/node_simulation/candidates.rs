@@ -40,6 +40,16 @@ pub fn algorithm(name: &str, force: &str, trees: &str) -> Result<Algorithm> {
     Ok(Algorithm { name: name.to_owned(), tuning, rules })
 }
 
+/// What a program gets with these settings, all together.
+///
+/// # Errors
+/// What they say where they are wrong.
+pub fn with_settings(rules: &[String], trees: &[String]) -> Result<Algorithm> {
+    let mut found = algorithm("table", "", &trees.join("; "))?;
+    rules.iter().try_for_each(|rules| found.tuning.force(rules))?;
+    Ok(found)
+}
+
 /// What a program gets without settings.
 ///
 /// # Errors
@@ -48,8 +58,11 @@ pub fn table() -> Result<Algorithm> {
     algorithm("table", "", "")
 }
 
-/// The algorithms that serve a collective, besides the table's own choice. Lines are left out from `bytes` on where
-/// they could only lose.
+/// Bytes that each rank of an exchange may load of the others: beyond, it could only lose.
+const MOST_EXCHANGED: usize = 8 << 20;
+
+/// The algorithms that serve a collective, besides the table's own choice. Lines and exchanges are left out from
+/// `bytes` on where they could only lose.
 ///
 /// # Errors
 /// None that can be.
@@ -72,6 +85,9 @@ pub fn of(what: Collective, bytes: usize, places: &[Place]) -> Result<Vec<Algori
     }
     if matches!(what, Collective::Broadcast | Collective::Allreduce) {
         all.push(algorithm("cells aware both", &force("cells"), &below(&aware))?);
+    }
+    if what == Collective::Allreduce && bytes * places.len() <= MOST_EXCHANGED {
+        all.push(algorithm("exchange", &force("exchange"), "")?);
     }
     if matches!(what, Collective::Reduce | Collective::Allreduce) {
         all.push(algorithm("shares", &force("shares"), "")?);

@@ -67,6 +67,8 @@ impl fmt::Display for Stuck {
 pub struct SimWord {
     number: usize,
     value: Cell<u64>,
+    /// Of a stamp: where the payload of its slot lies.
+    location: Cell<Location>,
 }
 
 impl Word for SimWord {
@@ -137,7 +139,7 @@ impl World {
             meeting: Vec::new(),
             stuck: None,
         };
-        let word = |number| SimWord { number, value: Cell::new(0) };
+        let word = |number| SimWord { number, value: Cell::new(0), location: Cell::new(Location::CELL) };
         World { size, slots, words: (0..words).map(word).collect(), state: RefCell::new(state) }
     }
 
@@ -257,10 +259,21 @@ impl Seat<'_> {
         self.spend(|memory, now| memory.read(self.rank, cell, bytes, now, first));
     }
 
-    /// Storing to an own cell.
-    pub fn write(&self, ring: RingName, slot: usize, bytes: usize) {
+    /// [`read`](Seat::read) of a cell that this rank stores to next: it takes the lines from who had them. The cell is
+    /// that of `of`, perhaps its own.
+    pub fn take(&self, ring: RingName, of: usize, slot: usize, bytes: usize) {
+        self.read(ring, of, slot, bytes);
+        let cell = self.world.slots.stamp(ring, of, slot, self.world.size);
+        self.spend(|memory, now| {
+            memory.take(self.rank, cell, now);
+            now
+        });
+    }
+
+    /// Storing to a cell of `of`: this rank, or one whose cell it has taken.
+    pub fn write(&self, ring: RingName, of: usize, slot: usize, bytes: usize) {
         self.turn();
-        let cell = self.world.slots.stamp(ring, self.rank, slot, self.world.size);
+        let cell = self.world.slots.stamp(ring, of, slot, self.world.size);
         self.spend(|memory, now| memory.write(self.rank, cell, bytes, now));
     }
 
@@ -298,13 +311,14 @@ impl Board for Seat<'_> {
         &self.world.words[self.world.slots.done(ring, rank, self.world.size)]
     }
 
-    // All payload lies in cells: nothing is said about it.
-    fn locate(&self, _: RingName, _: usize, location: Location) {
-        debug_assert_eq!(location, Location::CELL);
+    // All payload lies in cells, the writer's or the reader's. What is said of that comes with the stamp.
+    fn locate(&self, ring: RingName, slot: usize, location: Location) {
+        debug_assert!([Location::CELL, Location::BACK].contains(&location), "{location:?}");
+        self.stamp(ring, self.rank, slot).location.set(location);
     }
 
-    fn location(&self, _: RingName, _: usize, _: usize) -> Location {
-        Location::CELL
+    fn location(&self, ring: RingName, rank: usize, slot: usize) -> Location {
+        self.stamp(ring, rank, slot).location.get()
     }
 
     fn claims(&self, _: RingName, _: usize, _: usize, _: u64) -> bool {

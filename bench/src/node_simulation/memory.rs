@@ -231,7 +231,13 @@ impl Memory {
         done
     }
 
-    /// Storing `bytes` bytes to an own cell at `now`.
+    /// A rank that has just loaded a cell, to store to it next, has its lines for itself.
+    pub fn take(&mut self, rank: usize, cell: usize, now: Time) {
+        let Memory { cells, places, l3s, .. } = self;
+        cells[cell].written(rank, places[rank].l3, l3s.len(), now);
+    }
+
+    /// Storing `bytes` bytes to a cell at `now`: an own one, or one that it has taken.
     pub fn write(&mut self, rank: usize, cell: usize, bytes: usize, now: Time) -> Time {
         let Memory { cells, places, l3s, costs, .. } = self;
         let copies = &mut cells[cell];

@@ -11,6 +11,7 @@
 //! | `memory` | the cost model: lines, cells, private buffers |
 //! | `engine` | ranks as coroutines under a virtual clock |
 //! | `calls` | the collectives of a rank, through the production protocols |
+//! | `payload` | what the protocols do with payload: charged, not moved |
 //! | `simulate` | one case: what a call takes |
 //! | `candidates` | the algorithms that are compared |
 //! | `winners` | which algorithm is fastest, by size and ranks |
@@ -25,6 +26,7 @@ pub mod engine;
 pub mod figures;
 pub mod memory;
 pub mod options;
+mod payload;
 pub mod picture;
 pub mod places;
 pub mod simulate;
@@ -61,7 +63,7 @@ pub fn run(options: &SimulateNode) -> Result<()> {
         if options.figures {
             println!("{}", list(&machine));
         } else if let Some(path) = &options.against {
-            print!("{}", against::run(&machine, path)?);
+            print!("{}", against::run(&machine, path, options)?);
         } else if options.aware {
             print!("{}", trees::run(&machine, options, &mut series)?);
         } else {

@@ -27,10 +27,12 @@ pub struct SimulateNode {
     /// in turn) [default: spread; for trees spread and cyclic]
     #[arg(long, value_delimiter = ',')]
     pub placement: Vec<Placement>,
-    /// A further algorithm: rules as PHALANX_ALGORITHM takes them (repeatable)
+    /// A further algorithm: rules as PHALANX_ALGORITHM takes them (repeatable); with --against, what the table is
+    /// changed by
     #[arg(long, value_name = "RULES")]
     pub algorithm: Vec<String>,
-    /// Further trees: rules as PHALANX_TREES takes them, through cells (repeatable)
+    /// Further trees: rules as PHALANX_TREES takes them, through cells (repeatable); with --against, the trees of all
+    /// rows
     #[arg(long, value_name = "RULES")]
     pub trees: Vec<String>,
     /// Compares trees that know sockets with trees that do not, as in the study of Jain et al. (SC18), instead of
@@ -43,6 +45,9 @@ pub struct SimulateNode {
     /// The results.json of a record of `bench collectives`: simulates its rows, and shows simulated / measured
     #[arg(long, value_name = "FILE", conflicts_with = "aware")]
     pub against: Option<PathBuf>,
+    /// With --against: only turns in which the cores were near each other, or far apart, as the record has it
+    #[arg(long, value_parser = ["near", "far"], requires = "against")]
+    pub cores: Option<String>,
     /// Writes the tables' figures as a plot
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,

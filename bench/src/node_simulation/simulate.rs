@@ -9,7 +9,7 @@ use shm_core::segment::layout::{SLOT_PAYLOAD, line_slots};
 use shm_core::select::{Choice, Vector};
 use shm_core::{Collective, Division, Links, Plan, Regime, Step, Tuning};
 
-use super::calls::{Call, ELEMENT, Rank};
+use super::calls::{Call, ELEMENT, Rank, exchange_positions};
 use super::engine::{Stuck, World};
 use super::figures::{Costs, Time};
 use super::memory::{Level, Memory, Traffic};
@@ -108,7 +108,7 @@ impl Case<'_> {
             (0..size).map(of).collect()
         };
         let (gather, release) = (links(Step::Gather), links(Step::Release));
-        let level = self.level(Call::touched(self.what, self.bytes, &choice));
+        let level = self.level(Call::touched(self.what, self.bytes, &choice, size));
         Call { what: self.what, bytes: self.bytes, choice, gather, release, level }
     }
 
@@ -130,9 +130,15 @@ impl Case<'_> {
         let choice = &call.choice;
         let (slots, taken) = match choice.regime {
             Regime::Line => (line_slots(self.places.len(), 1), self.bytes.div_ceil(SLOT_PAYLOAD)),
-            Regime::Cells | Regime::Exchange => {
+            Regime::Cells => {
                 let slots = choice.up_slots.max(choice.down_slots);
                 (slots, self.bytes.div_ceil(choice.up_cell.max(choice.down_cell)))
+            }
+            Regime::Exchange => {
+                let (slots, slices) = (choice.up_slots, self.bytes.div_ceil(choice.up_cell).max(1));
+                let taken = exchange_positions(self.places.len(), slices as u64, self.bytes, slots as u64) as usize;
+                // Of two ranks cells change hands in every turn: two turns until each has been in either's.
+                (if self.places.len() == 2 { 2 * slots } else { slots }, taken.min(slots))
             }
             _ => {
                 let division = Division::new(self.bytes, ELEMENT, choice.leaders, choice.up_cell);

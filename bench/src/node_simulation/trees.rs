@@ -64,7 +64,6 @@ impl Comparison<'_> {
         Case { costs, places, what, bytes, algorithm: &algorithm, pace: Pace::Each }.simulate()
     }
 
-    /// The time of the paper's unaware tree over that of its aware one.
     fn papers_gain(&self, bytes: usize) -> Result<f64> {
         let aware = self.time(&self.spelled(papers_shape(bytes, true), true), bytes)?;
         let unaware = self.time(&self.spelled(papers_shape(bytes, false), false), bytes)?;
@@ -81,6 +80,14 @@ impl Comparison<'_> {
         }
         Ok(best)
     }
+}
+
+/// The gain of the paper's trees: the time of its unaware one over that of its aware one.
+///
+/// # Errors
+/// What [`Case::simulate`] says.
+pub fn papers_gain(costs: &Costs, places: &[Place], what: Collective, bytes: usize) -> Result<f64> {
+    Comparison { costs, places, what, levels: levels(places) }.papers_gain(bytes)
 }
 
 /// The tables of one machine.
@@ -173,10 +180,7 @@ fn varied(
     }
     let mut table = Table::new(&["bytes", "gain", "least", "by<", "most", "by<"]);
     for &bytes in &options.sizes {
-        let gain = |machine: &MachineFile| {
-            let costs = machine.costs();
-            Comparison { costs: &costs, places, what, levels: levels(places) }.papers_gain(bytes as usize)
-        };
+        let gain = |machine: &MachineFile| papers_gain(&machine.costs(), places, what, bytes as usize);
         let plain = gain(machine)?;
         let (mut least, mut most) = ((plain, "-".to_owned()), (plain, "-".to_owned()));
         for (name, figure) in machine.figures() {
