@@ -67,6 +67,7 @@ pub use reach::Reaching;
 pub use regime::blocks::Blocks;
 pub use regime::cut::Cut;
 pub use regime::division::{Division, leader_of};
+pub use regime::exchange::exchange_positions;
 #[doc(hidden)]
 pub use remark::remark;
 pub use select::{Collective, Explanation, Regime, Tuning};

@@ -10,7 +10,7 @@ use shm_core::protocol::step::{self, InCells};
 use shm_core::protocol::{Board, Ring, RingName};
 use shm_core::segment::layout::{SLOT_PAYLOAD, line_slots};
 use shm_core::select::Choice;
-use shm_core::{Collective, Cut, Division, Links, Regime, Result, leader_of};
+use shm_core::{Collective, Cut, Division, Links, Regime, Result, exchange_positions, leader_of};
 
 use super::engine::{Seat, Slots};
 use super::memory::Level;
@@ -80,18 +80,6 @@ impl Call {
 
 fn lengths(cut: Cut) -> Vec<usize> {
     (0..cut.count()).map(|slice| cut.range(slice).1).collect()
-}
-
-/// The positions that an exchange takes of a ring with so many slots, as the regime of shm-core has it: of two ranks so
-/// many that cells change hands in every turn of the ring, of more so many that short messages go through few cells.
-pub(super) fn exchange_positions(size: usize, slices: u64, bytes: usize, slots: u64) -> u64 {
-    match (size, slices) {
-        (2, 1..=3) if slices < slots / 2 => slots / 2,
-        (2, _) => (slices + 1).next_multiple_of(slots),
-        (_, 1) if bytes <= 1024 => (slots / 4).max(2),
-        (_, 1) if bytes <= 4096 => (slots / 16).max(2),
-        _ => (slices + 1) | 1,
-    }
 }
 
 /// A rank, and its rings.
@@ -242,7 +230,7 @@ impl<'a, 'y> Rank<'a, 'y> {
         let Self { seat, call, up, .. } = self;
         let slices = call.slices(call.choice.up_cell);
         let count = slices.len() as u64;
-        let positions = exchange_positions(seat.size(), count, call.bytes, up.slots() as u64);
+        let positions = exchange_positions(seat.size(), count, call.bytes, up.slots());
         exchange_slices(*seat, up, count, TAG, &mut Exchanging { seat, level: call.level, slices, positions })
     }
 

@@ -7,9 +7,9 @@ use hier::{TopologyPlan, TreeRules};
 use shm_core::protocol::Board;
 use shm_core::segment::layout::{SLOT_PAYLOAD, line_slots};
 use shm_core::select::{Choice, Vector};
-use shm_core::{Collective, Division, Links, Plan, Regime, Step, Tuning};
+use shm_core::{Collective, Division, Links, Plan, Regime, Step, Tuning, exchange_positions};
 
-use super::calls::{Call, ELEMENT, Rank, exchange_positions};
+use super::calls::{Call, ELEMENT, Rank};
 use super::engine::{Stuck, World};
 use super::figures::{Costs, Time};
 use super::memory::{Level, Memory, Traffic};
@@ -136,7 +136,7 @@ impl Case<'_> {
             }
             Regime::Exchange => {
                 let (slots, slices) = (choice.up_slots, self.bytes.div_ceil(choice.up_cell).max(1));
-                let taken = exchange_positions(self.places.len(), slices as u64, self.bytes, slots as u64) as usize;
+                let taken = exchange_positions(self.places.len(), slices as u64, self.bytes, slots) as usize;
                 // Of two ranks cells change hands in every turn: two turns until each has been in either's.
                 (if self.places.len() == 2 { 2 * slots } else { slots }, taken.min(slots))
             }

@@ -50,10 +50,7 @@ impl Engine {
         sources.resize(board.size(), Source::Cell);
         results.clear();
         results.resize(board.size(), None);
-        let positions = match board.size() {
-            2 => crossing_positions(cut.count(), up.slots()),
-            _ => positions(cut.count(), reduction.bytes, up.slots()),
-        };
+        let positions = exchange_positions(board.size(), cut.count(), reduction.bytes, up.slots());
         let lending = Lending::begin(board, (up, positions), (down, 0));
         let location = Location::whole_at(place, reduction.bytes).wanting(wanted, reduction.bytes);
         let (first, cell) = (up.next_position(), choice.up_cell);
@@ -84,7 +81,13 @@ pub(crate) const COPIED: usize = 16 * 1024;
 /// the caches nearest to the ranks. Longer ones go through all there are.
 const FEW: [(usize, usize); 2] = [(1024, 4), (4096, 16)];
 
-/// The positions that an exchange takes: so many that calls of one length come to as many cells as is best for them.
+/// The positions that an exchange of so many ranks and slices takes, of a ring with so many slots.
+#[must_use]
+pub fn exchange_positions(ranks: usize, slices: u64, bytes: usize, slots: usize) -> u64 {
+    if ranks == 2 { crossing_positions(slices, slots) } else { positions(slices, bytes, slots) }
+}
+
+/// Those of more ranks than two: so many that calls of one length come to as many cells as is best for them.
 /// Where that is all, the number is odd: calls of a few slices would pass over the same slots in every turn of a ring
 /// whose number of slots is a power of two.
 fn positions(slices: u64, bytes: usize, slots: usize) -> u64 {

@@ -29,7 +29,7 @@ pub(crate) mod cut;
 pub(crate) mod delivery;
 pub(crate) mod division;
 mod drift;
-mod exchange;
+pub(crate) mod exchange;
 mod fold;
 pub(crate) mod folded;
 mod handing;

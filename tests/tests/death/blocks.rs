@@ -9,7 +9,7 @@ use crate::job::{HOWS, dies_under, leaves};
 use crate::{SUDDEN, launcher_dies};
 
 /// The calls on blocks and prefixes; `-to` the victim, or from it else.
-const CALLS: [&str; 16] = [
+const CALLS: [&str; 19] = [
     "gather",
     "gather-to",
     "gatherv",
@@ -26,6 +26,9 @@ const CALLS: [&str; 16] = [
     "reduce-scatter",
     "scan",
     "exscan",
+    "allgather-in-place",
+    "alltoall-in-place",
+    "scan-in-place",
 ];
 
 /// The ways that each of them goes: how long blocks are and where they lie, and by which rules. By lines; through cells
@@ -50,7 +53,7 @@ fn cases() -> impl Iterator<Item = (&'static str, String, &'static str)> {
 fn combiners(call: &str, ranks: usize) -> Range<usize> {
     match call {
         "allreduce" | "reduce-scatter-block" | "reduce-scatter" => 0..ranks,
-        "scan" => 1..ranks,
+        "scan" | "scan-in-place" => 1..ranks,
         // Of two values at least; along a chain the last one takes what comes.
         "exscan" => 2..(ranks - 1).max(2),
         _ => 0..0,

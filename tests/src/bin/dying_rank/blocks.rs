@@ -52,6 +52,8 @@ pub struct Blocks<'a> {
     kind: Kind,
     /// Whether blocks have different lengths.
     uneven: bool,
+    /// Whether what is sent lies where what is got belongs.
+    in_place: bool,
     root: usize,
     shared: bool,
     sends: Layout,
@@ -69,6 +71,10 @@ impl<'a> Blocks<'a> {
         (collective, length, memory): (&str, &str, &str),
         victim: usize,
     ) -> Option<Self> {
+        let (collective, in_place) = match collective.strip_suffix("-in-place") {
+            Some(collective) => (collective, true),
+            None => (collective, false),
+        };
         let (collective, to_victim) = match collective.strip_suffix("-to") {
             Some(collective) => (collective, true),
             None => (collective, false),
@@ -111,7 +117,7 @@ impl<'a> Blocks<'a> {
             _ => Layout::new(std::iter::once(count(0, me))),
         };
         let shared = memory == "shared";
-        Some(Self { world, kind, uneven, root, shared, sends, receives, buffers: None, made: 0 })
+        Some(Self { world, kind, uneven, in_place, root, shared, sends, receives, buffers: None, made: 0 })
     }
 
     /// What all elements are of the block that goes from `from` to `to` (0 where it goes to all).
@@ -148,6 +154,16 @@ impl<'a> Blocks<'a> {
         }
         // As an exclusive scan leaves it on rank 0.
         recv.slice().fill(0);
+        if self.in_place {
+            // An allgather sends the own block of what it gets, the others all.
+            let own = if self.kind == Kind::AllGather { me } else { 0 };
+            let sent = self.sends.blocks(send.slice());
+            self.receives
+                .blocks(recv.slice())
+                .skip(own)
+                .zip(sent)
+                .for_each(|(place, block)| place.copy_from_slice(block));
+        }
         match combine {
             None => self.make(send.slice(), recv.slice(), Sum),
             Some(combine) => self.make(send.slice(), recv.slice(), User::commutative(combine)),
@@ -165,6 +181,9 @@ impl<'a> Blocks<'a> {
         let (root, is_root) = (world.process_at_rank(self.root), world.rank() == self.root);
         let sent = Partition::new(send, &sends.counts, &sends.displs);
         match (self.kind, self.uneven) {
+            (Kind::AllGather, false) if self.in_place => world.all_gather_in_place(recv),
+            (Kind::AllToAll, false) if self.in_place => world.all_to_all_in_place(recv),
+            (Kind::Scan, _) if self.in_place => world.scan_in_place(recv, operator),
             (Kind::Gather, false) if is_root => root.gather_into_root(send, recv),
             (Kind::Gather, false) => root.gather_into(send),
             (Kind::Gather, true) if is_root => {
