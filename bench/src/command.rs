@@ -90,8 +90,8 @@ pub enum Command {
 /// Options of `bench collectives`.
 #[derive(Clone, Debug, Args)]
 pub struct Collectives {
-    /// Rank counts, for example 2,8 [default: as many as usable cores; beside several
-    /// baselines 8 as well; with --quick 2,8]
+    /// Rank counts, for example 2,8 [default: as many as usable cores; beside several baselines 8 as well;
+    /// with --quick 2,8]
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<usize>,
     /// Only these collectives: barrier, broadcast, reduce, allreduce; and, which are left out where none is named,
@@ -106,8 +106,7 @@ pub struct Collectives {
     #[arg(long, default_value = "8M", value_parser = parse_size)]
     pub max: u64,
     /// Exactly these sizes, for example 8,4K,1M [default: 0 and powers of two; with --quick, or with more ranks than
-    /// cores beside several baselines, steps of eight; two ranks or more beside several baselines, powers of two from 8
-    /// on]
+    /// cores beside several baselines, steps of eight; else beside several baselines 8 and powers of four from 64 on]
     #[arg(long, value_delimiter = ',', value_parser = parse_size, conflicts_with_all = ["min", "max"])]
     pub sizes: Vec<u64>,
     /// Buffers: warm (the same, untouched), rewritten (input written anew before each call), cold (a set larger than

@@ -31,6 +31,14 @@ pub fn short_ladder(min: u64, max: u64) -> Vec<u64> {
     sizes
 }
 
+/// The sizes from `min` to `max` at which several libraries are compared: 8 B, then powers of four from 64 on.
+pub fn compared_ladder(min: u64, max: u64) -> Vec<u64> {
+    let fours = std::iter::successors(Some(64), |size: &u64| size.checked_mul(4)).take_while(|&size| size < max);
+    let mut sizes: Vec<u64> = std::iter::once(8).chain(fours).filter(|&size| size >= min && size < max).collect();
+    sizes.push(max);
+    sizes
+}
+
 /// Reads a size: a number with an optional `k`, `K`, `M`, `G` (powers of 1024), `iB` or `B`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
@@ -91,6 +99,14 @@ mod tests {
         assert_eq!(ladder(8, 100), [8, 16, 32, 64, 100]);
         assert_eq!(ladder(0, 0), [0]);
         assert_eq!(ladder(0, 8 << 20).len(), 23);
+    }
+
+    #[test]
+    fn libraries_are_compared_in_steps_of_four() {
+        assert_eq!(compared_ladder(0, 4096), [8, 64, 256, 1024, 4096]);
+        assert_eq!(compared_ladder(100, 5000), [256, 1024, 4096, 5000]);
+        assert_eq!(compared_ladder(0, 8), [8]);
+        assert_eq!(compared_ladder(0, 8 << 20).len(), 11);
     }
 
     #[test]

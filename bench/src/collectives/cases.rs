@@ -5,7 +5,7 @@ use crate::empty;
 use crate::error::{Error, Result};
 use crate::machine::{last_level_cache, usable_cores};
 use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
-use crate::sizes::{ladder, short_ladder};
+use crate::sizes::{compared_ladder, ladder, short_ladder};
 
 /// The cold buffers of all ranks together take no more than this.
 const MOST_COLD_BYTES: u64 = 1 << 30;
@@ -45,7 +45,7 @@ fn sizes(options: &Collectives, ranks: usize) -> Vec<u64> {
     match options {
         _ if !options.sizes.is_empty() => options.sizes.clone(),
         _ if options.quick || (options.compares() && crowded) => short_ladder(options.min, options.max),
-        _ if options.compares() => ladder(options.min.max(8).min(options.max), options.max),
+        _ if options.compares() => compared_ladder(options.min, options.max),
         _ => ladder(options.min, options.max),
     }
 }
