@@ -33,7 +33,7 @@ use crate::segment::mapping::Mapping;
 
 mod turns;
 
-use turns::Turns;
+pub(crate) use turns::Turns;
 
 /// In the job's word: reaching is not allowed. The errno that said so is in the bits from `WHY` on, 0 for the job's own
 /// wish.
@@ -79,8 +79,6 @@ pub(crate) struct Introduction {
     pid: AtomicU32,
     /// 1 when this rank has read from the next one, and written to it.
     reached: AtomicU32,
-    /// Of those who read this rank's memory.
-    turns: Turns,
 }
 
 impl Introduction {
@@ -213,7 +211,7 @@ impl Reach {
         let into = unsafe { std::slice::from_raw_parts_mut(into, bytes) };
         // Whose memory it is does not read it.
         let may_be_many = self.mapping.layout.ranks - 1 > readers as usize;
-        let _turn = (readers > 0 && may_be_many).then(|| self.of(rank).turns.wait(readers));
+        let _turn = (readers > 0 && may_be_many).then(|| self.mapping.rank(rank).turns.wait(readers));
         self.piece_by_piece(rank, bytes, |piece| self.try_read_at(rank, address + piece.start as u64, &mut into[piece]))
     }
 

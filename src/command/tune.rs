@@ -326,7 +326,9 @@ fn steps(effort: &Effort, ranks: usize) -> usize {
     let trees = if ranks > 2 { 5 } else { 0 };
     // Buffers in shared memory, of those that are no lines.
     let shared = 3 * effort.sizes.len().saturating_sub(1);
-    trees + searches * (effort.sizes.len() + 2 * effort.halvings) + shared
+    // Private ones that are reached, of those that are long enough.
+    let reached = 3 * effort.sizes.iter().filter(|&&bytes| bytes >= 16 << 10).count();
+    trees + searches * (effort.sizes.len() + 2 * effort.halvings) + shared + reached
 }
 
 /// A bar that follows the ledger; lines, now and then, where there is no terminal.

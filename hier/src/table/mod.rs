@@ -37,14 +37,14 @@
 //! | `node.flat_ranks_crowded` | the same in jobs whose ranks share cores; as `node.flat_ranks` says, if it is not said |
 //! | `node.direct_from` | bytes from which buffers in the job's heap are used where they lie, if trials do not find cells to serve their callers better, or `"never"`: for the file's rules that do not say it, and for all built-in rules that complete them, whatever these say. `phalanx tune` does not write it |
 //! | `node.reach_from` | bytes from which a collective reaches private buffers by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"` |
-//! | `node.readers` | ranks that reach into one rank's private memory at a time, at most, or 0 for any number; 4 if it is not said |
+//! | `node.readers` | ranks that reach into one rank's private memory at a time, at most, unless one waits for a millisecond, or 0 for any number; 4 if it is not said |
 //! | `node.trees` | as [`TreeRules`] has it |
 //! | `rules` | the first one that fits counts; what they do not speak of is as in the built-in table |
 //! | `ranks` | of the communicator: `4`, `"3..8"`; all, if it is not said |
 //! | `ranks_per_core` | of the job, rounded up: `1`, `"2..4"`; all, if it is not said |
 //! | `order` | `"rank"`: for the strict mode only |
 //! | `direct_from` | bytes from which buffers in the job's heap are used where they lie, or `"never"`; as `node.direct_from` says, if it is not said, or else 8K |
-//! | `reach_from` | bytes from which private buffers are reached by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"`; as `node.reach_from` says, if it is not said |
+//! | `reach_from` | bytes from which private buffers are reached by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"`; as `node.reach_from` says, if it is not said. Gathers, scatters, allgathers and alltoalls go by that of broadcasts, scans and reduce-scatters by that of allreduces |
 //! | `ladder` | by bytes of a message, from 0 on: [`Band`](shm_core::select::Band) |
 //! | `network` | what was found across nodes: [`NetworkTable`] |
 

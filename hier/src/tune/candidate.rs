@@ -21,14 +21,6 @@ pub enum Lying {
     Reached(u32),
 }
 
-/// Part of the name of candidates that reach into private memory.
-const REACHED: &str = ", private, reached";
-
-/// Whether what a measurement is known by tells of such a candidate.
-pub(super) fn tells_of_reached(key: &str) -> bool {
-    key.contains(REACHED)
-}
-
 /// A way to carry a call out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
@@ -101,8 +93,8 @@ impl Candidate {
             Lying::Private => name,
             Lying::Copied => name + ", shared, copied",
             Lying::Direct => name + ", shared, where they lie",
-            Lying::Reached(0) => name + REACHED,
-            Lying::Reached(readers) => format!("{name}{REACHED} by {readers}"),
+            Lying::Reached(0) => name + ", private, reached",
+            Lying::Reached(readers) => format!("{name}, private, reached by {readers}"),
         }
     }
 }

@@ -28,6 +28,9 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
         let crowds = if shares_cores(found) { 2..=u32::MAX } else { 1..=1 };
         let part = |part: &String| part.replacen(&format!("({}", found.ranks), &format!("({least}..{most}"), 1);
         trees.extend(found.tree_parts.iter().map(part));
+        // Of these there is one number only: that of the most ranks, and of its collectives the least.
+        let readers = found.collectives.iter().filter_map(|finding| finding.readers);
+        table.readers = readers.min_by_key(|&most| if most == 0 { u32::MAX } else { most }).unwrap_or(table.readers);
         if found.flat_lines_lose {
             // More ranks lose more by it: of these there is one number only.
             let flat = if shares_cores(found) { &mut table.flat_ranks_crowded } else { &mut table.flat_ranks };
@@ -42,8 +45,6 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
             let rule = Rule::new(finding.what, &bands)?.on_ranks(least as u32..=most as u32).on_crowds(crowds.clone());
             let rule = rule.direct_from(finding.direct).reached_from(finding.reach.unwrap_or(0));
             table.rules.push(rule.in_strict_mode(finding.strict));
-            // Of these there is one number only: that of the most ranks counts.
-            table.readers = finding.readers.unwrap_or(table.readers);
             table.remarks.push(finding.ladder.iter().map(|(_, _, remark)| remark.clone()).collect());
         }
     }

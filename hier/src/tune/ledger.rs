@@ -45,11 +45,6 @@ impl Ledger {
         self.known.get(key)
     }
 
-    /// What the measurements in it are known by.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.known.keys().map(String::as_str)
-    }
-
     /// Notes a measurement.
     ///
     /// # Errors

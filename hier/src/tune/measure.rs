@@ -7,7 +7,7 @@ use std::time::Instant;
 use shm_core::operator::{Max, Sum};
 use shm_core::{Buffer, Collective, Error, Reaching};
 
-use super::candidate::{Candidate, Lying, tells_of_reached};
+use super::candidate::{Candidate, Lying};
 use super::search::{Search, Times};
 use super::{Effort, Figures, Findings, Ledger};
 use crate::communicator::{Communicator, exchange_places, own_place};
@@ -34,6 +34,8 @@ pub fn tune_rank(comm: Communicator, effort: &Effort, ledger: &Path) -> Result<F
     let places = exchange_places(comm.node(), own_place(machine.as_ref()))?;
     let (ranks, crowd) = (comm.size(), comm.node().crowd());
     let reaches = all_reach(&comm)?;
+    let key = key_of_reaching(ranks, crowd);
+    known.put(&key, &reaching(reaches)).map_err(|error| cannot_write(ledger, &error))?;
     let times = Measured { comm, places, effort, known, ledger, calls: 0, reaches };
     Search { effort, ranks, crowd, times }.run()
 }
@@ -46,6 +48,17 @@ fn all_reach(comm: &Communicator) -> Result<bool, Error> {
     let mut fail = [u8::from(comm.reaching() != Reaching::Allowed)];
     comm.all_reduce_in_place(&mut fail, Max)?;
     Ok(fail == [0])
+}
+
+/// What the ledger knows by it that ranks reach each other, or do not: what the last run found, which need not be what
+/// one before it did.
+fn key_of_reaching(ranks: usize, crowd: u32) -> String {
+    format!("{ranks} ({crowd} a core) reach each other")
+}
+
+/// That, in the form of times.
+fn reaching(reaches: bool) -> Vec<Figures> {
+    vec![Figures { blocks: vec![f64::from(u8::from(reaches))] }]
 }
 
 /// What a search finds in the text of a ledger that holds all that it asks for, on `ranks` ranks, `crowd` for each
@@ -63,7 +76,7 @@ pub fn replay(ledger: &str, effort: &Effort, ranks: usize, crowd: u32) -> Result
         }
 
         fn reaches(&self) -> bool {
-            self.0.keys().any(tells_of_reached)
+            self.0.get(&key_of_reaching(self.1, self.2)).is_some_and(|found| *found == reaching(true))
         }
     }
     Search { effort, ranks, crowd, times: Finished(Ledger::of_text(ledger), ranks, crowd) }.run()
@@ -218,6 +231,48 @@ impl Buffers {
         match self {
             Self::Private([send, recv]) => (send, recv),
             Self::Shared([send, recv]) => (send, recv),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run in which ranks reach each other, or do not, and what it leaves in a ledger.
+    struct Run {
+        reaches: bool,
+        text: String,
+    }
+
+    impl Times for &mut Run {
+        fn times(&mut self, what: Collective, bytes: usize, candidates: &[Candidate]) -> Result<Vec<Figures>, Error> {
+            let columns = "1.0 1.0 1.0\t".repeat(candidates.len());
+            self.text += &format!("{}\t{columns}end\n", key_of((4, 2), what, bytes, candidates));
+            Ok(vec![Figures { blocks: vec![1.0; 3] }; candidates.len()])
+        }
+
+        fn reaches(&self) -> bool {
+            self.reaches
+        }
+    }
+
+    fn run(reaches: bool) -> (Findings, String) {
+        let text = format!("{}\t{:?}\tend\n", key_of_reaching(4, 2), reaching(reaches)[0].blocks[0]);
+        let mut run = Run { reaches, text };
+        let findings = Search { effort: &Effort::usual(), ranks: 4, crowd: 2, times: &mut run }.run().unwrap();
+        (findings, run.text)
+    }
+
+    /// A run that goes on where ranks no longer reach each other, or at last do, is replayed as it was.
+    #[test]
+    fn the_last_run_says_whether_ranks_reach_each_other() {
+        for reaches in [true, false] {
+            let ((other, before), (last, behind)) = (run(!reaches), run(reaches));
+            assert_ne!(other, last);
+            for text in [behind.clone(), before + &behind] {
+                assert_eq!(replay(&text, &Effort::usual(), 4, 2).unwrap(), last);
+            }
         }
     }
 }

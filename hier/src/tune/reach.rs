@@ -14,7 +14,7 @@ const OTHERS: [u32; 3] = [2, 8, 0];
 
 impl<T: Times> Search<'_, T> {
     /// Finds both for a collective whose ladder is known, where ranks reach each other. Broadcasts of two ranks find it
-    /// by trials of their own, and the strict mode goes by what is found without it.
+    /// by trials of their own, and in the strict mode nothing is reached that the built-in table does not have reached.
     pub(super) fn reach(&mut self, finding: &mut Finding) -> Result<(), Error> {
         let what = finding.what;
         let has_trials = what == Collective::Broadcast && self.ranks == 2;
@@ -36,14 +36,18 @@ impl<T: Times> Search<'_, T> {
             return Ok(());
         }
         let Some([_, usual]) = two_at(longest) else { return Ok(()) };
-        // Numbers that all ranks are within are one.
-        let others = OTHERS.into_iter().filter(|&readers| (readers as usize) < self.ranks - 1);
+        // Numbers that all ranks are within are one, which is any.
+        let most = self.ranks - 1;
+        let others = OTHERS.into_iter().filter(|&readers| match readers {
+            0 => most > READERS as usize,
+            some => most > some as usize,
+        });
         let numbers: Vec<u32> = std::iter::once(READERS).chain(others).collect();
         let candidates: Vec<Candidate> =
             numbers.iter().map(|&readers| Candidate { lying: Lying::Reached(readers), ..usual.clone() }).collect();
         let figures = self.times.times(what, longest, &candidates)?;
         let (taken, why) = choose(&figures, None);
-        finding.readers = (taken > 0).then_some(numbers[taken]);
+        finding.readers = Some(numbers[taken]);
         let times = candidates.iter().map(|candidate| candidate.name(what)).zip(figures).collect();
         finding.reach_looked.push(Looked { bytes: longest, times, taken, why });
         Ok(())

@@ -55,7 +55,7 @@ pub struct Finding {
     pub reach: Option<u64>,
     /// What was looked at for that, by size, and at last for how many do so at a time.
     pub reach_looked: Vec<Looked>,
-    /// Ranks that reach into one rank's memory at a time, where another number wins over the built-in one.
+    /// How many ranks are best to reach into one rank's memory at a time, 0 for any number, where that was looked at.
     pub readers: Option<u32>,
 }
 

@@ -111,6 +111,20 @@ mod tests {
     use crate::operator::Sum;
     use crate::select::{DIRECT_LEAST, Tuning};
 
+    #[test]
+    fn as_many_read_at_a_time_as_the_table_says() {
+        Communicator::threads(2, |mut comm| {
+            assert_eq!(comm.enter().unwrap().board.readers, crate::select::READERS);
+            for readers in [7, 0] {
+                let mut tuning = Tuning::default();
+                tuning.force(&format!("all:readers={readers}")).unwrap();
+                comm.set_tuning(&tuning).unwrap();
+                assert_eq!(comm.enter().unwrap().board.readers, readers);
+            }
+        })
+        .unwrap();
+    }
+
     /// Calls with all buffers in shared memory.
     #[derive(Clone, Copy, Debug)]
     enum Call {

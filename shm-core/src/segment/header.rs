@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::reach::Introduction;
+use crate::reach::{Introduction, Turns};
 use crate::segment::layout::{self, JobLayout, MOST_RANKS};
 use crate::select::{Selection, Tuning};
 
@@ -82,6 +82,8 @@ pub(crate) struct RankWords {
     standing: AtomicU32,
     /// R1: the rank's process.
     pub introduction: Introduction,
+    /// Of those who read its memory: in a line of its own, which only they look at.
+    pub turns: Turns,
 }
 
 const _: () = assert!(size_of::<RankWords>() == layout::APART);

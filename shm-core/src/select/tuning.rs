@@ -44,8 +44,8 @@ pub struct Tuning {
     pub stream: u32,
     /// Calls of a private buffer that come before its pages are moved; 0 to move it at its first call.
     pub convert_after: u32,
-    /// Ranks that reach into one rank's private memory at a time, at most: the others wait for their turn, or for a
-    /// millisecond. 0 for as many as there are.
+    /// Ranks that reach into one rank's private memory at a time, at most: the others wait for their turn, but for a
+    /// millisecond only. 0 for as many as there are.
     pub readers: u32,
     /// Whether buffers in the heap are used where they lie, by the sizes of the rules: 0 if trials have not shown that
     /// cells cost their callers less, 1 always.
