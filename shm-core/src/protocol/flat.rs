@@ -5,10 +5,26 @@
 //! slots go: nothing is waited for on their side but the readers of a slot's last use. A root that has acquired
 //! everybody's stamp knows, as in an exchange, that all are past the earlier positions; the others know it of the root.
 
-use super::board::{Board, Stamp};
+use super::board::{Board, RingName, Stamp};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
+
+/// How many positions ahead a reader asks for a line. A writer that is ahead is so by as many slots as there are, as a
+/// rule; one that is not makes that line its own again before it comes to it.
+const AHEAD: u64 = 4;
+
+/// Asks for a line of `from` behind that of `position`, between two ranks, where this one finds what it reads and need
+/// not wait for it: each of its calls takes as long as it takes to fetch a line otherwise. Calls back to back (Zen 3,
+/// runs without and with it, medians): broadcasts of 8 bytes 75 and 54 ns where cores are near each other, 261 and 155
+/// far apart, reductions of 64 bytes 134 and 108, 389 and 243. Calls that are begun together are as quick as before: of
+/// 8 bytes 155 and 147, 166 and 173.
+#[inline]
+fn ask_ahead<B: Board>(board: &B, ring: &Ring, from: usize, position: u64) {
+    if board.size() == 2 && ring.name() == RingName::Line && board.looks_ahead() {
+        ring.look_ahead(board, from, position + AHEAD);
+    }
+}
 
 /// The root publishes a slot that all others read. Takes one position.
 ///
@@ -37,6 +53,7 @@ pub fn hand_out<B: Board>(
     } else {
         meanwhile();
         let (slot, location) = ring.expect_at(board, root, position, tag)?;
+        ask_ahead(board, ring, root, position);
         read(slot, location)?;
         ring.know(root, position - 1);
     }
@@ -83,6 +100,7 @@ pub fn collect<B: Board>(
             let location = ring.expect_stamped(board, rank, slot, stamp)?;
             contributions.read(rank, slot, location)?;
         }
+        ask_ahead(board, ring, usize::from(root == 0), position);
         contributions.complete()?;
         ring.prove(position - 1);
     } else {
