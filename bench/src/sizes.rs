@@ -23,20 +23,19 @@ pub fn ladder(min: u64, max: u64) -> Vec<u64> {
 
 /// A few sizes from `min` to `max` that still show every regime: 8 B, then in steps of eight.
 pub fn short_ladder(min: u64, max: u64) -> Vec<u64> {
-    let mut sizes: Vec<u64> = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20]
-        .into_iter()
-        .filter(|&size| size >= min && size < max)
-        .collect();
-    sizes.push(max);
-    sizes
+    between(min, max, [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20])
 }
 
 /// The sizes from `min` to `max` at which several libraries are compared: 8 B, then powers of four from 64 on.
 pub fn compared_ladder(min: u64, max: u64) -> Vec<u64> {
-    let fours = std::iter::successors(Some(64), |size: &u64| size.checked_mul(4)).take_while(|&size| size < max);
-    let mut sizes: Vec<u64> = std::iter::once(8).chain(fours).filter(|&size| size >= min && size < max).collect();
-    sizes.push(max);
-    sizes
+    let fours = std::iter::successors(Some(64), |size: &u64| size.checked_mul(4));
+    between(min, max, std::iter::once(8).chain(fours))
+}
+
+/// Those of rising sizes that are not below `min`, and below `max`; and `max`.
+fn between(min: u64, max: u64, sizes: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let below = sizes.into_iter().take_while(|&size| size < max);
+    below.filter(|&size| size >= min).chain([max]).collect()
 }
 
 /// Reads a size: a number with an optional `k`, `K`, `M`, `G` (powers of 1024), `iB` or `B`.

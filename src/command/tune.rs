@@ -327,7 +327,7 @@ fn steps(effort: &Effort, ranks: usize) -> usize {
     // Buffers in shared memory, of those that are no lines.
     let shared = 3 * effort.sizes.len().saturating_sub(1);
     // Private ones that are reached, of those that are long enough.
-    let reached = 3 * effort.sizes.iter().filter(|&&bytes| bytes >= 16 << 10).count();
+    let reached = 3 * effort.sizes.iter().filter(|&&bytes| bytes >= hier::tune::LEAST_REACHED).count();
     trees + searches * (effort.sizes.len() + 2 * effort.halvings) + shared + reached
 }
 

@@ -11,7 +11,9 @@ use super::figures::MachineFile;
 use super::options::SimulateNode;
 use super::places::Placement;
 use super::simulate::{Case, Pace};
+use crate::bytes::expected;
 use crate::error::{Error, Result};
+use crate::plan::Operation;
 use crate::sizes::show_size;
 use crate::statistics::Summary;
 use crate::table::{Table, microseconds};
@@ -33,6 +35,7 @@ pub fn run(machine: &MachineFile, path: &Path, options: &SimulateNode) -> Result
 /// A row that can be simulated.
 struct Row<'a> {
     what: Collective,
+    operation: Operation,
     pace: Pace,
     ranks: usize,
     bytes: u64,
@@ -58,6 +61,7 @@ impl<'a> Row<'a> {
         };
         let found = Row {
             what: Collective::ALL.into_iter().find(|what| row["operation"] == what.name())?,
+            operation: row["operation"].as_str()?.parse().ok()?,
             pace,
             ranks: row["ranks"].as_u64()? as usize,
             bytes: row["bytes"].as_u64()?,
@@ -88,15 +92,10 @@ impl<'a> Row<'a> {
     /// Whether calls, or some of them, went past the cells: what is lent is copied once less.
     fn is_lent(&self) -> bool {
         let p = self.ranks as f64;
-        let through_cells = match (self.what, self.regime()) {
-            (Collective::Broadcast, _) => 2.0 * p,
-            (Collective::Reduce, "shares") => 3.0 * p - 1.0 + 2.0 * (p - 1.0) / p,
-            (Collective::Reduce, _) => 3.0 * p - 1.0,
-            (Collective::Allreduce, "shares") => 5.0 * p - 2.0,
-            (Collective::Allreduce, "exchange") => p * (p + 3.0),
-            (Collective::Allreduce, _) => 5.0 * p - 1.0,
-            _ => 0.0,
-        };
+        // The root takes what others lead out of their cells.
+        let taken =
+            if (self.what, self.regime()) == (Collective::Reduce, "shares") { 2.0 * (p - 1.0) / p } else { 0.0 };
+        let through_cells = expected(self.regime(), self.operation, self.ranks as u64) as f64 + taken;
         self.algorithm.ends_with("lent") || self.moved.is_some_and(|moved| moved < 0.98 * through_cells)
     }
 

@@ -67,6 +67,11 @@ impl Candidate {
         Ok(tuning)
     }
 
+    /// The same with buffers that lie there.
+    pub(super) fn lying(&self, lying: Lying) -> Self {
+        Self { lying, ..self.clone() }
+    }
+
     /// Its name: the same for the same candidate, in every run.
     #[must_use]
     pub fn name(&self, what: Collective) -> String {

@@ -1,10 +1,11 @@
 //! From which size on buffers in shared memory are used where they lie: judged by the calls alone, without the trials
 //! by which ranks judge it later, for the program that they are part of.
 
-use shm_core::{Collective, Error, Regime};
+use shm_core::{Collective, Error};
 
 use super::candidate::{Candidate, Lying};
 use super::search::{Looked, Search, Times};
+use super::threshold::not_in_lines;
 
 impl<T: Times> Search<'_, T> {
     /// From how many bytes on buffers in shared memory are used where they lie: as the built-in table says, where
@@ -16,9 +17,8 @@ impl<T: Times> Search<'_, T> {
         built_in: u64,
     ) -> Result<(u64, Vec<Looked>), Error> {
         let two_at = |bytes: usize| {
-            let (_, taken, _) = ladder.iter().rfind(|(from, ..)| *from <= bytes)?;
-            let lying = |lying| Candidate { lying, ..taken.clone() };
-            (taken.band.regime() != Some(Regime::Line)).then(|| [lying(Lying::Copied), lying(Lying::Direct)])
+            let taken = not_in_lines(ladder, bytes)?;
+            Some([Lying::Copied, Lying::Direct].map(|lying| taken.lying(lying)))
         };
         self.threshold(what, built_in, two_at)
     }

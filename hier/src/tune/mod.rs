@@ -33,6 +33,7 @@ pub use explain::{check_room, explanation, table_of};
 pub use figures::Figures;
 pub use ledger::{Ledger, begin_ledger, read_ledger};
 pub use measure::{replay, tune_rank};
+pub use reach::LEAST_REACHED;
 pub use search::{Finding, Findings, Looked, Search, Times};
 
 /// How thorough a search is.

@@ -1,13 +1,14 @@
 //! From which size on private buffers are reached by kernel-assisted copies, and by how many ranks at a time.
 
 use shm_core::select::READERS;
-use shm_core::{Collective, Error, Regime};
+use shm_core::{Collective, Error};
 
 use super::candidate::{Candidate, Lying};
 use super::search::{Finding, Looked, Search, Times, choose};
+use super::threshold::not_in_lines;
 
 /// A copy by the kernel takes a system call: shorter messages are not looked at.
-const LEAST: usize = 16 << 10;
+pub const LEAST_REACHED: usize = 16 << 10;
 
 /// Ranks at a time, beside the built-in number; 0 is any number.
 const OTHERS: [u32; 3] = [2, 8, 0];
@@ -21,12 +22,10 @@ impl<T: Times> Search<'_, T> {
         if finding.strict || has_trials || self.ranks < 2 || !self.times.reaches() {
             return Ok(());
         }
-        let ladder = finding.ladder.clone();
+        let ladder = &finding.ladder;
         let two_at = |bytes: usize| {
-            let (_, taken, _) = ladder.iter().rfind(|(from, ..)| *from <= bytes)?;
-            let reached = Candidate { lying: Lying::Reached(READERS), ..taken.clone() };
-            let serves = bytes >= LEAST && taken.band.regime() != Some(Regime::Line);
-            serves.then(|| [taken.clone(), reached])
+            let taken = not_in_lines(ladder, bytes).filter(|_| bytes >= LEAST_REACHED)?;
+            Some([taken.clone(), taken.lying(Lying::Reached(READERS))])
         };
         let (reach, looked) = self.threshold(what, u64::MAX, two_at)?;
         finding.reach = (!looked.is_empty()).then_some(reach);
@@ -43,8 +42,7 @@ impl<T: Times> Search<'_, T> {
             some => most > some as usize,
         });
         let numbers: Vec<u32> = std::iter::once(READERS).chain(others).collect();
-        let candidates: Vec<Candidate> =
-            numbers.iter().map(|&readers| Candidate { lying: Lying::Reached(readers), ..usual.clone() }).collect();
+        let candidates: Vec<Candidate> = numbers.iter().map(|&readers| usual.lying(Lying::Reached(readers))).collect();
         let figures = self.times.times(what, longest, &candidates)?;
         let (taken, why) = choose(&figures, None);
         finding.readers = Some(numbers[taken]);

@@ -1,9 +1,15 @@
 //! From which size on one candidate takes another's place.
 
-use shm_core::{Collective, Error};
+use shm_core::{Collective, Error, Regime};
 
 use super::candidate::Candidate;
 use super::search::{Looked, Search, Times, choose};
+
+/// What a ladder takes for a message of so many bytes, if that is not lines, which are copied wherever buffers lie.
+pub(super) fn not_in_lines(ladder: &[(usize, Candidate, String)], bytes: usize) -> Option<&Candidate> {
+    let (_, taken, _) = ladder.iter().rfind(|(from, ..)| *from <= bytes)?;
+    (taken.band.regime() != Some(Regime::Line)).then_some(taken)
+}
 
 impl<T: Times> Search<'_, T> {
     /// From how many bytes on the second one of two is taken, which there are at each size, if any: as the built-in table

@@ -102,10 +102,7 @@ impl Tuning {
                 return Err("direct=never: write direct_least=never, for nothing to be used where it lies".to_owned());
             }
             "direct" => self.direct = narrow?,
-            "direct_least" => {
-                let meant = |rule: &&mut Rule| rule.collective().is_some_and(|what| targets.contains(&what));
-                self.rules_mut().iter_mut().filter(meant).for_each(|rule| *rule = rule.direct_from(value));
-            }
+            "direct_least" => self.change(targets, |rule| rule.direct_from(value)),
             "convert_least" => self.convert_least = value,
             "convert_after" => self.convert_after = narrow?,
             "reach_least" if value == REACH_TRIED && targets != [Collective::Broadcast] => {
@@ -113,8 +110,7 @@ impl Tuning {
             }
             "reach_least" => {
                 targets.iter().for_each(|&what| self.reach_least[what as usize] = value);
-                let meant = |rule: &&mut Rule| rule.collective().is_some_and(|what| targets.contains(&what));
-                self.rules_mut().iter_mut().filter(meant).for_each(|rule| *rule = rule.reached_from(0));
+                self.change(targets, |rule| rule.reached_from(0));
             }
             "readers" => self.readers = narrow?,
             "line_most" => self.edit(targets, |_, bands| lines_up_to(bands, value))?,
@@ -139,6 +135,12 @@ impl Tuning {
             }
         }
         Ok(())
+    }
+
+    /// Changes all rules for these collectives.
+    fn change(&mut self, targets: &[Collective], how: impl Fn(Rule) -> Rule) {
+        let meant = |rule: &&mut Rule| rule.collective().is_some_and(|what| targets.contains(&what));
+        self.rules_mut().iter_mut().filter(meant).for_each(|rule| *rule = how(*rule));
     }
 
     /// Changes the bands of all rules for these collectives.
