@@ -14,6 +14,7 @@
 //! | `deliveries` | calls in which some ranks publish and some read |
 //! | `joint` | calls of two ranks that both work on what one of them lends |
 //! | `loans` | calls in which ranks lend buffers of their own |
+//! | `stacks` | memory of ranks' stacks, kept from one execution to the next |
 //! | `check` | running a model, and asserting that it holds or that it is rejected, and how |
 //!
 //! The protocols are not told that they are being watched: they are generic over `Board` and `Sleepers`, and so need no
@@ -30,6 +31,7 @@ pub mod loans;
 pub mod mutant;
 pub mod rank;
 pub mod shares;
+mod stacks;
 pub mod tree;
 pub mod watched;
 pub mod world;
