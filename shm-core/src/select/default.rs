@@ -9,7 +9,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::built_in(Barrier, (1, 256), (1, u32::MAX), false, &[Band::line(0)]),
     Rule::built_in(Broadcast, (3, 4), (2, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (64, 32768))]).direct_from(131072),
     Rule::built_in(Broadcast, (5, 8), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (32, 32768), (64, 8192)), Band::cells(16384, (32, 32768), (64, 32768)), Band::cells(131072, (32, 32768), (2, 262144))]).direct_from(524288),
-    Rule::built_in(Broadcast, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (32, 32768), (64, 8192)), Band::cells(16384, (32, 32768), (64, 32768))]).direct_from(524288),
+    Rule::built_in(Broadcast, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (32, 32768), (64, 8192)), Band::cells(16384, (32, 32768), (64, 32768)), Band::cells(65536, (32, 32768), (8, 65536)), Band::cells(262144, (32, 32768), (2, 262144))]).direct_from(524288),
     Rule::built_in(Reduce, (3, 8), (2, u32::MAX), false, &[Band::line(0), Band::cells(1145, (64, 8192), (32, 32768)), Band::cells(6144, (32, 16384), (32, 32768)), Band::cells(24576, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]).direct_from(49152),
     Rule::built_in(Reduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(2048, (64, 8192), (32, 32768)), Band::cells(24576, (32, 32768), (32, 32768)), Band::cells(262144, (8, 65536), (32, 32768))]).direct_from(65536),
     Rule::built_in(Allreduce, (5, 8), (2, u32::MAX), false, &[Band::line(0), Band::exchange(4096, (32, 32768)), Band::cells(12288, (64, 8192), (64, 8192)), Band::shares(49152, 2, 65536, 32), Band::cells(1048576, (4, 131072), (4, 131072))]).direct_from(49152),
