@@ -1,6 +1,6 @@
 //! How a world comes about: from a launcher, or for threads of one process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
@@ -50,9 +50,18 @@ impl Communicator {
 impl Job {
     /// Runs `f` on all ranks, as [`threads_of`](Communicator::threads_of) does.
     fn threads<R: Send>(&self, plan: &Arc<dyn Plan>, f: impl Fn(Communicator) -> R + Sync) -> Result<Vec<R>> {
+        let results: Vec<Mutex<Option<R>>> = (0..self.size()).map(|_| Mutex::default()).collect();
+        let keep = |rank: usize, result| *results[rank].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.each_on_its_thread(plan, &|rank, world| keep(rank, f(world)))?;
+        let kept = |result: Mutex<Option<R>>| result.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(results.into_iter().filter_map(kept).collect())
+    }
+
+    /// Runs `rank` for each rank, on a thread of its own. All that [`threads`](Self::threads) does but for the results:
+    /// it is compiled once, not for everything that is ever run.
+    fn each_on_its_thread(&self, plan: &Arc<dyn Plan>, run: &(dyn Fn(usize, Communicator) + Sync)) -> Result<()> {
         let ranks = self.size();
         let worlds = (0..ranks).map(|rank| self.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
-        let f = &f;
         std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(ranks);
             for (rank, world) in worlds.into_iter().enumerate() {
@@ -60,17 +69,16 @@ impl Job {
                 let leave = self.leave_at_end(rank);
                 let thread = thread.spawn_scoped(scope, move || {
                     let _leave = leave;
-                    f(world)
+                    run(rank, world);
                 });
                 // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
                 threads.push(thread.map_err(|e| Error::system("starting the thread of a rank", e).of(rank))?);
             }
             let ended: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-            let mut results = Vec::with_capacity(ended.len());
             for result in ended {
-                results.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             }
-            Ok(results)
+            Ok(())
         })
     }
 

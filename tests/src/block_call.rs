@@ -5,8 +5,9 @@ use hier::{Partition, PartitionMut};
 
 use crate::call::{Buffer, Lying};
 use crate::folding::{Folding, Operation};
+use crate::known::{Key, elements, known};
 use crate::random::{Random, mixed};
-use crate::sample::{Flavour, Sample};
+use crate::sample::{Flavour, Sample, samples};
 use crate::{Communicator, Error};
 
 /// The collectives.
@@ -123,9 +124,9 @@ impl BlockCall {
             }
     }
 
-    /// An element of the block from `from` to `to` (0 where it goes to all).
-    fn element<T: Sample>(&self, flavour: Flavour, from: usize, to: usize, place: usize) -> T {
-        T::sample(flavour, self.seed ^ mixed(to as u64), from, place)
+    /// `len` elements of the block from `from` to `to` (0 where it goes to all).
+    fn block<T: Sample>(&self, flavour: Flavour, from: usize, to: usize, len: usize) -> Vec<T> {
+        samples(flavour, self.seed ^ mixed(to as u64), from, len)
     }
 
     /// The layout of what this rank sends, with the rank to which each block goes.
@@ -172,61 +173,70 @@ struct Scene<T> {
 }
 
 impl<T: Sample> Scene<T> {
-    /// Sets it up; `after` is what is expected where nothing is combined.
+    /// Sets it up; `after` is what a rank has that gets nothing.
     fn new(comm: &Communicator, call: &BlockCall, flavour: Flavour) -> Result<Self, Error> {
         let (rank, size) = (comm.rank(), comm.size());
         let (sends, tos) = call.sends(rank, size);
         let receives = call.receives(rank, size);
         let in_place = call.works_in_place(rank);
-        let stale = |place: usize| T::sample(flavour, call.seed ^ 0x5bd1_e995, rank, place);
-        let mut before: Vec<T> = (0..sends.len).map(stale).collect();
+        // Between blocks, and where a result will be: another call's contributions.
+        let mut before = samples(flavour, call.seed ^ 0x5bd1_e995, rank, sends.len);
         for (block, &to) in tos.iter().enumerate() {
-            for place in 0..sends.counts[block] {
-                before[sends.displs[block] + place] = call.element(flavour, rank, to, place);
+            let (at, len) = (sends.displs[block], sends.counts[block]);
+            before[at..at + len].copy_from_slice(&call.block(flavour, rank, to, len));
+        }
+        let mut found = samples(flavour, call.seed ^ 0x1b87_3593, rank, receives.len);
+        let after = found.clone();
+        if in_place {
+            // What this rank sends lies where its receive layout says.
+            for (block, &len) in receives.counts.iter().enumerate() {
+                let to = match call.kind {
+                    Kind::AllToAll => block,
+                    Kind::Scan | Kind::ExclusiveScan => 0,
+                    Kind::AllGather | Kind::Gather if block == rank => 0,
+                    _ => continue,
+                };
+                found[receives.displs[block]..][..len].copy_from_slice(&call.block(flavour, rank, to, len));
             }
         }
-        let mut found: Vec<T> = (0..receives.len).map(|place| stale(place + 1000)).collect();
-        let mut after = found.clone();
-        let gets = !(call.kind == Kind::Scatter && in_place);
-        for (block, &count) in receives.counts.iter().enumerate() {
-            let (from, to) = match call.kind {
-                Kind::Scatter => (call.root, rank),
-                Kind::AllToAll => (block, rank),
-                _ => (block, 0),
-            };
-            // In place, what this rank sends lies where its receive layout says.
-            let own = match call.kind {
-                Kind::AllToAll => Some((rank, block)),
-                Kind::Scan | Kind::ExclusiveScan => Some((rank, 0)),
-                Kind::AllGather | Kind::Gather if block == rank => Some((rank, 0)),
-                _ => None,
-            };
-            for place in 0..count {
-                let at = receives.displs[block] + place;
-                after[at] = call.element(flavour, from, to, place);
-                if let (Some((from, to)), true) = (own, in_place) {
-                    found[at] = call.element(flavour, from, to, place);
-                }
-            }
-        }
-        let (send_len, recv_len) = match (in_place, call.kind) {
-            (true, Kind::Scatter) => (sends.len, 0),
-            (true, _) => (0, receives.len),
-            _ => (sends.len, receives.len),
+        let (sent, received): (&[T], &[T]) = match (in_place, call.kind) {
+            (true, Kind::Scatter) => (&before, &[]),
+            (true, _) => (&[], &found),
+            _ => (&before, &found),
         };
-        let send = Buffer::new((comm, call.lying.send), flavour, call.seed, send_len, &|place| before[place])?;
-        let recv = Buffer::new((comm, call.lying.recv), flavour, !call.seed, recv_len, &|place| found[place])?;
-        if !gets || call.kind == Kind::ExclusiveScan && rank == 0 {
-            after = found;
-        }
+        let send = Buffer::new((comm, call.lying.send), flavour, call.seed, sent)?;
+        let recv = Buffer::new((comm, call.lying.recv), flavour, !call.seed, received)?;
+        // A rank that gets nothing keeps what it has.
+        let after = if call.kind == Kind::ExclusiveScan && rank == 0 { found } else { after };
         Ok(Self { send, recv, before, after, sends, receives, in_place })
     }
 
+    /// Notes what is expected where blocks are moved.
+    fn expect_moved(&mut self, (rank, size): (usize, usize), call: &BlockCall, flavour: Flavour) {
+        let gathered = (call.kind == Kind::AllGather).then(|| {
+            let (name, seed) = (std::any::type_name::<T>(), call.seed);
+            let block = |from: usize| call.block::<T>(flavour, from, 0, call.count(from, 0));
+            let key = Key { name, seed, size, len: call.len, of: "gathered", root: 0 };
+            known(key, &|| Box::new((0..size).flat_map(block).collect::<Vec<T>>()))
+        });
+        let mut packed = 0;
+        for (block, &len) in self.receives.counts.iter().enumerate() {
+            let after = &mut self.after[self.receives.displs[block]..][..len];
+            match call.kind {
+                Kind::Scatter => after.copy_from_slice(&call.block(flavour, call.root, rank, len)),
+                Kind::AllToAll => after.copy_from_slice(&call.block(flavour, block, rank, len)),
+                _ => match &gathered {
+                    Some(all) => after.copy_from_slice(&elements(all)[packed..packed + len]),
+                    None => after.copy_from_slice(&call.block(flavour, block, 0, len)),
+                },
+            }
+            packed += len;
+        }
+    }
+
     fn check(&self, comm: &Communicator, call: &BlockCall, name: &str) {
-        let complaint = self
-            .send
-            .complaint("contribution", &|place| self.before[place])
-            .or_else(|| self.recv.complaint("result", &|place| self.after[place]));
+        let complaint =
+            self.send.complaint("contribution", &self.before).or_else(|| self.recv.complaint("result", &self.after));
         if let Some(complaint) = complaint {
             panic!("rank {} of {}: {call:?} of {name}: {complaint}", comm.rank(), comm.size());
         }
@@ -242,6 +252,7 @@ impl<T: Sample> Scene<T> {
 /// When an answer is wrong, a contribution was changed, or something beside a buffer or between blocks was.
 pub fn check_moved<T: Sample>(comm: &Communicator, call: &BlockCall, name: &str) -> Result<(), Error> {
     let mut scene = Scene::<T>::new(comm, call, Flavour::Sum)?;
+    scene.expect_moved((comm.rank(), comm.size()), call, Flavour::Sum);
     let Scene { send, recv, sends, receives, in_place, .. } = &mut scene;
     let (in_place, is_root) = (*in_place, comm.rank() == call.root);
     let root = comm.process_at_rank(call.root);
@@ -308,14 +319,16 @@ pub fn check_folded<T: Sample>(comm: &Communicator, call: &BlockCall, operation:
     let Operation { name, flavour, make, .. } = *operation;
     let (rank, size) = (comm.rank(), comm.size());
     let mut scene = Scene::<T>::new(comm, call, flavour)?;
-    let (end, to) = match call.kind {
-        Kind::ReduceScatter => (size, rank),
-        Kind::Scan => (rank + 1, 0),
-        _ => (rank, 0),
-    };
-    if end > 0 {
-        for (place, sum) in scene.after.iter_mut().enumerate() {
-            *sum = operation.fold(end, &|rank| call.element(flavour, rank, to, place));
+    let len = scene.after.len();
+    match call.kind {
+        Kind::ReduceScatter => scene.after = operation.fold(size, &|from| call.block(flavour, from, rank, len)),
+        Kind::ExclusiveScan if rank == 0 => {}
+        kind => {
+            let key = Key { name, seed: call.seed, size, len, of: "prefixes", root: 0 };
+            let prefixes =
+                known(key, &|| Box::new(operation.prefixes(size, &|from| call.block(flavour, from, 0, len))));
+            let last = if kind == Kind::Scan { rank } else { rank - 1 };
+            scene.after.copy_from_slice(&elements(&prefixes)[last * len..][..len]);
         }
     }
     let Scene { send, recv, sends, in_place, .. } = &mut scene;

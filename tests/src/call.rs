@@ -4,7 +4,8 @@
 use hier::Collective;
 
 use crate::folding::{Folding, Operation};
-use crate::sample::{Flavour, Sample};
+use crate::known::{Key, elements, known};
+use crate::sample::{Flavour, Sample, samples};
 use crate::{Communicator, Error};
 
 /// A call that all ranks of a communicator make alike.
@@ -61,14 +62,14 @@ impl<T: Sample> Buffer<T> {
         (comm, shared): (&Communicator, bool),
         flavour: Flavour,
         seed: u64,
-        len: usize,
-        content: &dyn Fn(usize) -> T,
+        content: &[T],
     ) -> Result<Self, Error> {
         let margin = !seed;
-        let edge = |place: usize| T::sample(flavour, margin, 0, place);
-        let before = (0..MARGIN).map(edge);
-        let behind = (MARGIN..2 * MARGIN).map(edge);
-        let all: Vec<T> = before.chain((0..len).map(content)).chain(behind).collect();
+        let mut all = samples(flavour, margin, 0, MARGIN);
+        all.extend_from_slice(content);
+        for place in MARGIN..2 * MARGIN {
+            all.push(T::sample(flavour, margin, 0, place));
+        }
         let all = if shared { Values::Shared(comm.alloc_copy(&all)?) } else { Values::Private(all) };
         Ok(Self { all, margin, flavour })
     }
@@ -82,15 +83,15 @@ impl<T: Sample> Buffer<T> {
         &mut all[MARGIN..end]
     }
 
-    /// What differs from `expected`, if anything does.
-    pub(crate) fn complaint(&self, what: &str, expected: &dyn Fn(usize) -> T) -> Option<String> {
+    /// What differs from `expected`, if anything does. Of nothing there is no element to compare.
+    pub(crate) fn complaint(&self, what: &str, expected: &[T]) -> Option<String> {
         let all: &[T] = match &self.all {
             Values::Private(all) => all,
             Values::Shared(all) => all,
         };
         let end = all.len() - MARGIN;
-        let edge = |place: usize| T::sample(self.flavour, self.margin, 0, place);
-        if (0..MARGIN).any(|i| all[i] != edge(i)) || (0..MARGIN).any(|i| all[end + i] != edge(MARGIN + i)) {
+        let edges = samples(self.flavour, self.margin, 0, 2 * MARGIN);
+        if all[..MARGIN] != edges[..MARGIN] || all[end..] != edges[MARGIN..] {
             return Some(format!("{what}: something was written beside the buffer"));
         }
         difference(what, &all[MARGIN..end], expected)
@@ -98,15 +99,23 @@ impl<T: Sample> Buffer<T> {
 }
 
 /// Which element is the first that is not as expected, if one is.
-fn difference<T: Sample>(what: &str, found: &[T], expected: &dyn Fn(usize) -> T) -> Option<String> {
-    let wrong = |&place: &usize| found[place] != expected(place);
-    let first = (0..found.len()).find(wrong)?;
-    let count = (first..found.len()).filter(wrong).count();
+fn difference<T: Sample>(what: &str, found: &[T], expected: &[T]) -> Option<String> {
+    let expected = &expected[..found.len()];
+    if found == expected {
+        return None;
+    }
+    let mut first = 0;
+    while found[first] == expected[first] {
+        first += 1;
+    }
+    let (found_there, expected_there) = (found[first], expected[first]);
+    let mut wrong = 0;
+    for place in first..found.len() {
+        wrong += usize::from(found[place] != expected[place]);
+    }
     Some(format!(
-        "{what}: element {first} of {} is {:?}, not {:?} ({count} are wrong)",
+        "{what}: element {first} of {} is {found_there:?}, not {expected_there:?} ({wrong} are wrong)",
         found.len(),
-        found[first],
-        expected(first)
     ))
 }
 
@@ -118,58 +127,57 @@ fn difference<T: Sample>(what: &str, found: &[T], expected: &dyn Fn(usize) -> T)
 /// # Panics
 /// When an answer is wrong, a contribution was changed, or something beside a buffer was.
 pub fn check<T: Sample>(comm: &Communicator, call: &Call, operation: &Operation<T>) -> Result<(), Error> {
-    let Call { what, root, len, in_place, lying, seed } = *call;
+    let Call { what, root, in_place, lying, seed, .. } = *call;
+    let len = if what == Collective::Barrier { 0 } else { call.len };
     let Operation { name, flavour, make, .. } = *operation;
     let (rank, size) = (comm.rank(), comm.size());
-    let of = |rank: usize| move |place: usize| T::sample(flavour, seed, rank, place);
-    // What a result buffer holds before: another call's contributions.
-    let stale = |place: usize| T::sample(flavour, seed ^ 0x5bd1_e995, rank, place);
-    let combined = |place: usize| operation.fold(size, &|rank| T::sample(flavour, seed, rank, place));
+    let contribution = |rank: usize| samples::<T>(flavour, seed, rank, len);
+    let of = if what == Collective::Broadcast { "message" } else { "result" };
+    let expected = || {
+        known(Key { name, seed, size, len, of, root }, &|| match what {
+            Collective::Broadcast => Box::new(contribution(root)),
+            _ => Box::new(operation.fold(size, &contribution)),
+        })
+    };
     let viewed = call.is_viewed();
     // A view brings its own memory.
     let gets = !viewed && (what != Collective::Reduce || rank == root);
     let has_own = !in_place || !gets;
 
-    let mut send = Buffer::new(
-        (comm, lying.send),
-        flavour,
-        seed,
-        if has_own && what != Collective::Barrier { len } else { 0 },
-        &of(rank),
-    )?;
-    let mut recv = Buffer::new(
-        (comm, lying.recv),
-        flavour,
-        !seed,
-        if gets && what != Collective::Barrier { len } else { 0 },
-        &|place| {
-            if in_place || (what == Collective::Broadcast && rank == root) { of(rank)(place) } else { stale(place) }
-        },
-    )?;
+    let own = contribution(rank);
+    let mut send = Buffer::new((comm, lying.send), flavour, seed, if has_own { &own } else { &[] })?;
+    let before = if in_place || (what == Collective::Broadcast && rank == root) {
+        own.clone()
+    } else {
+        // Another call's contributions.
+        samples(flavour, seed ^ 0x5bd1_e995, rank, if gets { len } else { 0 })
+    };
+    let mut recv = Buffer::new((comm, lying.recv), flavour, !seed, if gets { &before } else { &[] })?;
     #[cfg_attr(feature = "mpi", expect(unused_mut, reason = "there are no views across nodes"))]
     let mut viewed_wrongly = None;
-    let (own, result) = (send.middle(), recv.middle());
+    let (mine, result) = (send.middle(), recv.middle());
     match what {
         Collective::Barrier => comm.barrier()?,
         Collective::Broadcast => comm.process_at_rank(root).broadcast_into(result)?,
-        Collective::Reduce if rank != root => make(comm, Folding::Reduce { root, send: own })?,
+        Collective::Reduce if rank != root => make(comm, Folding::Reduce { root, send: mine })?,
         Collective::Reduce if in_place => make(comm, Folding::ReduceAtRootInPlace(result))?,
-        Collective::Reduce => make(comm, Folding::ReduceAtRoot { send: own, recv: result })?,
+        Collective::Reduce => make(comm, Folding::ReduceAtRoot { send: mine, recv: result })?,
         #[cfg(not(feature = "mpi"))]
         Collective::Allreduce if viewed => {
             let look = &mut |view: &[T]| {
                 assert!(view.len() == len && view.as_ptr().is_aligned(), "rank {rank} of {size}: {call:?}");
-                viewed_wrongly = difference("view", view, &combined);
+                viewed_wrongly = difference("view", view, elements(&expected()));
             };
-            make(comm, Folding::View { send: own, look })?;
+            make(comm, Folding::View { send: mine, look })?;
         }
         Collective::Allreduce if in_place => make(comm, Folding::AllreduceInPlace(result))?,
-        Collective::Allreduce => make(comm, Folding::Allreduce { send: own, recv: result })?,
+        Collective::Allreduce => make(comm, Folding::Allreduce { send: mine, recv: result })?,
     }
-    let complaint = send.complaint("contribution", &of(rank)).or(viewed_wrongly).or_else(|| match what {
-        Collective::Broadcast => recv.complaint("message", &of(root)),
-        _ => recv.complaint("result", &combined),
-    });
+    let expected = gets.then(expected);
+    let complaint = send
+        .complaint("contribution", &own)
+        .or(viewed_wrongly)
+        .or_else(|| recv.complaint(of, expected.as_ref().map_or(&[], elements)));
     if let Some(complaint) = complaint {
         panic!(
             "rank {rank} of {size}: {what} of {len} x {name}, root {root}, in place {in_place}, {lying:?}, seed {seed}: {complaint}"

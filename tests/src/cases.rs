@@ -101,7 +101,7 @@ macro_rules! push {
             const OPERATION: Operation<$type> = Operation {
                 name: $name,
                 flavour: Flavour::$flavour,
-                make: |comm, folding| folding.make(comm, $operator),
+                make: |comm, folding| folding.make(comm, &$operator),
                 oracle: $oracle,
             };
             Case {

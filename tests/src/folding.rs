@@ -1,5 +1,4 @@
-//! The calls that combine, each as a value: what is compiled once for every operator is this, and the checks around it
-//! once for every type.
+//! The calls that combine, each as a value: these, as the checks around them, are compiled once for every type.
 
 use hier::operator::Operator;
 
@@ -20,8 +19,30 @@ pub struct Operation<T> {
 
 impl<T: Sample> Operation<T> {
     /// What several ranks contribute, combined in rank order; `of` says what each does.
-    pub(crate) fn fold(&self, ranks: usize, of: &dyn Fn(usize) -> T) -> T {
-        (1..ranks).fold(of(0), |sum, rank| (self.oracle)(sum, of(rank)))
+    pub(crate) fn fold(&self, ranks: usize, of: &dyn Fn(usize) -> Vec<T>) -> Vec<T> {
+        let mut sums = of(0);
+        for rank in 1..ranks {
+            self.add(&mut sums, &of(rank));
+        }
+        sums
+    }
+
+    /// What the ranks up to each contribute, combined in rank order: of rank 0, then of both 0 and 1, and so on.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn prefixes(&self, ranks: usize, of: &dyn Fn(usize) -> Vec<T>) -> Vec<T> {
+        let mut sums = of(0);
+        let mut all = sums.clone();
+        for rank in 1..ranks {
+            self.add(&mut sums, &of(rank));
+            all.extend_from_slice(&sums);
+        }
+        all
+    }
+
+    fn add(&self, sums: &mut [T], others: &[T]) {
+        for (sum, &other) in sums.iter_mut().zip(others) {
+            *sum = (self.oracle)(*sum, other);
+        }
     }
 }
 
@@ -107,7 +128,7 @@ impl<T: Sample> Folding<'_, T> {
     ///
     /// # Errors
     /// That of the collective.
-    pub fn make(self, comm: &Communicator, operator: impl Operator<T>) -> Result<(), Error> {
+    pub fn make(self, comm: &Communicator, operator: &dyn Operator<T>) -> Result<(), Error> {
         let own = comm.process_at_rank(comm.rank());
         match self {
             Self::Reduce { root, send } => comm.process_at_rank(root).reduce_into(send, operator),

@@ -13,6 +13,7 @@ pub mod cases;
 pub mod command;
 pub mod folding;
 pub mod footprint;
+mod known;
 pub mod library;
 pub mod mix;
 pub mod random;

@@ -39,6 +39,16 @@ pub trait Sample: Element + PartialEq + Debug {
     }
 }
 
+/// What `rank` contributes at the first `len` places.
+pub(crate) fn samples<T: Sample>(flavour: Flavour, seed: u64, rank: usize, len: usize) -> Vec<T> {
+    // A loop: every iterator is compiled once more for every type.
+    let mut all = Vec::with_capacity(len);
+    for place in 0..len {
+        all.push(T::sample(flavour, seed, rank, place));
+    }
+    all
+}
+
 /// The bits from which a sample is made.
 #[inline]
 fn bits(seed: u64, rank: usize, place: usize) -> u64 {

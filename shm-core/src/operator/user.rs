@@ -120,7 +120,7 @@ unsafe impl<T: Element, F: Fn(&mut [T], &[T])> Operator<T> for User<F> {
 }
 
 // SAFETY: as the operator that is referred to.
-unsafe impl<T: Element, O: Operator<T>> Operator<T> for &O {
+unsafe impl<T: Element, O: Operator<T> + ?Sized> Operator<T> for &O {
     fn is_commutative(&self) -> bool {
         (**self).is_commutative()
     }
