@@ -1,5 +1,5 @@
-//! What the oracle says of a call, worked out once for all ranks of a process: ranks that are threads would each draw the
-//! same samples and combine them to the same result, and a test of many ranks would do little else.
+//! What the oracle says of a call, worked out once for all ranks of a process: ranks that are threads would each draw
+//! the same samples and combine them to the same result, and a test of many ranks would do little else.
 
 use std::any::Any;
 use std::collections::VecDeque;

@@ -58,8 +58,8 @@ pub enum Loads {
 
 /// An operator on vectors of `T`.
 ///
-/// Predefined ones are values of [`Sum`], [`Max`] and so on; [`User`] makes one of a closure. One that is chosen when the
-/// program runs is a `&dyn Operator<T>`, for which a call is compiled once for each `T`.
+/// Predefined ones are values of [`Sum`], [`Max`] and so on; [`User`] makes one of a closure. One that is chosen when
+/// the program runs is a `&dyn Operator<T>`, for which a call is compiled once for each `T`.
 ///
 /// # Safety
 /// [`fold`](Operator::fold) must write all `n` elements of the result: ranks take them for values of `T`.
