@@ -51,15 +51,18 @@ impl Job {
     /// Runs `f` on all ranks, as [`threads_of`](Communicator::threads_of) does.
     fn threads<R: Send>(&self, plan: &Arc<dyn Plan>, f: impl Fn(Communicator) -> R + Sync) -> Result<Vec<R>> {
         let results: Vec<Mutex<Option<R>>> = (0..self.size()).map(|_| Mutex::default()).collect();
-        let keep = |rank: usize, result| *results[rank].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        self.each_on_its_thread(plan, &|rank, world| keep(rank, f(world)))?;
+        self.each_on_its_thread(plan, &|world| {
+            let rank = world.rank();
+            let result = f(world);
+            *results[rank].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        })?;
         let kept = |result: Mutex<Option<R>>| result.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(results.into_iter().filter_map(kept).collect())
+        Ok(results.into_iter().map(|result| kept(result).expect("every rank has ended, and none by a panic")).collect())
     }
 
-    /// Runs `rank` for each rank, on a thread of its own. All that [`threads`](Self::threads) does but for the results:
+    /// Calls `run` for each rank, on a thread of its own. All that [`threads`](Self::threads) does but for the results:
     /// it is compiled once, not for everything that is ever run.
-    fn each_on_its_thread(&self, plan: &Arc<dyn Plan>, run: &(dyn Fn(usize, Communicator) + Sync)) -> Result<()> {
+    fn each_on_its_thread(&self, plan: &Arc<dyn Plan>, run: &(dyn Fn(Communicator) + Sync)) -> Result<()> {
         let ranks = self.size();
         let worlds = (0..ranks).map(|rank| self.attach(rank, Arc::clone(plan))).collect::<Result<Vec<_>>>()?;
         std::thread::scope(|scope| {
@@ -69,7 +72,7 @@ impl Job {
                 let leave = self.leave_at_end(rank);
                 let thread = thread.spawn_scoped(scope, move || {
                     let _leave = leave;
-                    run(rank, world);
+                    run(world);
                 });
                 // Worlds of ranks that have no thread are dropped here, and so leave: nobody waits for them.
                 threads.push(thread.map_err(|e| Error::system("starting the thread of a rank", e).of(rank))?);

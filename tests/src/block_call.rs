@@ -222,13 +222,11 @@ impl<T: Sample> Scene<T> {
         let mut packed = 0;
         for (block, &len) in self.receives.counts.iter().enumerate() {
             let after = &mut self.after[self.receives.displs[block]..][..len];
-            match call.kind {
-                Kind::Scatter => after.copy_from_slice(&call.block(flavour, call.root, rank, len)),
-                Kind::AllToAll => after.copy_from_slice(&call.block(flavour, block, rank, len)),
-                _ => match &gathered {
-                    Some(all) => after.copy_from_slice(&elements(all)[packed..packed + len]),
-                    None => after.copy_from_slice(&call.block(flavour, block, 0, len)),
-                },
+            match (call.kind, &gathered) {
+                (Kind::Scatter, _) => after.copy_from_slice(&call.block(flavour, call.root, rank, len)),
+                (Kind::AllToAll, _) => after.copy_from_slice(&call.block(flavour, block, rank, len)),
+                (_, Some(all)) => after.copy_from_slice(&elements(all)[packed..packed + len]),
+                (_, None) => after.copy_from_slice(&call.block(flavour, block, 0, len)),
             }
             packed += len;
         }
@@ -316,7 +314,7 @@ pub fn check_moved<T: Sample>(comm: &Communicator, call: &BlockCall, name: &str)
 /// # Panics
 /// As [`check_moved`].
 pub fn check_folded<T: Sample>(comm: &Communicator, call: &BlockCall, operation: &Operation<T>) -> Result<(), Error> {
-    let Operation { name, flavour, make, .. } = *operation;
+    let Operation { name, flavour, operator, .. } = *operation;
     let (rank, size) = (comm.rank(), comm.size());
     let mut scene = Scene::<T>::new(comm, call, flavour)?;
     let len = scene.after.len();
@@ -342,7 +340,7 @@ pub fn check_folded<T: Sample>(comm: &Communicator, call: &BlockCall, operation:
         (Kind::ExclusiveScan, false) => Folding::ExclusiveScan { send, recv },
         (kind, _) => panic!("{kind:?} does not combine"),
     };
-    make(comm, folding)?;
+    folding.make(comm, operator)?;
     scene.check(comm, call, name);
     Ok(())
 }

@@ -129,7 +129,7 @@ fn difference<T: Sample>(what: &str, found: &[T], expected: &[T]) -> Option<Stri
 pub fn check<T: Sample>(comm: &Communicator, call: &Call, operation: &Operation<T>) -> Result<(), Error> {
     let Call { what, root, in_place, lying, seed, .. } = *call;
     let len = if what == Collective::Barrier { 0 } else { call.len };
-    let Operation { name, flavour, make, .. } = *operation;
+    let Operation { name, flavour, operator, .. } = *operation;
     let (rank, size) = (comm.rank(), comm.size());
     let contribution = |rank: usize| samples::<T>(flavour, seed, rank, len);
     let of = if what == Collective::Broadcast { "message" } else { "result" };
@@ -146,32 +146,34 @@ pub fn check<T: Sample>(comm: &Communicator, call: &Call, operation: &Operation<
 
     let own = contribution(rank);
     let mut send = Buffer::new((comm, lying.send), flavour, seed, if has_own { &own } else { &[] })?;
-    let before = if in_place || (what == Collective::Broadcast && rank == root) {
+    let before = if !gets {
+        Vec::new()
+    } else if in_place || (what == Collective::Broadcast && rank == root) {
         own.clone()
     } else {
         // Another call's contributions.
-        samples(flavour, seed ^ 0x5bd1_e995, rank, if gets { len } else { 0 })
+        samples(flavour, seed ^ 0x5bd1_e995, rank, len)
     };
-    let mut recv = Buffer::new((comm, lying.recv), flavour, !seed, if gets { &before } else { &[] })?;
+    let mut recv = Buffer::new((comm, lying.recv), flavour, !seed, &before)?;
     #[cfg_attr(feature = "mpi", expect(unused_mut, reason = "there are no views across nodes"))]
     let mut viewed_wrongly = None;
     let (mine, result) = (send.middle(), recv.middle());
     match what {
         Collective::Barrier => comm.barrier()?,
         Collective::Broadcast => comm.process_at_rank(root).broadcast_into(result)?,
-        Collective::Reduce if rank != root => make(comm, Folding::Reduce { root, send: mine })?,
-        Collective::Reduce if in_place => make(comm, Folding::ReduceAtRootInPlace(result))?,
-        Collective::Reduce => make(comm, Folding::ReduceAtRoot { send: mine, recv: result })?,
+        Collective::Reduce if rank != root => Folding::Reduce { root, send: mine }.make(comm, operator)?,
+        Collective::Reduce if in_place => Folding::ReduceAtRootInPlace(result).make(comm, operator)?,
+        Collective::Reduce => Folding::ReduceAtRoot { send: mine, recv: result }.make(comm, operator)?,
         #[cfg(not(feature = "mpi"))]
         Collective::Allreduce if viewed => {
             let look = &mut |view: &[T]| {
                 assert!(view.len() == len && view.as_ptr().is_aligned(), "rank {rank} of {size}: {call:?}");
                 viewed_wrongly = difference("view", view, elements(&expected()));
             };
-            make(comm, Folding::View { send: mine, look })?;
+            Folding::View { send: mine, look }.make(comm, operator)?;
         }
-        Collective::Allreduce if in_place => make(comm, Folding::AllreduceInPlace(result))?,
-        Collective::Allreduce => make(comm, Folding::Allreduce { send: mine, recv: result })?,
+        Collective::Allreduce if in_place => Folding::AllreduceInPlace(result).make(comm, operator)?,
+        Collective::Allreduce => Folding::Allreduce { send: mine, recv: result }.make(comm, operator)?,
     }
     let expected = gets.then(expected);
     let complaint = send

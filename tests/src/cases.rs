@@ -98,12 +98,8 @@ fn merge(a: Reading, b: Reading) -> Reading {
 macro_rules! push {
     ($list:ident, $type:ty, $name:expr, $ordered:expr, $flavour:ident, $operator:expr, $oracle:expr) => {
         $list.push({
-            const OPERATION: Operation<$type> = Operation {
-                name: $name,
-                flavour: Flavour::$flavour,
-                make: |comm, folding| folding.make(comm, &$operator),
-                oracle: $oracle,
-            };
+            const OPERATION: Operation<$type> =
+                Operation { name: $name, flavour: Flavour::$flavour, operator: &$operator, oracle: $oracle };
             Case {
                 name: $name,
                 element: size_of::<$type>(),

@@ -6,13 +6,13 @@ use crate::sample::{Flavour, Sample};
 use crate::{Communicator, Error};
 
 /// An operator on a type of element, as the checks see it.
-pub struct Operation<T> {
+pub struct Operation<T: Sample> {
     /// Both names.
     pub name: &'static str,
     /// What the inputs are for.
     pub flavour: Flavour,
-    /// Makes a call with the operator: [`Folding::make`].
-    pub make: fn(&Communicator, Folding<'_, T>) -> Result<(), Error>,
+    /// The operator.
+    pub operator: &'static dyn Operator<T>,
     /// What the operator does with two elements.
     pub oracle: fn(T, T) -> T,
 }
