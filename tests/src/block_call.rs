@@ -2,9 +2,10 @@
 //! written down from what all ranks contribute, with no thought of how it got there.
 
 use hier::{Partition, PartitionMut};
+use phalanx_oracle::operation::Operation;
 
 use crate::call::{Buffer, Lying};
-use crate::folding::{Folding, Operation};
+use crate::folding::Folding;
 use crate::known::{Key, elements, known};
 use crate::random::{Random, mixed};
 use crate::sample::{Flavour, Sample, samples};

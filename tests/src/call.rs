@@ -2,8 +2,9 @@
 //! contributions.
 
 use hier::Collective;
+use phalanx_oracle::operation::Operation;
 
-use crate::folding::{Folding, Operation};
+use crate::folding::Folding;
 use crate::known::{Key, elements, known};
 use crate::sample::{Flavour, Sample, samples};
 use crate::{Communicator, Error};

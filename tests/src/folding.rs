@@ -2,49 +2,8 @@
 
 use hier::operator::Operator;
 
-use crate::sample::{Flavour, Sample};
+use crate::sample::Sample;
 use crate::{Communicator, Error};
-
-/// An operator on a type of element, as the checks see it.
-pub struct Operation<T: Sample> {
-    /// Both names.
-    pub name: &'static str,
-    /// What the inputs are for.
-    pub flavour: Flavour,
-    /// The operator.
-    pub operator: &'static dyn Operator<T>,
-    /// What the operator does with two elements.
-    pub oracle: fn(T, T) -> T,
-}
-
-impl<T: Sample> Operation<T> {
-    /// What several ranks contribute, combined in rank order; `of` says what each does.
-    pub(crate) fn fold(&self, ranks: usize, of: &dyn Fn(usize) -> Vec<T>) -> Vec<T> {
-        let mut sums = of(0);
-        for rank in 1..ranks {
-            self.add(&mut sums, &of(rank));
-        }
-        sums
-    }
-
-    /// What the ranks up to each contribute, combined in rank order: of rank 0, then of both 0 and 1, and so on.
-    #[cfg(not(feature = "mpi"))]
-    pub(crate) fn prefixes(&self, ranks: usize, of: &dyn Fn(usize) -> Vec<T>) -> Vec<T> {
-        let mut sums = of(0);
-        let mut all = sums.clone();
-        for rank in 1..ranks {
-            self.add(&mut sums, &of(rank));
-            all.extend_from_slice(&sums);
-        }
-        all
-    }
-
-    fn add(&self, sums: &mut [T], others: &[T]) {
-        for (sum, &other) in sums.iter_mut().zip(others) {
-            *sum = (self.oracle)(*sum, other);
-        }
-    }
-}
 
 /// A call that combines, with this rank's buffers.
 pub enum Folding<'a, T> {

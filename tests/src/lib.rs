@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod algebra;
 pub mod bits;
 #[cfg(not(feature = "mpi"))]
 pub mod block_call;
@@ -16,11 +15,11 @@ pub mod footprint;
 mod known;
 pub mod library;
 pub mod mix;
-pub mod random;
-pub mod sample;
 pub mod settings;
 pub mod sweep;
 pub mod watchdog;
+
+pub use phalanx_oracle::{random, sample};
 
 /// The communicator under test: across nodes with feature `mpi`, of one machine otherwise.
 #[cfg(feature = "mpi")]

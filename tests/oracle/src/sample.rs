@@ -7,8 +7,8 @@
 use std::fmt::Debug;
 
 use half::{bf16, f16};
-use hier::{Element, Pair};
 use num_complex::Complex;
+use shm_core::{Element, Pair};
 
 use crate::random::mixed;
 
@@ -40,7 +40,7 @@ pub trait Sample: Element + PartialEq + Debug {
 }
 
 /// What `rank` contributes at the first `len` places.
-pub(crate) fn samples<T: Sample>(flavour: Flavour, seed: u64, rank: usize, len: usize) -> Vec<T> {
+pub fn samples<T: Sample>(flavour: Flavour, seed: u64, rank: usize, len: usize) -> Vec<T> {
     // A loop: every iterator is compiled once more for every type.
     let mut all = Vec::with_capacity(len);
     for place in 0..len {
