@@ -14,6 +14,7 @@ pub mod folding;
 pub mod footprint;
 mod known;
 pub mod library;
+pub mod mark;
 pub mod mix;
 pub mod settings;
 pub mod sweep;

@@ -2,20 +2,18 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use phalanx_tests::command::{self, Ended};
 
 use crate::programs;
 use crate::stats::Stats;
 use phalanx_tests::library::{Family, Library, target};
+use phalanx_tests::mark::Mark;
 
 /// Seconds after which a job is stopped: by SIGTERM, so that its launcher stops all ranks, then by SIGKILL.
 const LIMIT: u64 = 120;
-/// The variable that marks the processes of one job.
-const MARK: &str = "PHALANX_TEST_MARK";
 
 /// A job to be run.
 pub struct Job {
@@ -100,21 +98,20 @@ impl Job {
     /// # Panics
     /// When it does not end in time, or leaves processes or files behind.
     pub fn run(self) -> Done {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         // Ranks of two jobs at once would wait for each other's turns on the cores.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let stats = target().join("dropin-suite").join(format!("stats-{mark}.csv"));
+        let mark = Mark::new();
+        let stats = target().join("dropin-suite").join(format!("stats-{}.csv", mark.text()));
         let mpirun = self.mpirun(&stats);
         let mut job = command::bare("timeout".as_ref());
         job.args(["-k", "5", &LIMIT.to_string()]).arg(mpirun.get_program()).args(mpirun.get_args());
         job.envs(mpirun.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        job.env(MARK, &mark).env("SUITE_SECONDS", (LIMIT - 20).to_string());
+        job.envs([mark.variable()]).env("SUITE_SECONDS", (LIMIT - 20).to_string());
         let line = format!("{:?}", mpirun);
         let before = own_files();
         let ended = command::run(&mut job, Duration::from_secs(LIMIT + 20));
-        let left = left_behind(&mark);
+        let left = mark.left_behind(Duration::from_secs(2));
         assert!(left.is_empty(), "{line}: left behind: {left:?}");
         let files: Vec<_> = own_files().into_iter().filter(|file| !before.contains(file)).collect();
         assert!(files.is_empty(), "{line}: left in /dev/shm: {files:?}");
@@ -177,37 +174,9 @@ impl Drop for Done {
     }
 }
 
-/// Files in /dev/shm that are of this project.
+/// Files in /dev/shm that are of this project. Jobs that run beside make none: their segments have no names.
 fn own_files() -> Vec<String> {
     let files = std::fs::read_dir("/dev/shm").map(|files| files.flatten().collect::<Vec<_>>()).unwrap_or_default();
     let names = files.iter().map(|file| file.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.to_lowercase().contains("phalanx")).collect()
-}
-
-/// The processes of a job that are there yet, after two seconds at most to end in.
-fn left_behind(mark: &str) -> Vec<String> {
-    let begin = Instant::now();
-    loop {
-        let left = marked(mark);
-        if left.is_empty() || begin.elapsed() > Duration::from_secs(2) {
-            return left;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// The command lines of all processes that have the mark in their environment.
-fn marked(mark: &str) -> Vec<String> {
-    let sign = format!("{MARK}={mark}");
-    let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
-    processes
-        .filter(|process| {
-            std::fs::read(process.path().join("environ"))
-                .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == sign.as_bytes()))
-        })
-        .map(|process| {
-            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).replace('\0', " ")
-        })
-        .collect()
 }

@@ -2,13 +2,13 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use phalanx_tests::command::{self, Ended};
 
 use phalanx_tests::library::{Family, Library, find, root, skip, target};
+use phalanx_tests::mark::Mark;
 
 /// Seconds after which a job is stopped: by SIGTERM, so that its launcher stops all ranks, then by SIGKILL.
 const LIMIT: u64 = 100;
@@ -28,8 +28,6 @@ const TOOLS: [(&str, &str); 5] = [
 /// other work one was ended by SIGPIPE.
 const STARTS: u32 = 3;
 const SIGPIPE: i32 = nix::sys::signal::Signal::SIGPIPE as i32;
-/// The variable that marks the processes of one job.
-const MARK: &str = "PHALANX_TEST_MARK";
 
 /// A variable for jobs on a cluster: ranks know its switches.
 pub const SWITCHES_KNOWN: (&str, &str) = ("TEST_SWITCHES_KNOWN", "1");
@@ -124,7 +122,6 @@ pub fn run_with(
     variables: &[(&str, &str)],
     words: &[&str],
 ) -> Option<Done> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
     // Ranks of two jobs at once would wait for each other's turns on the cores.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if !(built.is_here() && library.is_here()) {
@@ -162,8 +159,8 @@ pub fn run_with(
     let mut job = command::bare("timeout".as_ref());
     job.args(["-k", "5", &LIMIT.to_string()]).arg(inner.get_program()).args(inner.get_args());
     job.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    job.env(MARK, &mark).env("CARGO_TARGET_DIR", target()).current_dir(root());
+    let mark = Mark::new();
+    job.envs([mark.variable()]).env("CARGO_TARGET_DIR", target()).current_dir(root());
     for &(name, value) in variables {
         job.env(name, value);
     }
@@ -180,7 +177,7 @@ pub fn run_with(
         skip(REQUIRED, ended.stderr.trim());
         return None;
     }
-    Some(Done { ended, left: left_behind(&mark) })
+    Some(Done { ended, left: mark.left_behind(Duration::from_millis(500)) })
 }
 
 /// [`run_built_for`] one MPI under its own mpirun.
@@ -206,32 +203,4 @@ fn on_cluster(library: Library, hosts: Hosts) -> Command {
         run.args([option, &list.join(","), "-np", &hosts.ranks().to_string()]);
     }
     run
-}
-
-/// The processes of a job that are there yet, after half a second at most to end in.
-fn left_behind(mark: &str) -> Vec<String> {
-    let begin = Instant::now();
-    loop {
-        let left = marked(mark);
-        if left.is_empty() || begin.elapsed() > Duration::from_millis(500) {
-            return left;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// The command lines of all processes that have the mark in their environment.
-fn marked(mark: &str) -> Vec<String> {
-    let sign = format!("{MARK}={mark}");
-    let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
-    processes
-        .filter(|process| {
-            std::fs::read(process.path().join("environ"))
-                .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == sign.as_bytes()))
-        })
-        .map(|process| {
-            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).replace('\0', " ")
-        })
-        .collect()
 }
