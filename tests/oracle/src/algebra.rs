@@ -84,28 +84,3 @@ pub fn each<T: Copy>(left: &mut [T], right: &[T], combine: impl Fn(T, T) -> T) {
         *left = combine(*left, right);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample::{Flavour, Sample};
-
-    fn check<T: Sample>(combine: impl Fn(T, T) -> T) {
-        let mut differs = false;
-        for place in 0..500 {
-            let [a, b, c] = [0, 1, 2].map(|rank| T::sample(Flavour::Sum, 77, rank, place));
-            assert_eq!(combine(combine(a, b), c), combine(a, combine(b, c)));
-            differs |= combine(a, b) != combine(b, a);
-        }
-        assert!(differs);
-    }
-
-    #[test]
-    fn they_associate_but_do_not_commute() {
-        check(matrix::<u64>);
-        check(affine::<u8>);
-        check(triangle::<u16>);
-        check(triangles::<u8, 2>);
-        check(permutation);
-    }
-}
