@@ -132,7 +132,7 @@ pub fn check<T: Sample>(comm: &Communicator, call: &Call, operation: &Operation<
     let len = if what == Collective::Barrier { 0 } else { call.len };
     let Operation { name, flavour, operator, .. } = *operation;
     let (rank, size) = (comm.rank(), comm.size());
-    let contribution = |rank: usize| samples::<T>(flavour, seed, rank, len);
+    let contribution = |rank: usize| (operation.samples)(flavour, seed, rank, len);
     let of = if what == Collective::Broadcast { "message" } else { "result" };
     let expected = || {
         known(Key { name, seed, size, len, of, root }, &|| match what {

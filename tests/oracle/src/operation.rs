@@ -18,7 +18,7 @@ pub struct Operation<T: Sample> {
     pub operator: &'static (dyn Operator<T> + Sync),
     /// What the operator does with the elements of two slices, left in the first.
     pub combine: fn(&mut [T], &[T]),
-    /// What a rank contributes: [`samples`](crate::sample::samples). Whose address is taken here is compiled here.
+    /// What a rank contributes: [`samples`](crate::sample::samples), compiled here, since its address is taken here.
     pub samples: fn(Flavour, u64, usize, usize) -> Vec<T>,
 }
 

@@ -7,20 +7,18 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use phalanx_tests::mark::Mark;
 
 /// How long any one step of a test may take. Far above what it needs, on a machine that does much else.
 const WATCHDOG: Duration = Duration::from_secs(25);
 
-/// The variable that marks the processes of one job.
-const MARK: &str = "PHALANX_TEST_MARK";
-
 /// A launcher that runs, and everything that it and its ranks wrote.
 pub struct Running {
     pub launcher: Child,
-    mark: String,
+    mark: Mark,
     stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
 }
@@ -30,7 +28,7 @@ pub struct Ended {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: String,
-    mark: String,
+    mark: Mark,
 }
 
 fn drain(mut stream: impl Read + Send + 'static) -> Option<JoinHandle<Vec<u8>>> {
@@ -47,14 +45,13 @@ pub fn start_with(arguments: &[&str], input: &[u8]) -> Running {
 }
 
 pub fn start_by(command: &mut Command, input: &[u8]) -> Running {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let mark = Mark::new();
     // A job of a script in the background ignores SIGINT and SIGQUIT, and so would its launcher.
     let mut started = Command::new("env")
         .arg("--default-signal=INT,QUIT,HUP,TERM,USR1,USR2,TSTP")
         .arg(command.get_program())
         .args(command.get_args())
-        .env(MARK, &mark)
+        .envs([mark.variable()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -112,7 +109,7 @@ impl Running {
     pub fn ranks(&self) -> Vec<u32> {
         let mine =
             |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !holds(&line, b"phalanx\0run\0"));
-        marked(&self.mark).into_iter().filter(mine).collect()
+        self.mark.processes().into_iter().filter(mine).collect()
     }
 
     /// Waits until so many processes of the ranks are what `name` says.
@@ -130,7 +127,7 @@ impl Drop for Running {
         let _ = self.launcher.wait();
         // A test that failed may have left them.
         if thread::panicking() {
-            marked(&self.mark).into_iter().for_each(|pid| send("KILL", pid));
+            self.mark.processes().into_iter().for_each(|pid| send("KILL", pid));
         }
     }
 }
@@ -145,21 +142,13 @@ impl Ended {
     }
 
     pub fn leaves_nothing(&self) {
-        until("all of the job has ended", || marked(&self.mark).is_empty());
+        until("all of the job has ended", || self.mark.processes().is_empty());
     }
 }
 
 fn send(signal: &str, pid: u32) {
     let status = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).stderr(Stdio::null()).status();
     assert!(status.is_ok(), "sh starts");
-}
-
-/// The processes, dead ones apart, with this mark in their environment.
-fn marked(mark: &str) -> Vec<u32> {
-    let mark = format!("{MARK}={mark}\0");
-    let pids = fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| holds(&text, mark.as_bytes())))
-        .collect()
 }
 
 fn holds(text: &[u8], part: &[u8]) -> bool {
