@@ -23,18 +23,21 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// ranks = 4 | 3..8
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
-/// it: `flat`, `knomial:4`, `kary:3:right`. Limits take the suffixes K and M. A part that names numbers of ranks is for
+/// it: `flat`, `knomial:4`, `kary:3:right`; `knomial:crowd` is the k-nomial tree whose k is the number of ranks for each
+/// core, rounded up (2 at least). Limits take the suffixes K and M. A part that names numbers of ranks is for
 /// communicators of so many, one that says `crowded` for jobs with more ranks than cores, one that says `uncrowded` for
 /// the others; the first part that fits counts, whatever stands after it, and one that names nothing is for all others.
 ///
 /// The default is that of Jain et al. (SC18), but unaware of sockets: by default the bits of a sum depend on where the
 /// ranks are bound only as far as they share cores then. Where they do, each level of a tree costs a turn of everybody
 /// on the core, which is more than a root that reads everybody's message takes, unless that is long: so gather trees of
-/// up to 64 ranks are flat there. `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
+/// up to 64 ranks are flat there. Long messages are combined by the ranks of each core first, and then across cores: in
+/// a tree of base c, where c ranks share each core, neighbours in rank order, everybody but each c-th rank sends to one
+/// on its own core. `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
 ///
 /// ```
-/// let rules: hier::TreeRules = "gather(1..16 crowded): flat < 128K, kary:2; gather(17..64 crowded): flat < 16K, kary:2; \
-///                               gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();
+/// let rules: hier::TreeRules = "gather(1..16 crowded): flat < 48K, knomial:crowd; \
+///                               gather(17..64 crowded): flat < 24K, knomial:crowd; gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();
 /// assert_eq!(rules, hier::TreeRules::default());
 /// assert_eq!(rules.to_string().parse(), Ok(rules));
 /// ```
@@ -67,6 +70,8 @@ enum Jobs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     tree: TreeSpec,
+    /// Whether its k is how many ranks each core has, once that is known.
+    of_crowd: bool,
     /// Messages below so many bytes.
     below: usize,
 }
@@ -76,18 +81,18 @@ const ALL: RangeInclusive<usize> = 1..=MOST_RANKS;
 
 impl Default for TreeRules {
     fn default() -> Self {
-        let rule = |tree, below| Rule { tree, below };
+        let rule = |tree, below| Rule { tree, of_crowd: false, below };
         let list = |rules| List { ranks: ALL, jobs: Jobs::All, rules };
         // Measured with 3 to 32 ranks on two cores; for more, as for 32.
         let crowded = |ranks, below| {
-            let rules = vec![rule(TreeSpec::flat(), below), rule(TreeSpec::kary(2), usize::MAX)];
+            let rules = vec![rule(TreeSpec::flat(), below), Rule { of_crowd: true, ..rule(of_crowd(2), usize::MAX) }];
             List { ranks, jobs: Jobs::Crowded, rules }
         };
         let usual =
             vec![rule(TreeSpec::knomial(4), 512), rule(TreeSpec::kary(3), 8192), rule(TreeSpec::kary(2), usize::MAX)];
         Self {
             release: vec![list(vec![rule(TreeSpec::flat(), usize::MAX)])],
-            gather: vec![crowded(1..=16, 128 << 10), crowded(17..=64, 16 << 10), list(usual)],
+            gather: vec![crowded(1..=16, 48 << 10), crowded(17..=64, 24 << 10), list(usual)],
         }
     }
 }
@@ -111,7 +116,12 @@ impl TreeRules {
         for lists in [&mut self.release, &mut self.gather] {
             let others = if crowd > 1 { Jobs::Uncrowded } else { Jobs::Crowded };
             lists.retain(|list| list.jobs != others);
-            lists.iter_mut().for_each(|list| list.jobs = Jobs::All);
+            for list in lists {
+                list.jobs = Jobs::All;
+                for rule in list.rules.iter_mut().filter(|rule| rule.of_crowd) {
+                    *rule = Rule { tree: of_crowd(crowd), of_crowd: false, ..rule.clone() };
+                }
+            }
         }
         self
     }
@@ -173,7 +183,12 @@ impl fmt::Display for TreeRules {
                 }
             }
             for (i, rule) in list.rules.iter().enumerate() {
-                write!(f, "{} {}", if i == 0 { ":" } else { "," }, rule.tree)?;
+                f.write_str(if i == 0 { ": " } else { ", " })?;
+                if rule.of_crowd {
+                    f.write_str(OF_CROWD)?
+                } else {
+                    write!(f, "{}", rule.tree)?
+                }
                 if rule.below != usize::MAX {
                     write!(f, " < {}", rule.below)?;
                 }
@@ -256,8 +271,18 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
         }
         None => (text, usize::MAX),
     };
-    let tree = tree.trim().parse::<TreeSpec>().map_err(|error| error.to_string())?;
-    Ok(Rule { tree, below })
+    Ok(match tree.trim() {
+        OF_CROWD => Rule { tree: of_crowd(2), of_crowd: true, below },
+        tree => Rule { tree: tree.parse::<TreeSpec>().map_err(|error| error.to_string())?, of_crowd: false, below },
+    })
+}
+
+/// How the tree is spelled that hangs on how many ranks each core has.
+const OF_CROWD: &str = "knomial:crowd";
+
+/// That tree, where so many ranks share each core.
+fn of_crowd(crowd: u32) -> TreeSpec {
+    TreeSpec::knomial(crowd.max(2) as usize)
 }
 
 #[cfg(test)]
@@ -293,12 +318,26 @@ mod tests {
         assert_eq!(rules.to_string().parse(), Ok(rules.clone()));
         let tree = |crowd, step, ranks| {
             let rules = rules.clone().on_crowd(crowd);
-            rules.tree(step, ranks, rules.class(step, ranks, 20 << 10)).to_string()
+            rules.tree(step, ranks, rules.class(step, ranks, 30 << 10)).to_string()
         };
         assert_eq!([3, 4, 5].map(|ranks| tree(1, Step::Gather, ranks)), ["kary:2", "kary:5", "kary:2"]);
-        assert_eq!([3, 4, 5, 17].map(|ranks| tree(2, Step::Gather, ranks)), ["kary:9", "kary:9", "flat", "kary:2"]);
+        assert_eq!([3, 4, 5, 17].map(|ranks| tree(2, Step::Gather, ranks)), ["kary:9", "kary:9", "flat", "knomial:2"]);
         assert_eq!([1, 2].map(|crowd| tree(crowd, Step::Release, 200)), ["flat", "kary:7"]);
         assert_eq!(TreeRules::default().on_crowd(1).on_crowd(2), TreeRules::default().on_crowd(1));
+    }
+
+    #[test]
+    fn a_tree_may_follow_the_ranks_for_each_core() {
+        let rules: TreeRules = "gather(3..9): flat < 1K, knomial:crowd; release: knomial:crowd".parse().unwrap();
+        assert_eq!(rules.to_string().parse(), Ok(rules.clone()));
+        assert!(!rules.are_aware());
+        for (crowd, tree) in [(1, "knomial:2"), (2, "knomial:2"), (5, "knomial:5")] {
+            let rules = rules.clone().on_crowd(crowd);
+            let of = |step, bytes| rules.tree(step, 8, rules.class(step, 8, bytes)).to_string();
+            assert_eq!([of(Step::Gather, 1023), of(Step::Gather, 1024), of(Step::Release, 0)], ["flat", tree, tree]);
+        }
+        let long = |rules: &TreeRules| rules.tree(Step::Gather, 8, rules.class(Step::Gather, 8, 1 << 20)).to_string();
+        assert_eq!([1, 4].map(|crowd| long(&TreeRules::default().on_crowd(crowd))), ["kary:2", "knomial:4"]);
     }
 
     #[test]

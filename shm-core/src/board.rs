@@ -1,5 +1,5 @@
 //! The board of a communicator in the segment: where each rank's words and cells lie. What is said of calls there is in
-//! `calls`, how a rank waits in `wait`, what is no more than a hint in `hints`.
+//! `calls`, how a rank waits in `wait`, where it runs in `home`, what is no more than a hint in `hints`.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,12 +15,14 @@ use crate::seat::{Seat, Watch};
 use crate::segment::layout::{AreaLayout, BlockLayout, LINE, LINES_A_SLOT, SHORT_CELL, SHORT_CELLS, line_place};
 use approach::Approach;
 use backing::Backing;
+use home::Home;
 
 mod approach;
 mod backing;
 mod calls;
 mod cores;
 mod hints;
+mod home;
 mod wait;
 
 pub(crate) use backing::UntilHuge;
@@ -88,6 +90,9 @@ pub(crate) struct SharedBoard {
     backing: Backing,
     /// What this rank has said last of the core that it is on.
     core: Cell<u64>,
+    /// Whether this rank moves to the core that its neighbours are on, and what it knows of that.
+    shares_cores: bool,
+    home: Home,
     /// When it looks for the other one's part of an exchange, where there is one other and each has a core.
     approach: Option<Approach>,
     /// What the last look for the other one's part saw.
@@ -112,6 +117,8 @@ impl SharedBoard {
         let own = unsafe { base.add(layout.ranks + rank * layout.stride) };
         // SAFETY: the same.
         let own_lines = unsafe { base.add(layout.line(rank, 0)) };
+        let header = seat.mapping().header();
+        let shares_cores = header.places == 1 && header.crowd() > 1 && layout.size == header.ranks as usize;
         let approach = (layout.size == 2 && seat.patience.spins > 0).then(|| Approach::new(rank));
         Self {
             base,
@@ -132,6 +139,8 @@ impl SharedBoard {
             idle: RefCell::new(None),
             backing: Backing::default(),
             core: Cell::new(0),
+            shares_cores,
+            home: Home::default(),
             approach,
             seen: Cell::new(0),
             waits_before: Cell::new(0),

@@ -38,6 +38,9 @@ pub struct JobSpec {
     pub heap: Option<u64>,
     /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
     pub cma: bool,
+    /// Whether ranks that share cores move to the core of their neighbours when they begin long calls of the whole job
+    /// (`PHALANX_PLACE`). None is bound: the system may move it on.
+    pub place: bool,
     /// Whether private buffers become shared memory (`PHALANX_CONVERT`).
     pub convert: Conversion,
     /// The table by which algorithms are chosen.
@@ -54,8 +57,8 @@ impl JobSpec {
     }
 
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
-    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_CONVERT`, `PHALANX_DEBUG`) wants it. An empty variable
-    /// asks for nothing.
+    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_PLACE`, `PHALANX_CONVERT`, `PHALANX_DEBUG`) wants it. An
+    /// empty variable asks for nothing.
     ///
     /// # Errors
     /// `Environment` when a variable is not understood.
@@ -63,9 +66,11 @@ impl JobSpec {
         let arena = bytes_of("PHALANX_ARENA", 1)?;
         let heap = bytes_of("PHALANX_HEAP", 0)?;
         let cma = variable("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
+        let place = variable("PHALANX_PLACE").map_or(Ok(true), |value| read_place(&value))?;
         let convert = variable("PHALANX_CONVERT").map_or(Ok(Conversion::Never), |value| read_convert(&value))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { ranks, cores, arena, heap, cma, convert, tuning: Tuning::from_environment()?, note: Vec::new() })
+        let tuning = Tuning::from_environment()?;
+        Ok(Self { ranks, cores, arena, heap, cma, place, convert, tuning, note: Vec::new() })
     }
 }
 
@@ -95,10 +100,22 @@ pub fn read_bytes(name: &'static str, value: &str, least: u64) -> Result<u64> {
 /// # Errors
 /// `Environment` when it is neither `auto` nor `never`.
 pub fn read_cma(value: &str) -> Result<bool> {
+    auto_or_never("PHALANX_CMA", value)
+}
+
+/// Whether the value of `PHALANX_PLACE` has ranks that share cores move to the core of their neighbours.
+///
+/// # Errors
+/// `Environment` when it is neither `auto` nor `never`.
+pub fn read_place(value: &str) -> Result<bool> {
+    auto_or_never("PHALANX_PLACE", value)
+}
+
+fn auto_or_never(name: &'static str, value: &str) -> Result<bool> {
     match value {
         "auto" => Ok(true),
         "never" => Ok(false),
-        _ => Err(wrong("PHALANX_CMA", value.to_owned(), "auto or never is expected".to_owned())),
+        _ => Err(wrong(name, value.to_owned(), "auto or never is expected".to_owned())),
     }
 }
 
@@ -202,6 +219,7 @@ impl Job {
             heap_bytes: (layout.extents * EXTENT) as u64,
             cores: cores as u32,
             membarrier: seat::register_for_heavy_fences().is_ok(),
+            places: spec.place,
             reach: if spec.cma { 0 } else { crate::reach::FORBIDDEN },
             tuning,
         };

@@ -55,7 +55,7 @@ impl Arguments {
 /// `--bind`, as it is written.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Bind {
-    /// Each rank to a core of its own, once around again when there are more ranks
+    /// Each rank to a core of its own, neighbouring ranks to the same one when there are more ranks
     Core,
     /// Each rank to a NUMA node, neighbouring ranks to the same one
     Numa,

@@ -60,6 +60,8 @@ Environment that shapes the job:
   PHALANX_ARENA      bytes of shared memory that communicators may take in all
   PHALANX_HEAP       bytes of shared memory that the buffers of all ranks may take in all
   PHALANX_CMA        never: ranks do not reach into each other's private memory through the kernel
+  PHALANX_PLACE      never: ranks that share cores stay where the system has put them (otherwise neighbours come
+                     together when a long call begins; the system may move them on)
   PHALANX_CONVERT    auto: long private buffers that come again and again become shared memory, at their addresses,
                      where each rank has a core; BYTES: those of so many bytes and more, however many cores there
                      are (off by default; takes Linux 6.11 and the GNU C library)

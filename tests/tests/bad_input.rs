@@ -102,7 +102,7 @@ fn broken_environments() {
     assert!(ended.stdout.contains("world of 1"), "{ended:?}");
     refused(&stray(&good), &["rank 0", "attached already"]);
     // Of what shapes a job, an empty variable asks for nothing; one that is no text says what it should be.
-    for name in ["PHALANX_ARENA", "PHALANX_HEAP", "PHALANX_CMA", "PHALANX_CONVERT"] {
+    for name in ["PHALANX_ARENA", "PHALANX_HEAP", "PHALANX_CMA", "PHALANX_PLACE", "PHALANX_CONVERT"] {
         assert!(stray(&[(name, "".into())]).stdout.contains("world of 1"), "{name}");
         refused(&stray(&[(name, OsString::from_vec(vec![0xff, 0xfe]))]), &[name, "expected"]);
     }

@@ -9,7 +9,7 @@ use crate::{Error, Machine, Usable};
 /// How ranks are bound to PUs. Written `core`, `numa` or `none`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum BindPolicy {
-    /// Each rank to a core of its own; once around again when there are more ranks than cores.
+    /// Each rank to a core of its own; neighbouring ranks to the same one when there are more ranks than cores.
     #[default]
     Core,
     /// Each rank to a NUMA node, neighbouring ranks to the same one.
@@ -45,8 +45,8 @@ impl Machine {
     /// Deals the usable PUs out to `ranks` ranks: for each rank the `os` numbers of its PUs, or `None` when it is not
     /// to be bound.
     ///
-    /// * [`BindPolicy::Core`]: rank `i` gets all usable PUs of the `i`-th usable core, and after the last core the
-    ///   first one is dealt again.
+    /// * [`BindPolicy::Core`]: rank `i` gets all usable PUs of the `i`-th usable core; where `n` ranks outnumber `c`
+    ///   usable cores, those of core `i * c / n`.
     /// * [`BindPolicy::Numa`]: with `c` usable cores, rank `i` of `n` gets all usable PUs of the NUMA node of core
     ///   `i * c / n`. Each node gets one block of neighbouring ranks, as long as its share of the usable cores.
     /// * [`BindPolicy::None`], or no usable PU that the machine knows: nobody is bound.
@@ -56,7 +56,8 @@ impl Machine {
             return vec![None; ranks];
         }
         if policy == BindPolicy::Core {
-            return (0..ranks).map(|rank| Some(cores[rank % cores.len()].pus.clone())).collect();
+            let core_of = |rank: usize| if ranks > cores.len() { rank * cores.len() / ranks } else { rank };
+            return (0..ranks).map(|rank| Some(cores[core_of(rank)].pus.clone())).collect();
         }
         let mut nodes: Vec<Vec<usize>> = vec![Vec::new(); self.numas()];
         for core in &cores {

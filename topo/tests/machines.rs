@@ -112,8 +112,10 @@ fn ranks_on_cores() {
     let usable = Usable { pus: vec![0, 2, 3, 4, 5], quota_cores: None };
     assert_eq!(usable.cores(&machine), 3);
     let places = machine.place(5, BindPolicy::Core, &usable);
-    let expected = [vec![0], vec![2, 3], vec![4, 5], vec![0], vec![2, 3]];
+    // More ranks than cores: neighbours share one.
+    let expected = [vec![0], vec![0], vec![2, 3], vec![2, 3], vec![4, 5]];
     assert_eq!(places, expected.map(Some));
+    assert_eq!(machine.place(3, BindPolicy::Core, &usable), [vec![0], vec![2, 3], vec![4, 5]].map(Some));
     assert_eq!(machine.place(2, BindPolicy::None, &usable), [None, None]);
     assert_eq!(machine.place(0, BindPolicy::Core, &usable), []);
     let elsewhere = Usable { pus: vec![99], quota_cores: None };

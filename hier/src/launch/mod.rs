@@ -152,8 +152,8 @@ impl Launch {
     }
 
     /// Sets an environment variable for all ranks. Those that shape a job (`PHALANX_ALGORITHM`, `PHALANX_TABLE`,
-    /// `PHALANX_TREES`, `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_CONVERT`, `PHALANX_DEBUG`) take effect
-    /// here, before those of this process's own environment.
+    /// `PHALANX_TREES`, `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_PLACE`, `PHALANX_CONVERT`,
+    /// `PHALANX_DEBUG`) take effect here, before those of this process's own environment.
     #[must_use]
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.push((key.as_ref().to_owned(), value.as_ref().to_owned()));

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use nix::sched::CpuSet;
 use shm_core::Tuning;
-use shm_core::job::{JobSpec, read_bytes, read_cma, read_convert};
+use shm_core::job::{JobSpec, read_bytes, read_cma, read_convert, read_place};
 use shm_core::segment::layout::crowd_of;
 use topo::{BindPolicy, Machine, Usable};
 
@@ -76,6 +76,9 @@ impl Setting {
         if let Some(value) = text(given, "PHALANX_CMA") {
             spec.cma = wanted(value, read_cma)?.unwrap_or(true);
         }
+        if let Some(value) = text(given, "PHALANX_PLACE") {
+            spec.place = wanted(value, read_place)?.unwrap_or(true);
+        }
         if let Some(value) = text(given, "PHALANX_CONVERT") {
             spec.convert = wanted(value, read_convert)?.unwrap_or_default();
         }
@@ -141,6 +144,7 @@ mod tests {
         let note = spec(&[("PHALANX_TREES", "gather:kary:7")]).unwrap().note;
         assert!(String::from_utf8(note).unwrap().contains("kary:7"));
         assert!(spec(&[]).unwrap().cma && !spec(&[("PHALANX_CMA", "never")]).unwrap().cma);
+        assert!(spec(&[]).unwrap().place && !spec(&[("PHALANX_PLACE", "never")]).unwrap().place);
         let converts = |given| spec(given).unwrap().convert;
         assert_eq!(converts(&[]), Conversion::Never);
         assert_eq!(converts(&[("PHALANX_CONVERT", "auto")]), Conversion::Auto);
@@ -149,10 +153,15 @@ mod tests {
             Conversion::From(1 << 20)
         );
         assert_eq!(spec(&[("PHALANX_HEAP", "3M")]).unwrap().heap, Some(3 << 20));
-        for nothing in ["PHALANX_ARENA", "PHALANX_HEAP", "PHALANX_CMA", "PHALANX_CONVERT", "PHALANX_ALGORITHM"] {
+        let variables = ["ARENA", "HEAP", "CMA", "PLACE", "CONVERT", "ALGORITHM"].map(|name| format!("PHALANX_{name}"));
+        for nothing in &variables {
             let (made, usual) = (spec(&[(nothing, "")]).unwrap(), spec(&[]).unwrap());
             assert_eq!((made.arena, made.heap, made.cma), (usual.arena, usual.heap, usual.cma), "{nothing}");
-            assert_eq!((made.convert, made.tuning), (usual.convert, usual.tuning), "{nothing}");
+            assert_eq!(
+                (made.place, made.convert, made.tuning),
+                (usual.place, usual.convert, usual.tuning),
+                "{nothing}"
+            );
         }
         // A table's trees count unless others are asked for; an empty text asks for none.
         let file = std::env::temp_dir().join(format!("phalanx-table-with-trees-{}", std::process::id()));
@@ -170,6 +179,7 @@ mod tests {
         for wrong in [
             ("PHALANX_HEAP", "-1"),
             ("PHALANX_CMA", "perhaps"),
+            ("PHALANX_PLACE", "always"),
             ("PHALANX_CONVERT", "always"),
             ("PHALANX_ARENA", "much"),
             ("PHALANX_ALGORITHM", "best"),

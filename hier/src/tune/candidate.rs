@@ -37,8 +37,8 @@ pub struct Candidate {
 }
 
 /// Up and down cells: number and bytes. Few large ones cost less flags, small ones begin earlier.
-const CELLS: [(u32, u32); 6] =
-    [(64, 8 << 10), (64, 16 << 10), (32, 32 << 10), (16, 64 << 10), (8, 64 << 10), (2, 256 << 10)];
+const CELLS: [(u32, u32); 7] =
+    [(64, 8 << 10), (64, 16 << 10), (4, 32 << 10), (32, 32 << 10), (16, 64 << 10), (8, 64 << 10), (2, 256 << 10)];
 /// Slices of shares. For the last only two ranks have room.
 const SLICES: [u32; 4] = [16 << 10, 64 << 10, 128 << 10, 256 << 10];
 /// Lines for longer messages have never won.

@@ -65,6 +65,16 @@ impl SharedBoard {
         })
     }
 
+    /// Begins a long call, which all ranks must tag alike, where this rank's neighbours run.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    #[inline]
+    pub fn begin_at_home(&self, tag: u32) -> Result<()> {
+        self.go_home();
+        self.begin(tag)
+    }
+
     /// Begins a call that all ranks must tag alike.
     ///
     /// # Errors

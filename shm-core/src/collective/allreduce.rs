@@ -104,7 +104,7 @@ impl Communicator {
         self.trace(Collective::Allreduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &reduction.fold, count));
-        engine.board.begin(tag)?;
+        engine.board.begin_at_home(tag)?;
         let result = self.stopping_at_panic(|| engine.allreduce(&choice, reduction, tag));
         end_all(lent, result)
     }
@@ -168,7 +168,7 @@ impl Communicator {
             let choice = self.or_refuse(self.choose(Collective::Allreduce, fold.vector(bytes)))?;
             if choice.regime == Regime::Exchange {
                 return self.own_result(SHARED, send, fold, |engine, reduction, tag| {
-                    engine.board.begin(tag)?;
+                    engine.board.begin_at_home(tag)?;
                     engine.exchange_allreduce(&choice, reduction, tag)
                 });
             }
@@ -179,7 +179,7 @@ impl Communicator {
             && self.enter()?.begin_view(bytes)
         {
             return self.own_result(OWN_VIEW, send, fold, |engine, reduction, tag| {
-                engine.board.begin(tag)?;
+                engine.board.begin_at_home(tag)?;
                 engine.copying(Collective::Allreduce, |engine| engine.allreduce(&choice, reduction, tag))
             });
         }
@@ -195,7 +195,7 @@ impl Communicator {
             };
         }
         let tag = engine.board.chained(tag_of_call(SHARED, 0, fold.kind, fold.code, count));
-        if let Err(error) = engine.board.begin(tag) {
+        if let Err(error) = engine.board.begin_at_home(tag) {
             if !recv.is_null() {
                 // Nobody was told of it.
                 engine.shared.abandon(self.seat(), recv, self.size());

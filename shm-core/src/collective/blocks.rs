@@ -95,7 +95,7 @@ impl Communicator {
         };
         let mut engine = self.enter()?;
         let tag = engine.board.chained(name.tag(known));
-        engine.board.begin(tag)?;
+        engine.board.begin_at_home(tag)?;
         let found = tell(&mut engine, tag, &counted);
         route.longest = found.inspect_err(|_| engine.board.unnote())?;
         self.move_noted(&mut engine, (name, tag), parts, route)

@@ -54,7 +54,7 @@ impl Communicator {
         self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.cast_const()]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
-        engine.board.begin(tag)?;
+        engine.board.begin_at_home(tag)?;
         if self.size() == 1 {
             return Ok(());
         }

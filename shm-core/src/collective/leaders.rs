@@ -129,7 +129,7 @@ impl Communicator {
         let mut engine = self.enter()?;
         let tag = tag_of_call(FROM_LEADERS, leaders, type_number::<T>(), 0, buffer.len());
         let tag = engine.board.chained(tag);
-        engine.board.begin(tag)?;
+        engine.board.begin_at_home(tag)?;
         engine.shares_from_leaders(&choice, buffer.as_mut_ptr().cast(), bytes, element, tag)
     }
 
@@ -141,7 +141,7 @@ impl Communicator {
         let count = fold.count(bytes);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of_call(TO_LEADERS, leaders, fold.kind, fold.code, count));
-        engine.board.begin(tag)?;
+        engine.board.begin_at_home(tag)?;
         self.stopping_at_panic(|| engine.shares_to_leaders(&choice, Reduction { send, recv, bytes, fold }, tag))
     }
 

@@ -65,7 +65,7 @@ impl Communicator {
         self.trace(Collective::Reduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &reduction.fold, count));
-        engine.board.begin(tag)?;
+        engine.board.begin_at_home(tag)?;
         let result = self.stopping_at_panic(|| match choice.regime {
             Regime::Line => engine.line_reduce(&choice, root, reduction, tag),
             Regime::Cells | Regime::Exchange => engine.cells_reduce(&choice, root, reduction, tag),

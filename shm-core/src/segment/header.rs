@@ -26,6 +26,8 @@ pub(crate) struct Header {
     pub cores: u32,
     /// 1 when ranks that want to sleep can make the others pass a barrier; 0 when every publication must fence.
     pub membarrier: u32,
+    /// 1 when ranks that share cores move to those of their neighbours.
+    pub places: u32,
     /// The process that made the segment.
     pub creator: u32,
     pub tuning: Tuning,
@@ -132,6 +134,7 @@ impl Header {
             heap_bytes: value.heap_bytes,
             cores: value.cores,
             membarrier: u32::from(value.membarrier),
+            places: u32::from(value.places),
             creator: std::process::id(),
             tuning: value.tuning,
             shared: SharedWords {
@@ -241,6 +244,7 @@ pub(crate) struct HeaderValues {
     pub heap_bytes: u64,
     pub cores: u32,
     pub membarrier: bool,
+    pub places: bool,
     /// What R1's word begins with.
     pub reach: u64,
     pub tuning: Tuning,

@@ -1,0 +1,232 @@
+//! Where ranks share cores: neighbours in rank order on the same one.
+//!
+//! What ranks of one core hand to each other stays in its cache; what goes to another core is fetched line by line. Trees
+//! and shares bring neighbours together, so where they share a core few lines go across, and each core has as many ranks
+//! as the others. The system knows nothing of that. It spreads ranks as they start and moves them when some sleep, so
+//! that a job is quick in one run and slow in the next: on 8 ranks of two cores reductions of 256 KiB between shared
+//! buffers took 61 us so, and 109 to 154 where the system had put them (Intel Xeon).
+//!
+//! A rank that finds itself elsewhere when it begins a long call moves to its core, and at once may run anywhere again,
+//! as before: nothing is bound, and what a program does between calls is for the system to place. Where that does not
+//! leave a rank there, since another program has the core, say, it tries ever more rarely.
+//!
+//! Only ranks that may use all the cores of the job are moved: others were bound by somebody. And only calls of the
+//! whole job move any: the ranks of a smaller group may have all cores for themselves while the others do nothing.
+
+use std::cell::{Cell, OnceCell};
+use std::fs;
+
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
+
+use super::SharedBoard;
+
+/// Calls that go by, at most, before a rank that is not left on its core looks again.
+const MOST: u32 = 256;
+
+/// What a rank knows of the core that it shares with its neighbours.
+#[derive(Default)]
+pub(super) struct Home {
+    /// Its processors; nothing where nobody is moved.
+    processors: OnceCell<Option<CpuSet>>,
+    /// Calls before the next look, and how many that will be once it has moved.
+    left: Cell<u32>,
+    period: Cell<u32>,
+}
+
+impl SharedBoard {
+    /// Moves this rank to its core if it is elsewhere, ranks share cores, and this communicator is the whole job.
+    #[inline]
+    pub(super) fn go_home(&self) {
+        if self.shares_cores {
+            self.look_for_home();
+        }
+    }
+
+    fn look_for_home(&self) {
+        let Home { processors, left, period } = &self.home;
+        if left.get() > 0 {
+            left.set(left.get() - 1);
+            return;
+        }
+        let header = self.seat.mapping().header();
+        let find = || find((self.seat.rank(), header.ranks as usize), header.cores as usize, &system());
+        let Some(home) = processors.get_or_init(find) else { return };
+        let is_there = sched_getcpu().is_ok_and(|processor| home.is_set(processor).unwrap_or(true));
+        if is_there {
+            period.set(period.get() / 2);
+            return;
+        }
+        left.set(period.get());
+        period.set((2 * period.get()).clamp(1, MOST));
+        if move_to(home).is_err() {
+            // It may not, or no longer: never again for long.
+            left.set(u32::MAX);
+        }
+    }
+}
+
+/// Has the calling thread run on `processors`, if it may use them, and then wherever it might before.
+fn move_to(processors: &CpuSet) -> Result<(), Errno> {
+    let this = Pid::from_raw(0);
+    let before = sched_getaffinity(this)?;
+    if !members(processors).all(|processor| before.is_set(processor).unwrap_or(false)) {
+        // Somebody has bound it since.
+        return Err(Errno::EPERM);
+    }
+    sched_setaffinity(this, processors)?;
+    sched_setaffinity(this, &before).or_else(|_| {
+        // What it might use has been changed meanwhile: all that is left of it.
+        let mut all = CpuSet::new();
+        (0..CpuSet::count()).try_for_each(|processor| all.set(processor))?;
+        sched_setaffinity(this, &all)
+    })
+}
+
+/// The processors that the calling thread may use, core by core.
+fn system() -> Vec<Vec<usize>> {
+    let Ok(mask) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    let core_of = |processor: usize| {
+        let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
+        // Where nobody says which ones share a core, each is one.
+        fs::read_to_string(path).unwrap_or_else(|_| processor.to_string())
+    };
+    let mut cores: Vec<(String, Vec<usize>)> = Vec::new();
+    for processor in members(&mask) {
+        let core = core_of(processor);
+        match cores.iter_mut().find(|(known, _)| *known == core) {
+            Some((_, processors)) => processors.push(processor),
+            None => cores.push((core, vec![processor])),
+        }
+    }
+    cores.into_iter().map(|(_, processors)| processors).collect()
+}
+
+fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
+    (0..CpuSet::count()).filter(|&processor| set.is_set(processor).unwrap_or(false))
+}
+
+/// The processors of the core that `rank` of so many shares with its neighbours, if these `cores`, which it may use, are
+/// all that the job has: `all` in number, by cores or by processors.
+fn find((rank, ranks): (usize, usize), all: usize, cores: &[Vec<usize>]) -> Option<CpuSet> {
+    if all != cores.len() && all != cores.iter().map(Vec::len).sum() {
+        return None;
+    }
+    let mut home = CpuSet::new();
+    cores.get(rank * cores.len() / ranks)?.iter().try_for_each(|&processor| home.set(processor)).ok()?;
+    Some(home)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::communicator::Communicator;
+    use crate::job::{Job, JobSpec};
+    use crate::operator::Sum;
+
+    fn homes(ranks: usize, all: usize, cores: &[Vec<usize>]) -> Vec<Vec<usize>> {
+        let home = |rank| find((rank, ranks), all, cores).map_or_else(Vec::new, |home| members(&home).collect());
+        (0..ranks).map(home).collect()
+    }
+
+    #[test]
+    fn neighbours_share_a_core() {
+        let cores = [vec![0], vec![1], vec![5]];
+        assert_eq!(homes(6, 3, &cores), [[0], [0], [1], [1], [5], [5]]);
+        assert_eq!(homes(4, 3, &cores), [[0], [0], [1], [5]]);
+        // Two threads of each core, whichever of them are counted.
+        let threads = [vec![0, 2], vec![1, 3]];
+        for all in [2, 4] {
+            assert_eq!(homes(5, all, &threads), [[0, 2], [0, 2], [0, 2], [1, 3], [1, 3]]);
+        }
+    }
+
+    /// A rank that may not use all cores of the job, or more than these, was bound by somebody, or is held to less.
+    #[test]
+    fn who_is_bound_stays_there() {
+        for cores in [vec![], vec![vec![0]], vec![vec![0], vec![1], vec![2]]] {
+            assert_eq!(homes(8, 2, &cores), vec![vec![]; 8], "{cores:?}");
+        }
+    }
+
+    /// Makes so many long calls of `comm`, for each of which this rank comes from elsewhere.
+    fn come_from_elsewhere(world: &Communicator, comm: &Communicator, calls: usize) {
+        let this = Pid::from_raw(0);
+        let mask = sched_getaffinity(this).unwrap();
+        let cores = system();
+        let home = find((world.rank(), world.size()), cores.len(), &cores).unwrap();
+        let elsewhere = members(&mask).find(|&processor| !home.is_set(processor).unwrap()).unwrap();
+        let mut elsewhere_only = CpuSet::new();
+        elsewhere_only.set(elsewhere).unwrap();
+        let (mine, mut all) = (vec![1_u64; 4096], vec![0; 4096]);
+        for _ in 0..calls {
+            sched_setaffinity(this, &elsewhere_only).unwrap();
+            sched_setaffinity(this, &mask).unwrap();
+            comm.all_reduce_into(&mine, &mut all, Sum).unwrap();
+            assert_eq!(all[4095], comm.size() as u64);
+            assert!(sched_getaffinity(this).unwrap() == mask, "a rank is bound");
+        }
+    }
+
+    #[test]
+    fn long_calls_of_the_whole_job_begin_at_home() {
+        let cores = system().len();
+        if cores < 2 {
+            eprintln!("skipped: a rank that may use one core is nowhere else");
+            return;
+        }
+        let mut spec = JobSpec::new(2 * cores).unwrap();
+        spec.cores = cores;
+        for places in [true, false] {
+            spec.place = places;
+            Job::create(&spec).unwrap().on_threads(|world| {
+                // The system may move a rank at any time: that it has moved itself shows in what it knows.
+                let has_moved = |comm: &Communicator| comm.enter().unwrap().board.home.period.get() > 0;
+                come_from_elsewhere(&world, &world, 40);
+                assert_eq!(has_moved(&world), places);
+                let half = world.split(Some((world.rank() / cores) as u32), 0).unwrap().unwrap();
+                come_from_elsewhere(&world, &half, 20);
+                assert!(!has_moved(&half));
+            });
+        }
+    }
+
+    /// Ranks that are never left at home move ever more rarely; those that are move as often as it takes.
+    #[test]
+    fn who_is_not_left_there_tries_rarely() {
+        let cores = system();
+        if cores.len() < 2 {
+            eprintln!("skipped: a rank that may use one core is nowhere else");
+            return;
+        }
+        let mut spec = JobSpec::new(2 * cores.len()).unwrap();
+        spec.cores = cores.len();
+        Job::create(&spec).unwrap().on_threads(|world| {
+            let engine = world.enter().unwrap();
+            let Home { processors, left, period } = &engine.board.home;
+            let find = || find((world.rank(), world.size()), cores.len(), &cores);
+            let home = processors.get_or_init(find).clone().unwrap();
+            let mut elsewhere = CpuSet::new();
+            cores.iter().flatten().filter(|&&at| !home.is_set(at).unwrap()).for_each(|&at| elsewhere.set(at).unwrap());
+            let this = Pid::from_raw(0);
+            let mask = sched_getaffinity(this).unwrap();
+            let mut looks = 0;
+            for _ in 0..2000 {
+                looks += u32::from(left.get() == 0);
+                sched_setaffinity(this, &elsewhere).unwrap();
+                sched_setaffinity(this, &mask).unwrap();
+                engine.board.look_for_home();
+            }
+            // At home in a look now and then, if the system happens to have moved it there.
+            assert!(looks < 400, "{looks} of 2000");
+            left.set(0);
+            for _ in 0..20 {
+                sched_setaffinity(this, &home).unwrap();
+                engine.board.look_for_home();
+            }
+            sched_setaffinity(this, &mask).unwrap();
+            assert!(period.get() <= 1, "{}", period.get());
+        });
+    }
+}
