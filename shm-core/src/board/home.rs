@@ -206,7 +206,7 @@ mod tests {
             let engine = world.enter().unwrap();
             let Home { processors, left, period } = &engine.board.home;
             let find = || find((world.rank(), world.size()), cores.len(), &cores);
-            let home = processors.get_or_init(find).clone().unwrap();
+            let home = processors.get_or_init(find).unwrap();
             let mut elsewhere = CpuSet::new();
             cores.iter().flatten().filter(|&&at| !home.is_set(at).unwrap()).for_each(|&at| elsewhere.set(at).unwrap());
             let this = Pid::from_raw(0);
