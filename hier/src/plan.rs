@@ -43,12 +43,19 @@ impl TopologyPlan {
         {
             return Arc::clone(tree);
         }
-        let tree = self
-            .rules
-            .tree(step, self.places.len(), class)
-            .build(&self.map, root)
-            .expect("specifications are checked when they are parsed, roots by the call");
-        let tree = Arc::new(tree);
+        let ranks = self.places.len();
+        let build = |root| {
+            let tree = self.rules.tree(step, ranks, class).build(&self.map, root);
+            tree.expect("specifications are checked when they are parsed, roots by the call")
+        };
+        let tree = Arc::new(match self.rules.neighbours(step, ranks, class) {
+            None => build(root),
+            // Groups stay together whoever the root is: it takes the place of its group's first rank.
+            Some(neighbours) => {
+                let first = root - root % neighbours;
+                build(first).with_swapped(first, root)
+            }
+        });
         *last = Some((step, class, root, Arc::clone(&tree)));
         tree
     }
@@ -73,5 +80,38 @@ unsafe impl Plan for TopologyPlan {
     fn restrict(&self, members: &[usize]) -> Arc<dyn Plan> {
         let places = members.iter().map(|&member| self.places[member]).collect();
         Arc::new(Self::settled(self.rules.clone(), places))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where ranks share cores, each group of neighbours but the root's sends one message to another, whoever is root.
+    #[test]
+    fn neighbours_combine_first() {
+        for (ranks, crowd) in [(8, 4), (16, 8), (16, 4), (6, 2), (9, 3), (2, 2)] {
+            let plan = TopologyPlan::new(TreeRules::default(), vec![[0; 3]; ranks], crowd as u32);
+            let class = plan.class(Step::Gather, 1 << 20);
+            for root in 0..ranks {
+                let tree = plan.tree(Step::Gather, class, root);
+                tree.check().unwrap();
+                assert_eq!(tree.root, root);
+                let leaves =
+                    |&(rank, parent): &(usize, Option<usize>)| parent.is_some_and(|to| to / crowd != rank / crowd);
+                let left = tree.parent.iter().copied().enumerate().filter(leaves).count();
+                assert_eq!(left, ranks / crowd - 1, "{ranks} ranks, {crowd} a core, root {root}");
+            }
+        }
+        // Whatever is left over.
+        for (ranks, crowd) in [(7, 4), (5, 3), (17, 9), (3, 2)] {
+            let plan = TopologyPlan::new(TreeRules::default(), vec![[0; 3]; ranks], crowd);
+            let class = plan.class(Step::Gather, 1 << 20);
+            for root in 0..ranks {
+                let tree = plan.tree(Step::Gather, class, root);
+                tree.check().unwrap();
+                assert_eq!((tree.root, plan.name(Step::Gather, class)), (root, format!("knomial:{crowd}")));
+            }
+        }
     }
 }

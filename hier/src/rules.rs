@@ -32,8 +32,9 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// ranks are bound only as far as they share cores then. Where they do, each level of a tree costs a turn of everybody
 /// on the core, which is more than a root that reads everybody's message takes, unless that is long: so gather trees of
 /// up to 64 ranks are flat there. Long messages are combined by the ranks of each core first, and then across cores: in
-/// a tree of base c, where c ranks share each core, neighbours in rank order, everybody but each c-th rank sends to one
-/// on its own core. `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
+/// a tree of base c, where c ranks share each core, neighbours in rank order, one of them gathers what the others have.
+/// (Groups begin with ranks 0, c, 2c and so on; where c does not divide the ranks, with that of the root.)
+/// `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
 ///
 /// ```
 /// let rules: hier::TreeRules = "gather(1..16 crowded): flat < 48K, knomial:crowd; \
@@ -70,7 +71,7 @@ enum Jobs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     tree: TreeSpec,
-    /// Whether its k is how many ranks each core has, once that is known.
+    /// Whether its k is how many ranks each core has, or will be once that is known.
     of_crowd: bool,
     /// Messages below so many bytes.
     below: usize,
@@ -119,7 +120,7 @@ impl TreeRules {
             for list in lists {
                 list.jobs = Jobs::All;
                 for rule in list.rules.iter_mut().filter(|rule| rule.of_crowd) {
-                    *rule = Rule { tree: of_crowd(crowd), of_crowd: false, ..rule.clone() };
+                    rule.tree = of_crowd(crowd);
                 }
             }
         }
@@ -138,6 +139,24 @@ impl TreeRules {
     pub fn tree(&self, step: Step, ranks: usize, class: usize) -> &TreeSpec {
         let rules = self.of(step, ranks);
         &rules[class.min(rules.len() - 1)].tree
+    }
+
+    /// How many neighbours that tree takes for ranks of one core, if it is one that goes by this.
+    #[must_use]
+    pub fn neighbours(&self, step: Step, ranks: usize, class: usize) -> Option<usize> {
+        let rules = self.of(step, ranks);
+        let rule = &rules[class.min(rules.len() - 1)];
+        rule.of_crowd.then_some(rule.tree.k)
+    }
+
+    /// The trees of a step on so many ranks of a crowded job, as they are written, for messages of `least` bytes and
+    /// more.
+    pub(crate) fn crowded_text(&self, step: Step, ranks: usize, least: usize) -> String {
+        let lists = if step == Step::Release { &self.release } else { &self.gather };
+        let fits = |list: &&List| list.jobs != Jobs::Uncrowded && list.ranks.contains(&ranks);
+        let list = lists.iter().find(fits).map_or(&[][..], |list| &list.rules);
+        let long = list.iter().filter(|rule| rule.below > least);
+        long.map(Rule::to_string).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether some tree depends on where the ranks are.
@@ -183,18 +202,21 @@ impl fmt::Display for TreeRules {
                 }
             }
             for (i, rule) in list.rules.iter().enumerate() {
-                f.write_str(if i == 0 { ": " } else { ", " })?;
-                if rule.of_crowd {
-                    f.write_str(OF_CROWD)?
-                } else {
-                    write!(f, "{}", rule.tree)?
-                }
-                if rule.below != usize::MAX {
-                    write!(f, " < {}", rule.below)?;
-                }
+                write!(f, "{} {rule}", if i == 0 { ":" } else { "," })?;
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.of_crowd {
+            f.write_str(OF_CROWD)?
+        } else {
+            write!(f, "{}", self.tree)?
+        }
+        if self.below != usize::MAX { write!(f, " < {}", self.below) } else { Ok(()) }
     }
 }
 
@@ -336,6 +358,8 @@ mod tests {
             let of = |step, bytes| rules.tree(step, 8, rules.class(step, 8, bytes)).to_string();
             assert_eq!([of(Step::Gather, 1023), of(Step::Gather, 1024), of(Step::Release, 0)], ["flat", tree, tree]);
         }
+        assert_eq!(TreeRules::default().crowded_text(Step::Gather, 8, 8 << 10), "flat < 49152, knomial:crowd");
+        assert_eq!(TreeRules::default().crowded_text(Step::Gather, 8, 48 << 10), "knomial:crowd");
         let long = |rules: &TreeRules| rules.tree(Step::Gather, 8, rules.class(Step::Gather, 8, 1 << 20)).to_string();
         assert_eq!([1, 4].map(|crowd| long(&TreeRules::default().on_crowd(crowd))), ["kary:2", "knomial:4"]);
     }

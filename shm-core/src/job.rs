@@ -38,8 +38,8 @@ pub struct JobSpec {
     pub heap: Option<u64>,
     /// Whether ranks may copy from each other's private memory by way of the kernel, where the system lets them.
     pub cma: bool,
-    /// Whether ranks that share cores move to the core of their neighbours when they begin long calls of the whole job
-    /// (`PHALANX_PLACE`). None is bound: the system may move it on.
+    /// Whether ranks that share cores move to the core of their neighbours when all begin a call that does not go in
+    /// lines (`PHALANX_PLACE`). None is bound: the system may move it on. For jobs of which nobody has bound any rank.
     pub place: bool,
     /// Whether private buffers become shared memory (`PHALANX_CONVERT`).
     pub convert: Conversion,

@@ -1,9 +1,10 @@
 //! A rank's seat in its job: the mapped segment, its standing, its bell, and how it waits.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use nix::sched::CpuSet;
 use rustix::thread::futex;
 
 use crate::convert::Conversions;
@@ -29,6 +30,9 @@ pub(crate) struct Seat {
     reach: Reach,
     conversions: Conversions,
     pub patience: Patience,
+    /// The processors of the core that it shares with its neighbours, once they were asked for; nothing where nobody is
+    /// moved.
+    pub home: OnceLock<Option<CpuSet>>,
     system: System,
 }
 
@@ -46,7 +50,7 @@ impl Seat {
         let heap = RankHeap::new(Arc::clone(&mapping), rank);
         let reach = Reach::new(Arc::clone(&mapping), rank);
         let conversions = Conversions::new(Arc::clone(&mapping), Arc::clone(&heap));
-        Ok(Self { mapping, rank, heap, reach, conversions, patience, system: System { fences } })
+        Ok(Self { mapping, rank, heap, reach, conversions, patience, home: OnceLock::new(), system: System { fences } })
     }
 
     /// The rank in the job's world.

@@ -83,6 +83,8 @@ impl Setting {
             spec.convert = wanted(value, read_convert)?.unwrap_or_default();
         }
         spec.cores = self.cores;
+        // Who is bound stays there.
+        spec.place &= self.masks.iter().all(Option::is_none);
         spec.note = Note { machine: self.machine, rules: rules.map_err(LaunchError::Job)? }.to_bytes();
         Ok(spec)
     }
@@ -145,6 +147,8 @@ mod tests {
         assert!(String::from_utf8(note).unwrap().contains("kary:7"));
         assert!(spec(&[]).unwrap().cma && !spec(&[("PHALANX_CMA", "never")]).unwrap().cma);
         assert!(spec(&[]).unwrap().place && !spec(&[("PHALANX_PLACE", "never")]).unwrap().place);
+        let bound = Setting { machine: None, cores: 3, masks: vec![None, Some(CpuSet::new())] };
+        assert!(!bound.spec(2, &[]).unwrap().place, "who is bound stays there");
         let converts = |given| spec(given).unwrap().convert;
         assert_eq!(converts(&[]), Conversion::Never);
         assert_eq!(converts(&[("PHALANX_CONVERT", "auto")]), Conversion::Auto);

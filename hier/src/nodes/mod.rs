@@ -123,6 +123,10 @@ pub fn join(transport: &dyn Transport, settings: &Settings) -> Result<Joined> {
 fn make_hub(members: &[usize], cards: &[Card], settings: &Settings) -> Result<Hub> {
     let mut spec = JobSpec::new(members.len())?;
     spec.cores = card::cores(members.iter().map(|&member| &cards[member]));
+    // Ranks that may run on other processors than others of the node were bound by somebody, and stay there.
+    let mut masks = members.iter().map(|&member| &cards[member].mask);
+    let first = masks.next();
+    spec.place &= masks.all(|mask| Some(mask) == first);
     spec.note.clone_from(&settings.note);
     if let Some(tuning) = settings.tuning {
         spec.tuning = tuning;

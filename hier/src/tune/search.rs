@@ -176,6 +176,12 @@ impl<T: Times> Search<'_, T> {
                     let short = if step == "gather" && self.crowd <= 1 { "knomial:4 < 512, " } else { "" };
                     parts.push(match best {
                         [one, other] if one == other => format!("{step}{whom}: {short}{one}"),
+                        // As it is for long ones, however many ranks a core has.
+                        [one, other] if other == usual[1] && self.crowd > 1 => {
+                            let step_of = if step == "gather" { Step::Gather } else { Step::Release };
+                            let long = TreeRules::default().crowded_text(step_of, self.ranks, TREE_EDGE);
+                            format!("{step}{whom}: {one} < {TREE_EDGE}, {long}")
+                        }
                         [one, other] => format!("{step}{whom}: {short}{one} < {TREE_EDGE}, {other}"),
                     });
                 }

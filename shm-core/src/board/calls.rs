@@ -65,13 +65,16 @@ impl SharedBoard {
         })
     }
 
-    /// Begins a long call, which all ranks must tag alike, where this rank's neighbours run.
+    /// Begins a call that does not go in lines, which all ranks must tag alike, where this rank's neighbours run.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
     #[inline]
     pub fn begin_at_home(&self, tag: u32) -> Result<()> {
-        self.go_home();
+        if self.shares_cores {
+            self.may_begin()?;
+            self.look_for_home();
+        }
         self.begin(tag)
     }
 

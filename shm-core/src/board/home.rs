@@ -6,14 +6,20 @@
 //! that a job is quick in one run and slow in the next: on 8 ranks of two cores reductions of 256 KiB between shared
 //! buffers took 61 us so, and 109 to 154 where the system had put them (Intel Xeon).
 //!
-//! A rank that finds itself elsewhere when it begins a long call moves to its core, and at once may run anywhere again,
-//! as before: nothing is bound, and what a program does between calls is for the system to place. Where that does not
-//! leave a rank there, since another program has the core, say, it tries ever more rarely.
+//! A rank that finds itself elsewhere when it begins a call that does not go in lines moves to its core, and at once may
+//! run anywhere again, as before: nothing is bound, and what a program does between calls is for the system to place.
+//! Where that does not leave a rank there, since another program has the core, say, it tries ever more rarely.
 //!
-//! Only ranks that may use all the cores of the job are moved: others were bound by somebody. And only calls of the
-//! whole job move any: the ranks of a smaller group may have all cores for themselves while the others do nothing.
+//! Only ranks that may use all the cores of the job are moved: whoever makes the job says so where nobody has bound any.
+//! And only calls of the whole job (of a node) move any: the ranks of a smaller group may have all cores for themselves
+//! while the others do nothing.
+//!
+//! From one system call to the other, some microseconds as a rule, the calling thread is bound to its core. What it
+//! starts from a signal handler then stays so. Whoever binds it from outside meanwhile is heeded, unless that falls
+//! between the look and what follows it. A sandbox that does not refuse the call but kills who makes it takes
+//! `PHALANX_PLACE=never`.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::fs;
 
 use nix::errno::Errno;
@@ -28,31 +34,22 @@ const MOST: u32 = 256;
 /// What a rank knows of the core that it shares with its neighbours.
 #[derive(Default)]
 pub(super) struct Home {
-    /// Its processors; nothing where nobody is moved.
-    processors: OnceCell<Option<CpuSet>>,
     /// Calls before the next look, and how many that will be once it has moved.
     left: Cell<u32>,
     period: Cell<u32>,
 }
 
 impl SharedBoard {
-    /// Moves this rank to its core if it is elsewhere, ranks share cores, and this communicator is the whole job.
-    #[inline]
-    pub(super) fn go_home(&self) {
-        if self.shares_cores {
-            self.look_for_home();
-        }
-    }
-
-    fn look_for_home(&self) {
-        let Home { processors, left, period } = &self.home;
+    /// Moves this rank to its core if it is elsewhere: where ranks share cores, and this communicator is the whole job.
+    pub(super) fn look_for_home(&self) {
+        let Home { left, period } = &self.home;
         if left.get() > 0 {
             left.set(left.get() - 1);
             return;
         }
         let header = self.seat.mapping().header();
         let find = || find((self.seat.rank(), header.ranks as usize), header.cores as usize, &system());
-        let Some(home) = processors.get_or_init(find) else { return };
+        let Some(home) = self.seat.home.get_or_init(find) else { return };
         let is_there = sched_getcpu().is_ok_and(|processor| home.is_set(processor).unwrap_or(true));
         if is_there {
             period.set(period.get() / 2);
@@ -76,20 +73,24 @@ fn move_to(processors: &CpuSet) -> Result<(), Errno> {
         return Err(Errno::EPERM);
     }
     sched_setaffinity(this, processors)?;
-    sched_setaffinity(this, &before).or_else(|_| {
-        // What it might use has been changed meanwhile: all that is left of it.
-        let mut all = CpuSet::new();
-        (0..CpuSet::count()).try_for_each(|processor| all.set(processor))?;
-        sched_setaffinity(this, &all)
-    })
+    if sched_getaffinity(this)? != *processors {
+        // Somebody has bound it meanwhile.
+        return Ok(());
+    }
+    // What is asked for counts for good, within what the system allows from time to time: so everything, which is what
+    // a thread has that nobody has bound, unless that turns out to be more than it had.
+    let mut all = CpuSet::new();
+    (0..CpuSet::count()).try_for_each(|processor| all.set(processor))?;
+    sched_setaffinity(this, &all)?;
+    if sched_getaffinity(this)? == before { Ok(()) } else { sched_setaffinity(this, &before) }
 }
 
 /// The processors that the calling thread may use, core by core.
 fn system() -> Vec<Vec<usize>> {
     let Ok(mask) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    // Where nobody says which ones share a core, each is one.
     let core_of = |processor: usize| {
         let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
-        // Where nobody says which ones share a core, each is one.
         fs::read_to_string(path).unwrap_or_else(|_| processor.to_string())
     };
     let mut cores: Vec<(String, Vec<usize>)> = Vec::new();
@@ -108,7 +109,8 @@ fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
 }
 
 /// The processors of the core that `rank` of so many shares with its neighbours, if these `cores`, which it may use, are
-/// all that the job has: `all` in number, by cores or by processors.
+/// all that the job has: `all` in number, by cores (a launcher's count) or by processors (that of ranks that MPI has
+/// started, or of threads).
 fn find((rank, ranks): (usize, usize), all: usize, cores: &[Vec<usize>]) -> Option<CpuSet> {
     if all != cores.len() && all != cores.iter().map(Vec::len).sum() {
         return None;
@@ -192,6 +194,47 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_thread_moves_and_is_not_bound() {
+        let cores = system();
+        if cores.len() < 2 {
+            eprintln!("skipped: a thread that may use one core is nowhere else");
+            return;
+        }
+        let this = Pid::from_raw(0);
+        let set = |core: &[usize]| {
+            let mut set = CpuSet::new();
+            core.iter().for_each(|&processor| set.set(processor).unwrap());
+            set
+        };
+        let (home, elsewhere) = (set(&cores[0]), set(&cores[1]));
+        std::thread::spawn(move || {
+            let mask = sched_getaffinity(this).unwrap();
+            // The system may move it on at once, but hardly always.
+            let moves = |_: &i32| {
+                sched_setaffinity(this, &elsewhere).unwrap();
+                sched_setaffinity(this, &mask).unwrap();
+                move_to(&home).unwrap();
+                assert!(sched_getaffinity(this).unwrap() == mask, "it is bound");
+                home.is_set(sched_getcpu().unwrap()).unwrap()
+            };
+            let moved = (0..50).filter(moves).count();
+            assert!(moved >= 10, "{moved} of 50");
+            // Bound to another core it stays there.
+            sched_setaffinity(this, &elsewhere).unwrap();
+            assert_eq!(move_to(&home), Err(Errno::EPERM));
+            assert!(sched_getaffinity(this).unwrap() == elsewhere);
+            // Bound to some cores it stays bound to these.
+            let mut two = elsewhere;
+            members(&home).for_each(|processor| two.set(processor).unwrap());
+            sched_setaffinity(this, &two).unwrap();
+            move_to(&home).unwrap();
+            assert!(sched_getaffinity(this).unwrap() == two);
+        })
+        .join()
+        .unwrap();
+    }
+
     /// Ranks that are never left at home move ever more rarely; those that are move as often as it takes.
     #[test]
     fn who_is_not_left_there_tries_rarely() {
@@ -204,9 +247,8 @@ mod tests {
         spec.cores = cores.len();
         Job::create(&spec).unwrap().on_threads(|world| {
             let engine = world.enter().unwrap();
-            let Home { processors, left, period } = &engine.board.home;
-            let find = || find((world.rank(), world.size()), cores.len(), &cores);
-            let home = processors.get_or_init(find).unwrap();
+            let Home { left, period } = &engine.board.home;
+            let home = find((world.rank(), world.size()), cores.len(), &cores).unwrap();
             let mut elsewhere = CpuSet::new();
             cores.iter().flatten().filter(|&&at| !home.is_set(at).unwrap()).for_each(|&at| elsewhere.set(at).unwrap());
             let this = Pid::from_raw(0);

@@ -78,7 +78,7 @@ impl Engine {
             self.board.may_begin()?;
             return self.deliver_by(choice, route, tag, Some(tag));
         }
-        self.board.begin(tag)?;
+        self.board.begin_at_home(tag)?;
         self.deliver_by(choice, route, tag, None)
     }
 

@@ -65,7 +65,7 @@ impl Engine {
         if choice.lines {
             self.board.may_begin()?;
         } else {
-            self.board.begin(tag)?;
+            self.board.begin_at_home(tag)?;
             self.cut_up_cells(choice.cell, choice.slots, true)?;
         }
         let size = self.board.size();

@@ -1,5 +1,6 @@
 //! The first page of the segment: what it is, and the words that the whole job shares.
 
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
@@ -207,7 +208,7 @@ impl Header {
 
 /// A number that differs between builds that lay the segment out differently.
 const fn layout_hash() -> u64 {
-    const PARTS: [usize; 16] = [
+    const PARTS: [usize; 18] = [
         layout::VERSION as usize,
         MOST_RANKS,
         layout::APART,
@@ -221,6 +222,8 @@ const fn layout_hash() -> u64 {
         layout::CHUNK,
         layout::EXTENT,
         size_of::<Header>(),
+        offset_of!(Header, creator),
+        offset_of!(Header, tuning),
         size_of::<Tuning>(),
         size_of::<usize>(),
         cfg!(target_endian = "big") as usize,

@@ -36,6 +36,22 @@ impl Tree {
         self.parent.len()
     }
 
+    /// The same tree, in which these two ranks have each other's place.
+    #[must_use]
+    pub fn with_swapped(self, one: usize, other: usize) -> Self {
+        let of = |rank| match rank {
+            _ if rank == one => other,
+            _ if rank == other => one,
+            _ => rank,
+        };
+        let Tree { root, mut parent, mut children, mut depth } = self;
+        parent.swap(one, other);
+        children.swap(one, other);
+        depth.swap(one, other);
+        parent.iter_mut().flatten().chain(children.iter_mut().flatten()).for_each(|rank| *rank = of(*rank));
+        Tree { root: of(root), parent, children, depth }
+    }
+
     /// The number of links on the longest way from the root to a leaf.
     pub fn height(&self) -> usize {
         self.depth.iter().copied().max().unwrap_or(0)
