@@ -23,8 +23,8 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// ranks = 4 | 3..8
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
-/// it: `flat`, `knomial:4`, `kary:3:right`; `knomial:crowd` is the k-nomial tree whose k is the number of ranks for each
-/// core, rounded up (2 at least). Limits take the suffixes K and M. A part that names numbers of ranks is for
+/// it: `flat`, `knomial:4`, `kary:3:right`; `knomial:crowd` is the k-nomial tree whose k is the number of ranks for
+/// each core, rounded up (2 at least). Limits take the suffixes K and M. A part that names numbers of ranks is for
 /// communicators of so many, one that says `crowded` for jobs with more ranks than cores, one that says `uncrowded` for
 /// the others; the first part that fits counts, whatever stands after it, and one that names nothing is for all others.
 ///
@@ -38,7 +38,8 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 ///
 /// ```
 /// let rules: hier::TreeRules = "gather(1..16 crowded): flat < 48K, knomial:crowd; \
-///                               gather(17..64 crowded): flat < 24K, knomial:crowd; gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();
+///                               gather(17..64 crowded): flat < 24K, knomial:crowd; \
+///                               gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();
 /// assert_eq!(rules, hier::TreeRules::default());
 /// assert_eq!(rules.to_string().parse(), Ok(rules));
 /// ```

@@ -57,8 +57,8 @@ impl JobSpec {
     }
 
     /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
-    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_PLACE`, `PHALANX_CONVERT`, `PHALANX_DEBUG`) wants it. An
-    /// empty variable asks for nothing.
+    /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_PLACE`, `PHALANX_CONVERT`, `PHALANX_DEBUG`) wants it.
+    /// An empty variable asks for nothing.
     ///
     /// # Errors
     /// `Environment` when a variable is not understood.
