@@ -3,21 +3,21 @@
 //! What ranks of one core hand to each other stays in its cache; what goes to another core is fetched line by line.
 //! Trees and shares bring neighbours together, so where they share a core few lines go across, and each core has as
 //! many ranks as the others. The system knows nothing of that. It spreads ranks as they start and moves them when some
-//! sleep, so that a job is quick in one run and slow in the next: on 8 ranks of two cores reductions of 256 KiB between
-//! shared buffers took 61 us so, and 109 to 154 where the system had put them (Intel Xeon).
+//! sleep, so that a job is quick in one run and slow in the next: on 8 ranks of two cores reductions of 256 KiB
+//! between shared buffers took 61 us so, and 109 to 154 where the system had put them (Intel Xeon).
 //!
 //! A rank that finds itself elsewhere when it begins a call that does not go in lines moves to its core, and at once
-//! may run anywhere again, as before: nothing is bound, and what a program does between calls is for the system to place.
-//! Where that does not leave a rank there, since another program has the core, say, it tries ever more rarely.
+//! may run anywhere again, as before: nothing is bound, and what a program does between calls is for the system to
+//! place. Where that does not leave a rank there, since another program has the core, say, it tries ever more rarely.
 //!
-//! Only ranks that may use all the cores of the job are moved: whoever makes the job says that nobody has bound any. And
-//! only calls of the whole job (of a node) move any: the ranks of a smaller group may have all cores for themselves
-//! while the others do nothing.
+//! Only ranks that may use all the cores of the job are moved: whoever makes the job says that nobody has bound any.
+//! And only calls of the whole job (of a node) move any: the ranks of a smaller group may have all cores for
+//! themselves while the others do nothing.
 //!
-//! From one system call to the other, microseconds or, where that core is busy, milliseconds, the calling thread is bound to its core. What it
-//! starts from a signal handler then stays so. Whoever binds it from outside meanwhile is heeded, unless that falls
-//! between the look and what follows it. A sandbox that does not refuse the call but kills who makes it takes
-//! `PHALANX_PLACE=never`.
+//! From one system call to the other, microseconds or, where that core is busy, milliseconds, the calling thread is
+//! bound to its core. What it starts from a signal handler then stays so. Whoever binds it from outside meanwhile is
+//! heeded, unless that falls between the look and what follows it. A sandbox that does not refuse the call but kills
+//! who makes it takes `PHALANX_PLACE=never`.
 
 use std::cell::Cell;
 use std::fs;
@@ -109,8 +109,8 @@ fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
 }
 
 /// The processors of the core that `rank` of so many shares with its neighbours, if these `cores`, which it may use,
-/// are all that the job has: `all` in number, by cores (a launcher's count) or by processors (that of ranks that MPI has
-/// started, or of threads).
+/// are all that the job has: `all` in number, by cores (a launcher's count) or by processors (that of ranks that MPI
+/// has started, or of threads).
 fn find((rank, ranks): (usize, usize), all: usize, cores: &[Vec<usize>]) -> Option<CpuSet> {
     if all != cores.len() && all != cores.iter().map(Vec::len).sum() {
         return None;
