@@ -4,7 +4,7 @@
 
 help:
 	@echo 'make run     build, and measure the collectives of this machine at 2 and at 8 ranks (about 5 minutes)'
-	@echo 'make test    lints, models, conformance, faults, examples (18 to 30 minutes on 2 cores)'
+	@echo 'make test    lints, models, conformance, faults, examples (15 to 30 minutes on 2 cores)'
 	@echo 'make mpi-tests  the part of them that needs an MPI: one host, emulated cluster (about 7 minutes)'
 	@echo 'make record  the measurement beside five MPIs, into records/ (about 20 minutes; installs three of them from PyPI)'
 	@echo 'make build   target/release/phalanx, target/release/bench and the examples'
