@@ -138,25 +138,20 @@ impl TreeRules {
     /// The tree of a class on so many ranks, in a job that is not crowded.
     #[must_use]
     pub fn tree(&self, step: Step, ranks: usize, class: usize) -> &TreeSpec {
-        let rules = self.of(step, ranks);
-        &rules[class.min(rules.len() - 1)].tree
+        &self.rule(step, ranks, class).tree
     }
 
     /// How many neighbours that tree takes for ranks of one core, if it is one that goes by this.
     #[must_use]
     pub fn neighbours(&self, step: Step, ranks: usize, class: usize) -> Option<usize> {
-        let rules = self.of(step, ranks);
-        let rule = &rules[class.min(rules.len() - 1)];
+        let rule = self.rule(step, ranks, class);
         rule.of_crowd.then_some(rule.tree.k)
     }
 
     /// The trees of a step on so many ranks of a crowded job, as they are written, for messages of `least` bytes and
     /// more.
     pub(crate) fn crowded_text(&self, step: Step, ranks: usize, least: usize) -> String {
-        let lists = if step == Step::Release { &self.release } else { &self.gather };
-        let fits = |list: &&List| list.jobs != Jobs::Uncrowded && list.ranks.contains(&ranks);
-        let list = lists.iter().find(fits).map_or(&[][..], |list| &list.rules);
-        let long = list.iter().filter(|rule| rule.below > least);
+        let long = self.for_jobs_but(Jobs::Uncrowded, step, ranks).iter().filter(|rule| rule.below > least);
         long.map(Rule::to_string).collect::<Vec<_>>().join(", ")
     }
 
@@ -167,12 +162,22 @@ impl TreeRules {
         lists.flat_map(|list| &list.rules).any(|rule| rule.tree.levels != Vec::<Level>::new())
     }
 
+    fn rule(&self, step: Step, ranks: usize, class: usize) -> &Rule {
+        let rules = self.of(step, ranks);
+        &rules[class.min(rules.len() - 1)]
+    }
+
     fn of(&self, step: Step, ranks: usize) -> &[Rule] {
+        self.for_jobs_but(Jobs::Crowded, step, ranks)
+    }
+
+    /// What counts of a step on so many ranks in jobs that are not such.
+    fn for_jobs_but(&self, others: Jobs, step: Step, ranks: usize) -> &[Rule] {
         let lists = match step {
             Step::Release => &self.release,
             Step::Gather => &self.gather,
         };
-        let list = lists.iter().find(|list| list.jobs != Jobs::Crowded && list.ranks.contains(&ranks)).or(lists.last());
+        let list = lists.iter().find(|list| list.jobs != others && list.ranks.contains(&ranks)).or(lists.last());
         list.map_or(&[], |list| &list.rules)
     }
 }

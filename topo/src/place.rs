@@ -55,8 +55,9 @@ impl Machine {
         if cores.is_empty() || policy == BindPolicy::None {
             return vec![None; ranks];
         }
+        let share = |rank: usize| rank * cores.len() / ranks;
         if policy == BindPolicy::Core {
-            let core_of = |rank: usize| if ranks > cores.len() { rank * cores.len() / ranks } else { rank };
+            let core_of = |rank| if ranks > cores.len() { share(rank) } else { rank };
             return (0..ranks).map(|rank| Some(cores[core_of(rank)].pus.clone())).collect();
         }
         let mut nodes: Vec<Vec<usize>> = vec![Vec::new(); self.numas()];
@@ -66,7 +67,7 @@ impl Machine {
         // By node, for a machine whose numbering jumps between nodes.
         let mut node_of_core: Vec<usize> = cores.iter().map(|core| core.numa).collect();
         node_of_core.sort_unstable();
-        (0..ranks).map(|rank| Some(nodes[node_of_core[rank * cores.len() / ranks]].clone())).collect()
+        (0..ranks).map(|rank| Some(nodes[node_of_core[share(rank)]].clone())).collect()
     }
 
     /// The cores with at least one usable PU, neighbours beside each other.

@@ -122,11 +122,16 @@ const GATHERS: [&str; 4] = ["kary:3", "kary:2", "flat", "knomial:2"];
 const TREE_EDGE: usize = 8 << 10;
 const TREE_SIZES: [usize; 2] = [2 << 10, 64 << 10];
 
+/// The step of which a collective shows how long it takes.
+fn step_of(what: Collective) -> Step {
+    if what == Collective::Broadcast { Step::Release } else { Step::Gather }
+}
+
 /// The trees that calls take where no table and nobody says otherwise, for messages of the sizes at which trees are
 /// compared.
 fn usual_trees(what: Collective, ranks: usize, crowd: u32) -> [String; 2] {
     let rules = TreeRules::default().on_crowd(crowd);
-    let step = if what == Collective::Broadcast { Step::Release } else { Step::Gather };
+    let step = step_of(what);
     TREE_SIZES.map(|bytes| rules.tree(step, ranks, rules.class(step, ranks, bytes)).to_string())
 }
 
@@ -178,8 +183,7 @@ impl<T: Times> Search<'_, T> {
                         [one, other] if one == other => format!("{step}{whom}: {short}{one}"),
                         // As it is for long ones, however many ranks a core has.
                         [one, other] if other == usual[1] && self.crowd > 1 => {
-                            let step_of = if step == "gather" { Step::Gather } else { Step::Release };
-                            let long = TreeRules::default().crowded_text(step_of, self.ranks, TREE_EDGE);
+                            let long = TreeRules::default().crowded_text(step_of(what), self.ranks, TREE_EDGE);
                             format!("{step}{whom}: {one} < {TREE_EDGE}, {long}")
                         }
                         [one, other] => format!("{step}{whom}: {short}{one} < {TREE_EDGE}, {other}"),

@@ -71,11 +71,11 @@ impl SharedBoard {
     /// As [`begin`](Self::begin).
     #[inline]
     pub fn begin_at_home(&self, tag: u32) -> Result<()> {
+        self.may_begin()?;
         if self.shares_cores {
-            self.may_begin()?;
             self.look_for_home();
         }
-        self.begin(tag)
+        self.begin_now(tag)
     }
 
     /// Begins a call that all ranks must tag alike.
@@ -85,6 +85,12 @@ impl SharedBoard {
     #[inline]
     pub fn begin(&self, tag: u32) -> Result<()> {
         self.may_begin()?;
+        self.begin_now(tag)
+    }
+
+    /// The same of one that [may begin](Self::may_begin).
+    #[inline]
+    fn begin_now(&self, tag: u32) -> Result<()> {
         self.note(tag);
         // E1, who may reach into buffers: noted before this look.
         self.watch.light_fence();

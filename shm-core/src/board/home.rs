@@ -68,20 +68,18 @@ impl SharedBoard {
 fn move_to(processors: &CpuSet) -> Result<(), Errno> {
     let this = Pid::from_raw(0);
     let before = sched_getaffinity(this)?;
-    if !members(processors).all(|processor| before.is_set(processor).unwrap_or(false)) {
+    if !is_within(processors, &before) {
         // Somebody has bound it since.
         return Err(Errno::EPERM);
     }
     sched_setaffinity(this, processors)?;
-    if !members(&sched_getaffinity(this)?).all(|processor| processors.is_set(processor).unwrap_or(false)) {
+    if !is_within(&sched_getaffinity(this)?, processors) {
         // Somebody has bound it meanwhile.
         return Ok(());
     }
     // What is asked for counts for good, within what the system allows from time to time: so everything, which is what
     // a thread has that nobody has bound, unless that turns out to be more than it had.
-    let mut all = CpuSet::new();
-    (0..CpuSet::count()).try_for_each(|processor| all.set(processor))?;
-    sched_setaffinity(this, &all)?;
+    sched_setaffinity(this, &set_of(0..CpuSet::count())?)?;
     if sched_getaffinity(this)? == before { Ok(()) } else { sched_setaffinity(this, &before) }
 }
 
@@ -104,6 +102,16 @@ fn system() -> Vec<Vec<usize>> {
     cores.into_iter().map(|(_, processors)| processors).collect()
 }
 
+fn set_of(processors: impl IntoIterator<Item = usize>) -> Result<CpuSet, Errno> {
+    let mut set = CpuSet::new();
+    processors.into_iter().try_for_each(|processor| set.set(processor))?;
+    Ok(set)
+}
+
+fn is_within(part: &CpuSet, whole: &CpuSet) -> bool {
+    members(part).all(|processor| whole.is_set(processor).unwrap_or(false))
+}
+
 fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
     (0..CpuSet::count()).filter(|&processor| set.is_set(processor).unwrap_or(false))
 }
@@ -115,9 +123,7 @@ fn find((rank, ranks): (usize, usize), all: usize, cores: &[Vec<usize>]) -> Opti
     if all != cores.len() && all != cores.iter().map(Vec::len).sum() {
         return None;
     }
-    let mut home = CpuSet::new();
-    cores.get(rank * cores.len() / ranks)?.iter().try_for_each(|&processor| home.set(processor)).ok()?;
-    Some(home)
+    set_of(cores.get(rank * cores.len() / ranks)?.iter().copied()).ok()
 }
 
 #[cfg(test)]
@@ -152,19 +158,33 @@ mod tests {
         }
     }
 
+    /// The cores that a test may use, if it may use several.
+    fn several_cores() -> Option<Vec<Vec<usize>>> {
+        let cores = system();
+        if cores.len() < 2 {
+            eprintln!("skipped: who may use one core is nowhere else");
+            return None;
+        }
+        Some(cores)
+    }
+
+    /// Has the calling thread run there, and then wherever `mask` lets it.
+    fn come_from(there: &CpuSet, mask: &CpuSet) {
+        for set in [there, mask] {
+            sched_setaffinity(Pid::from_raw(0), set).unwrap();
+        }
+    }
+
     /// Makes so many long calls of `comm`, for each of which this rank comes from elsewhere.
     fn come_from_elsewhere(world: &Communicator, comm: &Communicator, calls: usize) {
         let this = Pid::from_raw(0);
         let mask = sched_getaffinity(this).unwrap();
         let cores = system();
         let home = find((world.rank(), world.size()), cores.len(), &cores).unwrap();
-        let elsewhere = members(&mask).find(|&processor| !home.is_set(processor).unwrap()).unwrap();
-        let mut elsewhere_only = CpuSet::new();
-        elsewhere_only.set(elsewhere).unwrap();
+        let elsewhere = set_of(members(&mask).find(|&processor| !home.is_set(processor).unwrap())).unwrap();
         let (mine, mut all) = (vec![1_u64; 4096], vec![0; 4096]);
         for _ in 0..calls {
-            sched_setaffinity(this, &elsewhere_only).unwrap();
-            sched_setaffinity(this, &mask).unwrap();
+            come_from(&elsewhere, &mask);
             comm.all_reduce_into(&mine, &mut all, Sum).unwrap();
             assert_eq!(all[4095], comm.size() as u64);
             assert!(sched_getaffinity(this).unwrap() == mask, "a rank is bound");
@@ -173,11 +193,7 @@ mod tests {
 
     #[test]
     fn long_calls_of_the_whole_job_begin_at_home() {
-        let cores = system().len();
-        if cores < 2 {
-            eprintln!("skipped: a rank that may use one core is nowhere else");
-            return;
-        }
+        let Some(cores) = several_cores().map(|cores| cores.len()) else { return };
         let mut spec = JobSpec::new(2 * cores).unwrap();
         spec.cores = cores;
         for places in [true, false] {
@@ -196,24 +212,14 @@ mod tests {
 
     #[test]
     fn a_thread_moves_and_is_not_bound() {
-        let cores = system();
-        if cores.len() < 2 {
-            eprintln!("skipped: a thread that may use one core is nowhere else");
-            return;
-        }
+        let Some(cores) = several_cores() else { return };
         let this = Pid::from_raw(0);
-        let set = |core: &[usize]| {
-            let mut set = CpuSet::new();
-            core.iter().for_each(|&processor| set.set(processor).unwrap());
-            set
-        };
-        let (home, elsewhere) = (set(&cores[0]), set(&cores[1]));
+        let [home, elsewhere] = [0, 1].map(|at| set_of(cores[at].iter().copied()).unwrap());
         std::thread::spawn(move || {
             let mask = sched_getaffinity(this).unwrap();
             // The system may move it on at once, but hardly always.
             let moves = |_: &i32| {
-                sched_setaffinity(this, &elsewhere).unwrap();
-                sched_setaffinity(this, &mask).unwrap();
+                come_from(&elsewhere, &mask);
                 move_to(&home).unwrap();
                 assert!(sched_getaffinity(this).unwrap() == mask, "it is bound");
                 home.is_set(sched_getcpu().unwrap()).unwrap()
@@ -225,8 +231,7 @@ mod tests {
             assert_eq!(move_to(&home), Err(Errno::EPERM));
             assert!(sched_getaffinity(this).unwrap() == elsewhere);
             // Bound to some cores it stays bound to these.
-            let mut two = elsewhere;
-            members(&home).for_each(|processor| two.set(processor).unwrap());
+            let two = set_of(members(&elsewhere).chain(members(&home))).unwrap();
             sched_setaffinity(this, &two).unwrap();
             move_to(&home).unwrap();
             assert!(sched_getaffinity(this).unwrap() == two);
@@ -238,26 +243,20 @@ mod tests {
     /// Ranks that are never left at home move ever more rarely; those that are move as often as it takes.
     #[test]
     fn who_is_not_left_there_tries_rarely() {
-        let cores = system();
-        if cores.len() < 2 {
-            eprintln!("skipped: a rank that may use one core is nowhere else");
-            return;
-        }
+        let Some(cores) = several_cores() else { return };
         let mut spec = JobSpec::new(2 * cores.len()).unwrap();
         spec.cores = cores.len();
         Job::create(&spec).unwrap().on_threads(|world| {
             let engine = world.enter().unwrap();
             let Home { left, period } = &engine.board.home;
             let home = find((world.rank(), world.size()), cores.len(), &cores).unwrap();
-            let mut elsewhere = CpuSet::new();
-            cores.iter().flatten().filter(|&&at| !home.is_set(at).unwrap()).for_each(|&at| elsewhere.set(at).unwrap());
+            let elsewhere = set_of(cores.iter().flatten().copied().filter(|&at| !home.is_set(at).unwrap())).unwrap();
             let this = Pid::from_raw(0);
             let mask = sched_getaffinity(this).unwrap();
             let mut looks = 0;
             for _ in 0..2000 {
                 looks += u32::from(left.get() == 0);
-                sched_setaffinity(this, &elsewhere).unwrap();
-                sched_setaffinity(this, &mask).unwrap();
+                come_from(&elsewhere, &mask);
                 engine.board.look_for_home();
             }
             // At home in a look now and then, if the system happens to have moved it there.
