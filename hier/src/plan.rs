@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use shm_core::{Links, Plan, Step};
 use topo::{SocketMap, Tree};
 
-use crate::rules::TreeRules;
+use crate::rules::{OfCrowd, TreeRules};
 
 /// A tree, and what it was built for: step, class, root.
 type Built = (Step, usize, usize, Arc<Tree>);
@@ -51,13 +51,35 @@ impl TopologyPlan {
         let tree = Arc::new(match self.rules.neighbours(step, ranks, class) {
             None => build(root),
             // Groups stay together whoever the root is: it takes the place of its group's first rank.
-            Some(neighbours) => {
+            Some((neighbours, _)) => {
                 let first = root - root % neighbours;
                 build(first).with_swapped(first, root)
             }
         });
         *last = Some((step, class, root, Arc::clone(&tree)));
         tree
+    }
+
+    /// The ranks behind this one in its relay, if it is in one: where groups of neighbours are relays, and it is not alone
+    /// in its group.
+    fn behind(&self, (step, class): (Step, usize), root: usize, rank: usize) -> Option<Vec<usize>> {
+        let ranks = self.places.len();
+        let (neighbours, kind) = self.rules.neighbours(step, ranks, class)?;
+        if (step, kind) != (Step::Gather, OfCrowd::Relay) {
+            return None;
+        }
+        // Where they stand in the tree, counted from its root: the places of the root and of the first rank of its group
+        // are exchanged.
+        let first = root - root % neighbours;
+        let exchanged = |rank| match rank {
+            _ if rank == root => first,
+            _ if rank == first => root,
+            _ => rank,
+        };
+        let place = (exchanged(rank) + ranks - first) % ranks;
+        let head = place - place % neighbours;
+        let end = (head + neighbours).min(ranks);
+        (end > head + 1).then(|| (place + 1..end).map(|place| exchanged((first + place) % ranks)).collect())
     }
 }
 
@@ -70,11 +92,15 @@ unsafe impl Plan for TopologyPlan {
 
     fn links(&self, step: Step, class: usize, root: usize, rank: usize, size: usize) -> Links {
         let tree = self.tree(step, class, root);
-        Links::new(tree.parent[rank], &tree.children[rank], size)
+        let links = Links::new(tree.parent[rank], &tree.children[rank], size);
+        match self.behind((step, class), root, rank) {
+            Some(behind) => links.in_relay(&behind),
+            None => links,
+        }
     }
 
     fn name(&self, step: Step, class: usize) -> String {
-        self.rules.tree(step, self.places.len(), class).to_string()
+        self.rules.name(step, self.places.len(), class)
     }
 
     fn restrict(&self, members: &[usize]) -> Arc<dyn Plan> {
@@ -110,7 +136,51 @@ mod tests {
             for root in 0..ranks {
                 let tree = plan.tree(Step::Gather, class, root);
                 tree.check().unwrap();
-                assert_eq!((tree.root, plan.name(Step::Gather, class)), (root, format!("knomial:{crowd}")));
+                let kind = if ranks < 5 { "knomial" } else { "relay" };
+                assert_eq!((tree.root, plan.name(Step::Gather, class)), (root, format!("{kind}:{crowd}")));
+            }
+        }
+    }
+
+    /// Each rank is in one relay, with others of its group, or alone; all but its head are leaves below that.
+    #[test]
+    fn groups_of_neighbours_are_relays() {
+        let rules: TreeRules = "gather: flat < 1K, relay:crowd; release: relay:crowd".parse().unwrap();
+        for ranks in 1..=20 {
+            for crowd in 2..=6 {
+                let plan = TopologyPlan::new(rules.clone(), vec![[0; 3]; ranks], crowd);
+                let links = |step, class, root| -> Vec<Links> {
+                    (0..ranks).map(|rank| plan.links(step, class, root, rank, ranks)).collect()
+                };
+                for root in 0..ranks {
+                    for (step, bytes) in [(Step::Gather, 0), (Step::Release, 1 << 20)] {
+                        assert!(links(step, plan.class(step, bytes), root).iter().all(|links| !links.has_relay()));
+                    }
+                    let links = links(Step::Gather, plan.class(Step::Gather, 1 << 20), root);
+                    let mut seen = vec![0; ranks];
+                    for (rank, own) in links.iter().enumerate() {
+                        let (relay, behind) = own.relay();
+                        let (behind, others) = relay.split_at(behind);
+                        assert!(others.iter().all(|child| own.children().contains(child)));
+                        let (first, head) = match own.parent() {
+                            Some(head) if own.has_relay() && own.children().is_empty() => (false, head),
+                            _ => (true, rank),
+                        };
+                        for (at, &next) in behind.iter().enumerate() {
+                            assert!(links[next].children().is_empty() && links[next].parent() == Some(head));
+                            assert_eq!(links[next].relay(), (&behind[at + 1..], behind.len() - at - 1));
+                            seen[next] += usize::from(first);
+                        }
+                        if first {
+                            seen[rank] += 1;
+                            assert_eq!(behind.len() + others.len(), own.children().len());
+                            assert!(behind.len() < crowd as usize);
+                        }
+                    }
+                    assert!(seen.iter().all(|&seen| seen == 1), "{ranks} ranks, {crowd} a core, root {root}");
+                    let relays = links.iter().filter(|links| links.has_relay()).count();
+                    assert!(relays + 1 >= ranks, "{relays} of {ranks}, {crowd} a core");
+                }
             }
         }
     }

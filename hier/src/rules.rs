@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+#[cfg(doc)]
+use shm_core::Links;
 use shm_core::segment::layout::MOST_RANKS;
 use shm_core::select::number_of_bytes;
 use shm_core::{Error, MOST_CLASSES, Step};
@@ -24,7 +26,8 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// ```
 /// A message takes the first tree whose limit it is below; the last one has no limit. `tree` is spelled as topo spells
 /// it: `flat`, `knomial:4`, `kary:3:right`; `knomial:crowd` is the k-nomial tree whose k is the number of ranks for
-/// each core, rounded up (2 at least). Limits take the suffixes K and M. A part that names numbers of ranks is for
+/// each core, rounded up (2 at least), and `relay:crowd` the same, of which each group of k neighbours is a
+/// [relay](Links::in_relay). Limits take the suffixes K and M. A part that names numbers of ranks is for
 /// communicators of so many, one that says `crowded` for jobs with more ranks than cores, one that says `uncrowded` for
 /// the others; the first part that fits counts, whatever stands after it, and one that names nothing is for all others.
 ///
@@ -32,13 +35,16 @@ pub(crate) const VARIABLE: &str = "PHALANX_TREES";
 /// ranks are bound only as far as they share cores then. Where they do, each level of a tree costs a turn of everybody
 /// on the core, which is more than a root that reads everybody's message takes, unless that is long: so gather trees of
 /// up to 64 ranks are flat there. Long messages are combined by the ranks of each core first, and then across cores: in
-/// a tree of base c, where c ranks share each core, neighbours in rank order, one of them gathers what the others have.
+/// a tree of base c, where c ranks share each core, neighbours in rank order, one of them gathers what the others have;
+/// or, in a relay, each adds to one cell what it has and hands it on, so that the cache of a core need not hold cells of
+/// all of them.
 /// (Groups begin with ranks 0, c, 2c and so on; where c does not divide the ranks, with that of the root.)
 /// `PHALANX_TREES` asks for others, before a table does; an empty text is as none.
 ///
 /// ```
-/// let rules: hier::TreeRules = "gather(1..16 crowded): flat < 48K, knomial:crowd; \
-///                               gather(17..64 crowded): flat < 24K, knomial:crowd; \
+/// let rules: hier::TreeRules = "gather(1..4 crowded): flat < 48K, knomial:crowd; \
+///                               gather(5..16 crowded): flat < 48K, knomial:crowd < 128K, relay:crowd; \
+///                               gather(17..64 crowded): flat < 24K, knomial:crowd < 128K, relay:crowd; \
 ///                               gather: knomial:4 < 512, kary:3 < 8K, kary:2; release: flat".parse().unwrap();
 /// assert_eq!(rules, hier::TreeRules::default());
 /// assert_eq!(rules.to_string().parse(), Ok(rules));
@@ -72,10 +78,31 @@ enum Jobs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     tree: TreeSpec,
-    /// Whether its k is how many ranks each core has, or will be once that is known.
-    of_crowd: bool,
+    /// How it goes by how many ranks each core has, where it does: that is its k, or will be once it is known.
+    of_crowd: Option<OfCrowd>,
     /// Messages below so many bytes.
     below: usize,
+}
+
+/// A tree that goes by how many ranks share each core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfCrowd {
+    /// Of the ranks of each core one gathers what the others have.
+    Knomial,
+    /// They hand on one cell, to which each adds what it has.
+    Relay,
+}
+
+impl OfCrowd {
+    const ALL: [OfCrowd; 2] = [OfCrowd::Knomial, OfCrowd::Relay];
+
+    /// The kind of tree, as it is spelled.
+    fn kind(self) -> &'static str {
+        match self {
+            OfCrowd::Knomial => "knomial",
+            OfCrowd::Relay => "relay",
+        }
+    }
 }
 
 /// All numbers of ranks.
@@ -83,18 +110,27 @@ const ALL: RangeInclusive<usize> = 1..=MOST_RANKS;
 
 impl Default for TreeRules {
     fn default() -> Self {
-        let rule = |tree, below| Rule { tree, of_crowd: false, below };
+        let rule = |tree, below| Rule { tree, of_crowd: None, below };
         let list = |rules| List { ranks: ALL, jobs: Jobs::All, rules };
         // Measured with 3 to 32 ranks on two cores; for more, as for 32.
-        let crowded = |ranks, below| {
-            let rules = vec![rule(TreeSpec::flat(), below), Rule { of_crowd: true, ..rule(of_crowd(2), usize::MAX) }];
+        let crowded = |ranks, flat_below, knomial_below| {
+            let of = |kind, below| Rule { of_crowd: Some(kind), ..rule(of_crowd(2), below) };
+            let mut rules = vec![rule(TreeSpec::flat(), flat_below), of(OfCrowd::Knomial, knomial_below)];
+            if knomial_below < usize::MAX {
+                rules.push(of(OfCrowd::Relay, usize::MAX));
+            }
             List { ranks, jobs: Jobs::Crowded, rules }
         };
         let usual =
             vec![rule(TreeSpec::knomial(4), 512), rule(TreeSpec::kary(3), 8192), rule(TreeSpec::kary(2), usize::MAX)];
         Self {
             release: vec![list(vec![rule(TreeSpec::flat(), usize::MAX)])],
-            gather: vec![crowded(1..=16, 48 << 10), crowded(17..=64, 24 << 10), list(usual)],
+            gather: vec![
+                crowded(1..=4, 48 << 10, usize::MAX),
+                crowded(5..=16, 48 << 10, 128 << 10),
+                crowded(17..=64, 24 << 10, 128 << 10),
+                list(usual),
+            ],
         }
     }
 }
@@ -120,7 +156,7 @@ impl TreeRules {
             lists.retain(|list| list.jobs != others);
             for list in lists {
                 list.jobs = Jobs::All;
-                for rule in list.rules.iter_mut().filter(|rule| rule.of_crowd) {
+                for rule in list.rules.iter_mut().filter(|rule| rule.of_crowd.is_some()) {
                     rule.tree = of_crowd(crowd);
                 }
             }
@@ -141,11 +177,21 @@ impl TreeRules {
         &self.rule(step, ranks, class).tree
     }
 
-    /// How many neighbours that tree takes for ranks of one core, if it is one that goes by this.
-    #[must_use]
-    pub fn neighbours(&self, step: Step, ranks: usize, class: usize) -> Option<usize> {
+    /// How many neighbours that tree takes for ranks of one core, and how it puts them together, if it is one that goes
+    /// by this.
+    pub(crate) fn neighbours(&self, step: Step, ranks: usize, class: usize) -> Option<(usize, OfCrowd)> {
         let rule = self.rule(step, ranks, class);
-        rule.of_crowd.then_some(rule.tree.k)
+        Some((rule.tree.k, rule.of_crowd?))
+    }
+
+    /// The name of that tree, for people.
+    #[must_use]
+    pub fn name(&self, step: Step, ranks: usize, class: usize) -> String {
+        let rule = self.rule(step, ranks, class);
+        match rule.of_crowd {
+            Some(OfCrowd::Relay) => format!("relay:{}", rule.tree.k),
+            _ => rule.tree.to_string(),
+        }
     }
 
     /// The trees of a step on so many ranks of a crowded job, as they are written, for messages of `least` bytes and
@@ -217,10 +263,9 @@ impl fmt::Display for TreeRules {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.of_crowd {
-            f.write_str(OF_CROWD)?
-        } else {
-            write!(f, "{}", self.tree)?
+        match self.of_crowd {
+            Some(of_crowd) => write!(f, "{}:{CROWD}", of_crowd.kind())?,
+            None => write!(f, "{}", self.tree)?,
         }
         if self.below != usize::MAX { write!(f, " < {}", self.below) } else { Ok(()) }
     }
@@ -299,16 +344,18 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
         }
         None => (text, usize::MAX),
     };
-    Ok(match tree.trim() {
-        OF_CROWD => Rule { tree: of_crowd(2), of_crowd: true, below },
-        tree => Rule { tree: tree.parse::<TreeSpec>().map_err(|error| error.to_string())?, of_crowd: false, below },
+    let tree = tree.trim();
+    let kind = tree.strip_suffix(CROWD).and_then(|kind| kind.strip_suffix(':'));
+    Ok(match OfCrowd::ALL.into_iter().find(|of_crowd| kind == Some(of_crowd.kind())) {
+        Some(kind) => Rule { tree: of_crowd(2), of_crowd: Some(kind), below },
+        None => Rule { tree: tree.parse::<TreeSpec>().map_err(|error| error.to_string())?, of_crowd: None, below },
     })
 }
 
-/// How the tree is spelled that hangs on how many ranks each core has.
-const OF_CROWD: &str = "knomial:crowd";
+/// What is said for the k of a tree that hangs on how many ranks each core has.
+const CROWD: &str = "crowd";
 
-/// That tree, where so many ranks share each core.
+/// The k-nomial one, where so many ranks share each core.
 fn of_crowd(crowd: u32) -> TreeSpec {
     TreeSpec::knomial(crowd.max(2) as usize)
 }
@@ -364,8 +411,12 @@ mod tests {
             let of = |step, bytes| rules.tree(step, 8, rules.class(step, 8, bytes)).to_string();
             assert_eq!([of(Step::Gather, 1023), of(Step::Gather, 1024), of(Step::Release, 0)], ["flat", tree, tree]);
         }
-        assert_eq!(TreeRules::default().crowded_text(Step::Gather, 8, 8 << 10), "flat < 49152, knomial:crowd");
-        assert_eq!(TreeRules::default().crowded_text(Step::Gather, 8, 48 << 10), "knomial:crowd");
+        assert_eq!(
+            TreeRules::default().crowded_text(Step::Gather, 8, 8 << 10),
+            "flat < 49152, knomial:crowd < 131072, relay:crowd"
+        );
+        assert_eq!(TreeRules::default().crowded_text(Step::Gather, 8, 48 << 10), "knomial:crowd < 131072, relay:crowd");
+        assert_eq!(TreeRules::default().crowded_text(Step::Gather, 4, 48 << 10), "knomial:crowd");
         let long = |rules: &TreeRules| rules.tree(Step::Gather, 8, rules.class(Step::Gather, 8, 1 << 20)).to_string();
         assert_eq!([1, 4].map(|crowd| long(&TreeRules::default().on_crowd(crowd))), ["kary:2", "knomial:4"]);
     }

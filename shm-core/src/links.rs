@@ -13,6 +13,11 @@ pub struct Links {
     in_order: Arc<[usize]>,
     /// The children as readers.
     readers: Readers,
+    /// Those behind this rank in its relay, the nearest first, and then the children that are in none, in rank order;
+    /// how many are behind it; and whether it is in a relay.
+    relay: Arc<[usize]>,
+    behind: usize,
+    has_relay: bool,
 }
 
 impl Links {
@@ -31,7 +36,23 @@ impl Links {
                 children.into()
             }
         };
-        Self { parent, children, in_order, readers }
+        let relay = Arc::clone(&in_order);
+        Self { parent, children, in_order, readers, relay, behind: 0, has_relay: false }
+    }
+
+    /// The same place in a tree that has relays, in one of which it is. A relay is a rank, at its head, with some of its
+    /// children that are leaves, in an order: these ranks are `behind` this one, the nearest first, and nobody is behind
+    /// the last.
+    ///
+    /// In the gather steps of a reduction the last one of a relay fills a cell, and each one adds to it what it has, one
+    /// after the other: the head takes out what they all have. So one cell serves all of them, and stays in the cache of
+    /// a core that they share; where they have cores of their own it goes from one to the other each time. What somebody
+    /// lends is added by the next one that lends nothing. All are combined in this order: from the last one to the head.
+    #[must_use]
+    pub fn in_relay(self, behind: &[usize]) -> Self {
+        let others = self.in_order.iter().filter(|child| !behind.contains(child));
+        let relay = behind.iter().chain(others).copied().collect();
+        Self { relay, behind: behind.len(), has_relay: true, ..self }
     }
 
     /// The place of `rank` in the flat tree: every other rank is a child of `root`.
@@ -64,6 +85,21 @@ impl Links {
     #[must_use]
     pub(crate) fn in_order(&self) -> &[usize] {
         &self.in_order
+    }
+
+    /// The ranks behind this one in its relay, the nearest first, and then the children that are in none; and how many are
+    /// behind.
+    #[inline]
+    #[must_use]
+    pub fn relay(&self) -> (&[usize], usize) {
+        (&self.relay, self.behind)
+    }
+
+    /// Whether this rank is in a relay.
+    #[inline]
+    #[must_use]
+    pub fn has_relay(&self) -> bool {
+        self.has_relay
     }
 
     /// Whether this rank is the root.

@@ -102,8 +102,9 @@ pub fn is_tried(at: usize, ranks: usize, seed: u64) -> bool {
     ranks <= 5 || (at as u64 + mixed(ranks as u64) % 3 + seed % 3).is_multiple_of(3)
 }
 
-/// Trees, as `PHALANX_TREES` takes them: every kind, both skews, chains, levels, and trees that change with the size.
-pub const TREES: [&str; 14] = [
+/// Trees, as `PHALANX_TREES` takes them: every kind, both skews, chains, levels, relays, and trees that change with the
+/// size.
+pub const TREES: [&str; 16] = [
     "",
     "gather:flat;release:flat",
     "gather:kary:1;release:kary:1",
@@ -117,6 +118,8 @@ pub const TREES: [&str; 14] = [
     "gather:kary:1:right;release:knomial:2:right",
     "gather:kary:2:package:leaders-last;release:kary:2:package",
     "gather:knomial:2:right:package:numa:l3:leaders-last;release:knomial:4:package:l3:right",
+    "gather:relay:crowd",
+    "gather:flat<65,relay:crowd<640,knomial:crowd<4K,relay:crowd;release:knomial:crowd",
     "gather:kary:1<65,knomial:3<640,kary:2;release:knomial:2<65,kary:1<320,flat<1K,kary:4",
 ];
 

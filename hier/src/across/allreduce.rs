@@ -350,6 +350,10 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for InOrder<'_, O> {
         self.0.code()
     }
 
+    fn is_wide(&self) -> bool {
+        self.0.is_wide()
+    }
+
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
         // SAFETY: by contract.
         unsafe { self.0.fold(dst, operands, n) }

@@ -111,7 +111,7 @@ impl Communicator {
 
 fn kind_of(place: Place) -> usize {
     match place {
-        Place::Cell | Place::Back => 0,
+        Place::Cell | Place::Back | Place::CellOf(_) => 0,
         Place::Heap(_) => 1,
         Place::Private(_) => 2,
     }

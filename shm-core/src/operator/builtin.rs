@@ -67,13 +67,13 @@ macro_rules! scalar {
                 $body
             }
         }
-        operator!($operator, $type, fold::<$type, Self>, fold_to::<$type, Self>, fold_from::<$type, Self>);
+        operator!($operator, $type, wide if false, fold::<$type, Self>, fold_to::<$type, Self>, fold_from::<$type, Self>);
     };
 }
 
 /// Joins a fold to an operator.
 macro_rules! operator {
-    ($operator:ty, $type:ty, $fold:expr, $fold_to:expr, $fold_from:expr) => {
+    ($operator:ty, $type:ty, wide if $wide:expr, $fold:expr, $fold_to:expr, $fold_from:expr) => {
         // SAFETY: the kernels write every element.
         unsafe impl Operator<$type> for $operator {
             #[inline]
@@ -84,6 +84,11 @@ macro_rules! operator {
             #[inline]
             fn code(&self) -> u8 {
                 Self::CODE
+            }
+
+            #[inline]
+            fn is_wide(&self) -> bool {
+                $wide
             }
 
             #[inline]
@@ -156,6 +161,7 @@ macro_rules! halves {
         operator!(
             $operator,
             $type,
+            wide if true,
             halves::fold::<$type, Self>,
             halves::fold_to::<$type, Self>,
             halves::fold_from::<$type, Self>

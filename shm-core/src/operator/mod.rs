@@ -70,6 +70,13 @@ pub unsafe trait Operator<T: Element> {
     /// A number that goes into the check that all ranks made the same call.
     fn code(&self) -> u8;
 
+    /// Whether operands that are folded at once come to other results than one after the other, as those do that are
+    /// combined in a wider type and rounded once. Where they do a reduction folds many at once, though relays of ranks
+    /// that share a core would take less time.
+    fn is_wide(&self) -> bool {
+        false
+    }
+
     /// `dst[i] = operands[0][i] op operands[1][i] op ..`, from left to right, for `n` elements.
     ///
     /// # Safety
@@ -110,6 +117,7 @@ pub(crate) struct Fold<'a> {
     /// Tells element types apart.
     pub kind: u64,
     pub commutative: bool,
+    pub wide: bool,
     pub code: u8,
     operator: *const (),
     call: unsafe fn(*const (), *mut u8, &[*const u8], usize),
@@ -165,6 +173,7 @@ impl<'a> Fold<'a> {
             align: align_of::<T>(),
             kind: type_number::<T>(),
             commutative: operator.is_commutative(),
+            wide: operator.is_wide(),
             code: operator.code(),
             operator: std::ptr::from_ref(operator).cast(),
             call: call::<T, O>,

@@ -129,6 +129,10 @@ unsafe impl<T: Element, O: Operator<T> + ?Sized> Operator<T> for &O {
         (**self).code()
     }
 
+    fn is_wide(&self) -> bool {
+        (**self).is_wide()
+    }
+
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
         // SAFETY: by contract.
         unsafe { (**self).fold(dst, operands, n) }

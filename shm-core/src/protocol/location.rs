@@ -19,6 +19,8 @@ pub enum Place {
     Private(u64),
     /// In the reader's own up cell, in the place of the contribution that the writer folded.
     Back,
+    /// In the cell of the same number of this rank, to which the writer has added what it has: in a relay.
+    CellOf(usize),
 }
 
 impl Place {
@@ -43,18 +45,19 @@ pub struct Location {
     pub bytes: u64,
 }
 
-const KIND: u64 = 3;
+const KIND: u64 = 7;
 const HEAP: u64 = 1;
 const PRIVATE: u64 = 2;
 const BACK: u64 = 3;
-const WHOLE: u64 = 4;
-const RESULT: u64 = 8;
-const NEXT_OWN: u64 = 16;
-const SHIFT: u32 = 5;
+const CELL_OF: u64 = 4;
+const WHOLE: u64 = 8;
+const RESULT: u64 = 16;
+const NEXT_OWN: u64 = 32;
+const SHIFT: u32 = 6;
 
 /// Whether it is a cell, whosever.
 const fn is_cell(place: Place) -> bool {
-    matches!(place, Place::Cell | Place::Back)
+    matches!(place, Place::Cell | Place::Back | Place::CellOf(_))
 }
 
 impl Location {
@@ -66,6 +69,12 @@ impl Location {
 
     /// In the reader's own up cell.
     pub const BACK: Self = Self { place: Place::Back, ..Self::CELL };
+
+    /// In the cell of the same number of `rank`.
+    #[must_use]
+    pub const fn cell_of(rank: usize) -> Self {
+        Self { place: Place::CellOf(rank), ..Self::CELL }
+    }
 
     /// One slice of a message of `bytes` bytes, in this place.
     #[must_use]
@@ -116,7 +125,7 @@ impl Location {
     }
 
     /// As the words beside a stamp; where the first is 0 ([`CELL`](Location::CELL)), the others say nothing. Offsets
-    /// and addresses are below 2^59.
+    /// and addresses are below 2^58.
     #[inline]
     #[must_use]
     pub const fn words(self) -> [u64; 3] {
@@ -125,6 +134,7 @@ impl Location {
             Place::Heap(offset) => offset << SHIFT | HEAP,
             Place::Private(address) => address << SHIFT | PRIVATE,
             Place::Back => BACK,
+            Place::CellOf(rank) => (rank as u64) << SHIFT | CELL_OF,
         };
         let whole = if self.whole { WHOLE } else { 0 };
         let (wants, result) = match self.result {
@@ -145,6 +155,7 @@ impl Location {
                 HEAP => Place::Heap(at),
                 PRIVATE => Place::Private(at),
                 BACK => Place::Back,
+                CELL_OF => Place::CellOf(at as usize),
                 _ => Place::Cell,
             },
             whole: place & WHOLE != 0,
@@ -164,6 +175,8 @@ mod tests {
         for place in [
             Place::Cell,
             Place::Back,
+            Place::CellOf(0),
+            Place::CellOf(1023),
             Place::Heap(0),
             Place::Heap(1 << 45),
             Place::Private(64),
@@ -189,7 +202,10 @@ mod tests {
         assert_eq!(Location::slice_at(Place::Cell, 7), Location::CELL);
         assert_eq!(Location::whole_at(Place::Cell, 7).wanting(None, 7), Location::CELL);
         assert_eq!(Location::slice_at(Place::Back, 7), Location::BACK);
-        assert!(!Location::BACK.is_lent() && Location::BACK.agrees(7));
+        assert_eq!(Location::slice_at(Place::CellOf(3), 7), Location::cell_of(3));
+        for cell in [Location::BACK, Location::cell_of(3)] {
+            assert!(!cell.is_lent() && cell.agrees(7), "{cell:?}");
+        }
         assert!(Location::CELL.agrees(7));
         for lent in [
             Location::slice_at(Place::Heap(0), 7),

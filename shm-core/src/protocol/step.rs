@@ -9,6 +9,11 @@
 //! publishes once, for all slices of the call, and copies nothing. A rank that passes a message on may lend the buffer
 //! in which it puts it, slice by slice. What was lent is the caller's again when [`Ring::settle`] has returned.
 //!
+//! Where ranks share a core, a tree may have relays of them ([`Links::in_relay`]): in a gather step the last one fills a
+//! cell, each other one adds to it what it has and says where it lies, and the head takes it out. Such a cell, and what
+//! somebody in the relay lends, is its owner's again when the head says that it has read that position: it has acquired
+//! what the rank before published, which had acquired the one before that, and so on.
+//!
 //! What differs from the paper: the flag of a slot is its stamp, so that readiness is per slice and the tree may change
 //! from call to call; reuse is proven by the very readers of the slot (see [`ring`](super::ring)), so that pipelines of
 //! different trees may follow one another; and payload may stay where it lies.
@@ -26,7 +31,19 @@ pub trait Gathers {
         Location::CELL
     }
 
-    /// Whether `child` lent its contribution to all slices, so that it is not waited for again.
+    /// Whether what a [relay](Links::in_relay) has is summed up in one cell: the same on all ranks.
+    fn relays(&self) -> bool {
+        false
+    }
+
+    /// Where the slice lies that was [folded](Gathers::fold) last: in the own cell, or, in a relay, in one of a rank
+    /// behind this one.
+    fn folded(&self) -> Location {
+        Location::CELL
+    }
+
+    /// Whether `child` (or a rank behind this one in a relay) lent its contribution to all slices, so that it is not
+    /// waited for again.
     fn has(&self, _child: usize) -> bool {
         false
     }
@@ -36,6 +53,8 @@ pub trait Gathers {
 
     /// Combines the children's payload of `slice` with the own part, into slot `own` or, at the root, to where the
     /// result belongs. Those of the children whose payload lies in cells have it in their slot of the slice's position.
+    /// In a relay those behind this rank count as well, as far as the nearest one that lends nothing: its cell has all
+    /// that is further behind, and is where a rank that is not the head adds what it has.
     ///
     /// # Errors
     /// When payload cannot be reached.
@@ -154,7 +173,7 @@ pub fn gather_slice<B: Board>(
     work: &mut impl Gathers,
 ) -> Result<()> {
     let position = span.first + slice;
-    let location = work.location();
+    let (location, relays) = (work.location(), work.relays());
     if let (true, Some(parent)) = (location.whole, links.parent()) {
         if slice == 0 {
             ring.claim(board, position)?;
@@ -166,11 +185,29 @@ pub fn gather_slice<B: Board>(
             None => None,
         };
         let (slot, stamp) = (ring.slot(position), Stamp::new(position, tag));
-        for &child in links.children() {
-            if !work.has(child) {
-                let location = ring.expect_stamped(board, child, slot, stamp)?;
-                work.note(child, location);
+        let mut expect = |child: usize| {
+            let mut has = work.has(child);
+            if !has {
+                work.note(child, ring.expect_stamped(board, child, slot, stamp)?);
+                has = work.has(child);
             }
+            Ok::<bool, crate::Error>(has)
+        };
+        let children = match relays {
+            false => links.children(),
+            true => {
+                let (ranks, behind) = links.relay();
+                let (behind, others) = ranks.split_at(behind);
+                for &rank in behind {
+                    if !expect(rank)? {
+                        break;
+                    }
+                }
+                others
+            }
+        };
+        for &child in children {
+            expect(child)?;
         }
         work.fold(slice, own)?;
         if slice + 1 < span.slices && !links.children().is_empty() && board.looks_ahead() {
@@ -179,7 +216,7 @@ pub fn gather_slice<B: Board>(
             }
         }
         if let Some(parent) = links.parent() {
-            ring.publish(board, position, tag, &Readers::One(parent));
+            ring.publish_at(board, position, position, tag, &Readers::One(parent), work.folded());
         }
     }
     span.finish(board, ring, slice, links.children().iter().all(|&child| work.has(child)));

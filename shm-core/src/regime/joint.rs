@@ -257,7 +257,7 @@ impl Halves for Copying<'_> {
             // SAFETY: the same.
             Source::Far(base) => unsafe { board.write_private(1 - board.rank(), own, base + at as u64, len) }?,
             // Who takes all alone leaves nothing to claim.
-            Source::Cell => return Err(board.differs(1 - board.rank(), 0, bytes)),
+            Source::Cell | Source::CellOf(_) => return Err(board.differs(1 - board.rank(), 0, bytes)),
         }
         add(&board.tally.loaded, len);
         add(&board.tally.stored, len);

@@ -19,6 +19,8 @@ use crate::protocol::{Location, Place, Ring, RingName};
 pub(super) enum Source {
     /// In the cell of the slot.
     Cell,
+    /// In that of the same number of this rank.
+    CellOf(usize),
     /// Byte 0 of the message here.
     Near(*mut u8),
     /// Byte 0 of the message at this address of the other rank.
@@ -36,13 +38,30 @@ impl Source {
         }
         Ok(match location.place {
             Place::Cell | Place::Back => Source::Cell,
+            Place::CellOf(rank) if rank < board.members().len() => Source::CellOf(rank),
+            Place::CellOf(rank) => {
+                return Err(Error::Segment {
+                    why: format!("rank {from} speaks of a cell of rank {rank}, and there is no such rank"),
+                    advice: "the segment is damaged: start the job again",
+                });
+            }
             Place::Heap(offset) => Source::Near(board.seat().mapping().heap_pointer(offset, bytes, align)?),
             Place::Private(address) => Source::Far(address),
         })
     }
 
     pub fn is_lent(self) -> bool {
-        !matches!(self, Source::Cell)
+        matches!(self, Source::Near(_) | Source::Far(_))
+    }
+
+    /// The rank in whose cell it lies, if it lies in one; `from` is who has told.
+    #[inline]
+    pub fn cell_of(self, from: usize) -> Option<usize> {
+        match self {
+            Source::Cell => Some(from),
+            Source::CellOf(rank) => Some(rank),
+            Source::Near(_) | Source::Far(_) => None,
+        }
     }
 
     /// How `len` bytes of it are copied, whose slot is down slot `slot` of rank `from`, where `usual` would do as a
@@ -55,7 +74,7 @@ impl Source {
     /// The bytes from `at` on, in `cell` if the payload is there.
     pub fn input(self, rank: usize, cell: *const u8, at: usize) -> Input {
         match self {
-            Source::Cell => Input::Near(cell),
+            Source::Cell | Source::CellOf(_) => Input::Near(cell),
             Source::Near(base) => Input::Near(base.wrapping_add(at)),
             Source::Far(base) => Input::There { rank, address: base + at as u64 },
         }

@@ -18,7 +18,7 @@ use crate::protocol::{Board, Location};
 use crate::select::{Choice, Single};
 
 impl Engine {
-    /// Whether this rank's place in the tree of a call is that in the flat one.
+    /// Whether this rank's place in the tree of a call is that in the flat one, in which there are no relays.
     #[inline]
     pub(super) fn is_flat(&mut self, choice: &Choice, step: Step, bytes: usize, root: usize) -> bool {
         if choice.flat || self.board.size() <= 2 {
@@ -27,7 +27,11 @@ impl Engine {
         let links = self.trees.find(&self.board, choice, step, bytes, root);
         let links = self.trees.at(links);
         let children = links.children().len();
-        if links.is_root() { children + 1 == self.board.size() } else { links.parent() == Some(root) && children == 0 }
+        let is_alike = match links.is_root() {
+            true => children + 1 == self.board.size(),
+            false => links.parent() == Some(root) && children == 0,
+        };
+        is_alike && !links.has_relay()
     }
 
     /// A broadcast of at most a cell, which is begun here.

@@ -407,19 +407,29 @@ struct Rising<'a> {
     location: Location,
     /// What each child said.
     told: Vec<Location>,
+    /// Whose cell is handed on, of the slice that was summed last, if one is.
+    handed_on: Option<usize>,
 }
 
 impl<'a> Rising<'a> {
     fn new(board: &'a ModelBoard, links: &'a Links, ring: (u64, u64), lends: bool, slices: u64) -> Self {
         let leaf = !links.is_root() && links.children().is_empty();
         let told = vec![Location::CELL; board.size()];
-        Self { board, links, ring, slices, location: whole(lends && leaf, slices), told }
+        Self { board, links, ring, slices, location: whole(lends && leaf, slices), told, handed_on: None }
     }
 }
 
 impl Gathers for Rising<'_> {
     fn location(&self) -> Location {
         self.location
+    }
+
+    fn relays(&self) -> bool {
+        self.links.has_relay()
+    }
+
+    fn folded(&self) -> Location {
+        self.handed_on.map_or(Location::CELL, Location::cell_of)
     }
 
     fn has(&self, child: usize) -> bool {
@@ -435,13 +445,36 @@ impl Gathers for Rising<'_> {
         self.links.children().iter().try_for_each(|&child| compared(board, child, self.told[child], self.slices))?;
         let slot = (position % self.ring.1) as usize;
         let word = |&child: &usize| board.read_at(RingName::Up, child, slot, self.told[child].place, slice as usize);
-        let sum = self.links.children().iter().map(word).sum::<u64>() + word_of(board.rank(), position);
+        let below = below(self.links, &self.told);
+        let sum = below.ranks.iter().map(word).sum::<u64>() + word_of(board.rank(), position);
+        self.handed_on = below.cell.filter(|_| self.links.children().is_empty());
         match own {
-            Some(own) => board.fill(RingName::Up, own, sum),
+            Some(own) => board.fill_of(RingName::Up, self.handed_on.unwrap_or(board.rank()), own, sum),
             None => expect_value(sum, sum_of_all(board, position)),
         }
         Ok(())
     }
+}
+
+/// Whose words a rank sums up in a gather step.
+struct Below {
+    ranks: Vec<usize>,
+    /// In a relay: whose cell has what those behind the rank have, if it is in one.
+    cell: Option<usize>,
+}
+
+fn below(links: &Links, told: &[Location]) -> Below {
+    if !links.has_relay() {
+        return Below { ranks: links.children().to_vec(), cell: None };
+    }
+    let (ranks, behind) = links.relay();
+    let nearest = ranks[..behind].iter().position(|&rank| !told[rank].is_lent());
+    let end = nearest.map_or(behind, |at| at + 1);
+    let cell = nearest.map(|at| match told[ranks[at]].place {
+        Place::CellOf(rank) => rank,
+        _ => ranks[at],
+    });
+    Below { ranks: ranks[..end].iter().chain(&ranks[behind..]).copied().collect(), cell }
 }
 
 /// The words of release steps.

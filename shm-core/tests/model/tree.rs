@@ -9,6 +9,10 @@ pub enum Tree {
     Flat(usize),
     /// Everybody is a child of the one before; the first is the root.
     Chain(&'static [usize]),
+    /// Everybody is in one relay, whose head is the first, the root.
+    Relay(&'static [usize]),
+    /// The first rank is the root, and the others are a relay below it.
+    RelayBelow(&'static [usize]),
 }
 
 impl Tree {
@@ -16,7 +20,7 @@ impl Tree {
     pub fn root(self) -> usize {
         match self {
             Tree::Flat(root) => root,
-            Tree::Chain(order) => order[0],
+            Tree::Chain(order) | Tree::Relay(order) | Tree::RelayBelow(order) => order[0],
         }
     }
 
@@ -24,6 +28,17 @@ impl Tree {
     pub fn links(self, rank: usize, size: usize) -> Links {
         match self {
             Tree::Flat(root) => Links::flat(rank, size, root),
+            Tree::Relay(order) | Tree::RelayBelow(order) => {
+                let place = order.iter().position(|&other| other == rank).expect("every rank is in the tree");
+                let head = usize::from(matches!(self, Tree::RelayBelow(_)));
+                let behind = &order[place + 1..];
+                let (parent, children) = match place.checked_sub(head) {
+                    None => return Links::new(None, &order[1..2], size),
+                    Some(0) => (place.checked_sub(1).map(|root| order[root]), behind),
+                    Some(_) => (Some(order[head]), &[][..]),
+                };
+                Links::new(parent, children, size).in_relay(behind)
+            }
             Tree::Chain(order) => {
                 assert_eq!(order.len(), size, "every rank is in the chain");
                 let place = order.iter().position(|&other| other == rank).expect("every rank is in the chain");

@@ -231,6 +231,7 @@ impl ModelBoard {
     pub fn read_at(&self, ring: RingName, from: usize, slot: usize, place: Place, unit: usize) -> u64 {
         match place {
             Place::Cell => self.read(ring, from, slot),
+            Place::CellOf(rank) => self.read(ring, rank, slot),
             place => self.buffer(from, place)[unit].read(),
         }
     }

@@ -90,8 +90,10 @@ impl HeapBoard {
 
     /// Reads payload: from the slot, or from the buffer that it names.
     pub fn read_at(&self, ring: RingName, from: usize, slot: usize, place: Place, index: usize) -> u64 {
-        if place == Place::Cell {
-            return self.read(ring, from, slot);
+        match place {
+            Place::Cell => return self.read(ring, from, slot),
+            Place::CellOf(rank) => return self.read(ring, rank, slot),
+            _ => {}
         }
         self.delay();
         self.buffer(from, place)[index].load(Ordering::Relaxed)
@@ -211,7 +213,7 @@ impl Random {
         order
     }
 
-    /// Any tree with this root, as `rank` sees it.
+    /// Any tree with this root, as `rank` sees it; the leaves below some ranks are a relay with them, in any order.
     pub fn tree(&mut self, size: usize, root: usize, rank: usize) -> Links {
         let mut order = self.order(size);
         let at = order.iter().position(|&other| other == root).expect("the root is a rank");
@@ -220,8 +222,23 @@ impl Random {
         for place in 1..size {
             parent[order[place]] = Some(order[self.index(place)]);
         }
-        let children: Vec<usize> = order.into_iter().filter(|&other| parent[other] == Some(rank)).collect();
-        Links::new(parent[rank], &children, size)
+        let children = |of: usize| order.iter().copied().filter(|&other| parent[other] == Some(of)).collect::<Vec<_>>();
+        let links = Links::new(parent[rank], &children(rank), size);
+        // Drawn alike on all ranks.
+        let relays: Vec<(bool, bool)> = (0..size).map(|_| (self.below(2) == 0, self.below(2) == 0)).collect();
+        let head = match parent[rank] {
+            Some(above) if children(rank).is_empty() && relays[above].0 => above,
+            _ => rank,
+        };
+        let mut relay: Vec<usize> = children(head).into_iter().filter(|&child| children(child).is_empty()).collect();
+        if !relays[head].0 || relay.is_empty() {
+            return links;
+        }
+        if relays[head].1 {
+            relay.reverse();
+        }
+        let from = relay.iter().position(|&other| other == rank).map_or(0, |at| at + 1);
+        links.in_relay(&relay[from..])
     }
 }
 

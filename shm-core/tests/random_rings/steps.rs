@@ -1,7 +1,7 @@
 //! Gather and release steps through the rings of random calls.
 
 use shm_core::protocol::step::{self, Gathers, Passage, Releases, Span};
-use shm_core::protocol::{Location, Ring, RingName};
+use shm_core::protocol::{Location, Place, Ring, RingName};
 use shm_core::{Links, Result};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, sum_of, word_of};
@@ -61,6 +61,10 @@ pub struct Rising<'a> {
     pub location: Location,
     /// What each child said.
     pub told: Vec<Location>,
+    /// Whose cell is handed on, of the slice that was summed last, if one is.
+    pub handed_on: Option<usize>,
+    /// Lines say nothing but that they are there.
+    pub relays: bool,
 }
 
 impl<'a> Rising<'a> {
@@ -77,13 +81,32 @@ impl<'a> Rising<'a> {
         let lends = lends && !links.is_root() && links.children().is_empty();
         let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
         board.rewrite((0..slices).map(|slice| word_of(board.rank, first + slice, part)));
-        Self { board, name, links, first, slots, part, location, told: vec![Location::CELL; board.size] }
+        Self {
+            board,
+            name,
+            links,
+            first,
+            slots,
+            part,
+            location,
+            told: vec![Location::CELL; board.size],
+            handed_on: None,
+            relays: name != RingName::Line && links.has_relay(),
+        }
     }
 }
 
 impl Gathers for Rising<'_> {
     fn location(&self) -> Location {
         self.location
+    }
+
+    fn relays(&self) -> bool {
+        self.relays
+    }
+
+    fn folded(&self) -> Location {
+        self.handed_on.map_or(Location::CELL, Location::cell_of)
     }
 
     fn has(&self, child: usize) -> bool {
@@ -99,9 +122,23 @@ impl Gathers for Rising<'_> {
         let position = self.first + slice;
         let slot = (position % self.slots) as usize;
         let word = |&child: &usize| board.read_at(name, child, slot, self.told[child].place, slice as usize);
-        let sum = self.links.children().iter().map(word).sum::<u64>() + word_of(board.rank, position, part);
+        let (mut sum, mut cell) = (word_of(board.rank, position, part), None);
+        if self.relays {
+            let (ranks, behind) = self.links.relay();
+            let (behind, others) = ranks.split_at(behind);
+            let nearest = behind.iter().position(|&rank| !self.told[rank].is_lent());
+            let seen = &behind[..nearest.map_or(behind.len(), |at| at + 1)];
+            sum += seen.iter().chain(others).map(word).sum::<u64>();
+            cell = nearest.map(|at| match self.told[behind[at]].place {
+                Place::CellOf(rank) => rank,
+                _ => behind[at],
+            });
+        } else {
+            sum += self.links.children().iter().map(word).sum::<u64>();
+        }
+        self.handed_on = cell.filter(|_| self.links.children().is_empty());
         match own {
-            Some(own) => board.fill(name, own, sum),
+            Some(own) => board.fill_of(name, self.handed_on.unwrap_or(board.rank), own, sum),
             None => board.expect(sum, sum_of(board.size, position, part), "gather"),
         }
         Ok(())
