@@ -19,6 +19,9 @@
 //! range of normal numbers, is off by that share of its own magnitude. A partial sum of `f16` beyond 65504 becomes
 //! infinite where it is rounded, though the whole sum may have been finite.
 //!
+//! Operators on halves [are wide](Operator::is_wide): they have no [relays](crate::Links::in_relay), in which each rank would
+//! round.
+//!
 //! `PHALANX_ALGORITHM=strict` has every reduction on a node take one fold. Least and greatest values are never rounded.
 
 mod builtin;
