@@ -149,6 +149,31 @@ fn one_of_two_processes_that_do_a_half_each() {
     }
 }
 
+/// What goes by relays: the victim is their head, or, of a reduction, may be any other (without `-to`). With it how many
+/// ranks surely combine, from the first on.
+const RELAYS: [(&str, usize); 6] = [
+    ("reduce:long:private", 0),
+    ("reduce-to:long:private", 1),
+    ("reduce:long:mixed", 0),
+    ("reduce-to:long:mixed", 1),
+    ("allreduce:long:private", 1),
+    ("allreduce:long:mixed", 1),
+];
+
+#[test]
+fn processes_that_end_in_relays() {
+    let seed = seed_of_run();
+    println!("seed {seed}");
+    let rules = "all:cells,cell=8K,cells=3,reach_least=never over gather: relay:crowd";
+    for (at, (place, combine)) in RELAYS.into_iter().enumerate() {
+        let mut random = drawn(seed.rotate_left(13), at);
+        for _ in 0..2 {
+            let ranks = *random.pick(&[3, 5, 7]);
+            somebody_dies(&mut random, (place, rules), ranks, &(0..combine));
+        }
+    }
+}
+
 #[test]
 fn a_launcher_that_is_killed_amid_calls_on_blocks() {
     let seed = seed_of_run();

@@ -51,7 +51,7 @@ pub(crate) fn dies(how: (&str, i32, &str), place: &str, ranks: usize, victim: us
     dies_under("", how, place, ranks, victim);
 }
 
-/// The same with a forced algorithm.
+/// The same with a forced algorithm, which may go over trees that are said behind it.
 pub(crate) fn dies_under(
     rules: &str,
     (how, status, said): (&str, i32, &str),
@@ -60,11 +60,15 @@ pub(crate) fn dies_under(
     victim: usize,
 ) {
     let before = files();
+    let (rules, trees) = rules.split_once(" over ").unwrap_or((rules, ""));
     let mut command = job(env!("CARGO_BIN_EXE_dying_rank"), ranks, &[how, place, &victim.to_string()]);
     // Looking up the names of a backtrace can take a busy machine longer than all else.
-    force(&mut command, rules).env("RUST_BACKTRACE", "0");
+    force(&mut command, rules).env("PHALANX_TREES", trees).env("RUST_BACKTRACE", "0");
     let ended = run(&mut command, LIMIT);
-    let what = format!("{how} in {place}, rank {victim} of {ranks}, {rules:?}:\n{}\n{}", ended.stdout, ended.stderr);
+    let what = format!(
+        "{how} in {place}, rank {victim} of {ranks}, {rules:?}, {trees:?}:\n{}\n{}",
+        ended.stdout, ended.stderr
+    );
     let lines = |kind: &str| -> Vec<&str> { ended.stdout.lines().filter(|line| line.starts_with(kind)).collect() };
     let time = |line: &str| value(line, "at").parse::<u64>().unwrap();
 
