@@ -173,6 +173,7 @@ pub struct Kernel {
     /// The elements.
     pub shape: Shape,
     code: u8,
+    is_wide: bool,
     /// I1: fold `n` elements of a type that has the size and the alignment of `shape`.
     fold: Fold,
     fold_to: FoldTo,
@@ -210,7 +211,8 @@ impl Kernel {
             }
         }
         debug_assert_eq!((size_of::<T>(), align_of::<T>()), shape.layout());
-        Self { shape, code, fold: fold::<T, O>, fold_to: fold_to::<T, O> }
+        let is_wide = O::default().is_wide();
+        Self { shape, code, is_wide, fold: fold::<T, O>, fold_to: fold_to::<T, O> }
     }
 
     /// The kernel for a predefined operator on a predefined type of so many bytes; none where there is no such type in
@@ -290,6 +292,10 @@ unsafe impl<T: Element> Operator<T> for Kernel {
 
     fn code(&self) -> u8 {
         self.code
+    }
+
+    fn is_wide(&self) -> bool {
+        self.is_wide
     }
 
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {

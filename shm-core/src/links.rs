@@ -48,8 +48,12 @@ impl Links {
     /// after the other: the head takes out what they all have. So one cell serves all of them, and stays in the cache of
     /// a core that they share; where they have cores of their own it goes from one to the other each time. What somebody
     /// lends is added by the next one that lends nothing. All are combined in this order: from the last one to the head.
+    ///
+    /// Each rank of a relay says so, its last one with nobody behind it; the list of each begins with the next one, whose
+    /// own list is the rest of it. No rank is in two.
     #[must_use]
     pub fn in_relay(self, behind: &[usize]) -> Self {
+        debug_assert!(self.children.is_empty() || behind.iter().all(|rank| self.children.contains(rank)));
         let others = self.in_order.iter().filter(|child| !behind.contains(child));
         let relay = behind.iter().chain(others).copied().collect();
         Self { relay, behind: behind.len(), has_relay: true, ..self }
@@ -87,12 +91,18 @@ impl Links {
         &self.in_order
     }
 
-    /// The ranks behind this one in its relay, the nearest first, and then the children that are in none; and how many are
-    /// behind.
+    /// The ranks behind this one in its relay, the nearest first, and the children that are in none, in rank order.
     #[inline]
     #[must_use]
-    pub fn relay(&self) -> (&[usize], usize) {
-        (&self.relay, self.behind)
+    pub fn relay(&self) -> (&[usize], &[usize]) {
+        self.relay.split_at(self.behind)
+    }
+
+    /// Both, one after the other.
+    #[inline]
+    #[must_use]
+    pub(crate) fn below(&self) -> &[usize] {
+        &self.relay
     }
 
     /// Whether this rank is in a relay.

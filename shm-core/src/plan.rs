@@ -22,7 +22,8 @@ pub const MOST_CLASSES: usize = 8;
 ///
 /// # Safety
 /// Who reads whose cells goes by what a plan answers. So it answers alike on all ranks of a communicator, and each
-/// time; and for each step, class and root what it says of the ranks is one tree of all of them with this root.
+/// time; and for each step, class and root what it says of the ranks is one tree of all of them with this root, and its
+/// relays, if it has any, are as [`Links::in_relay`] wants them.
 pub unsafe trait Plan: Send + Sync {
     /// The class, below [`MOST_CLASSES`], of a message of `bytes` bytes.
     fn class(&self, step: Step, bytes: usize) -> usize;

@@ -74,8 +74,9 @@ pub unsafe trait Operator<T: Element> {
     fn code(&self) -> u8;
 
     /// Whether operands that are folded at once come to other results than one after the other, as those do that are
-    /// combined in a wider type and rounded once. Where they do a reduction folds many at once, though relays of ranks
-    /// that share a core would take less time.
+    /// combined in a wider type and rounded once. Where they do a reduction folds many at once, though
+    /// [relays](crate::Links::in_relay) of ranks that share a core would take less time. It is part of the check that all
+    /// ranks made the same call, as the code is.
     fn is_wide(&self) -> bool {
         false
     }
@@ -117,7 +118,7 @@ pub(crate) struct Fold<'a> {
     /// Bytes of an element.
     pub element: usize,
     pub align: usize,
-    /// Tells element types apart.
+    /// Tells element types apart, and wide operators from others.
     pub kind: u64,
     pub commutative: bool,
     pub wide: bool,
@@ -174,7 +175,8 @@ impl<'a> Fold<'a> {
         Self {
             element: size_of::<T>(),
             align: align_of::<T>(),
-            kind: type_number::<T>(),
+            // Who takes an operator for a wide one looks for payload elsewhere.
+            kind: type_number::<T>() ^ u64::from(operator.is_wide()),
             commutative: operator.is_commutative(),
             wide: operator.is_wide(),
             code: operator.code(),

@@ -31,7 +31,7 @@ pub trait Gathers {
         Location::CELL
     }
 
-    /// Whether what a [relay](Links::in_relay) has is summed up in one cell: the same on all ranks.
+    /// Whether what the ranks of this one's [relay](Links::in_relay) have is summed up in one cell: the same on all of them.
     fn relays(&self) -> bool {
         false
     }
@@ -196,8 +196,7 @@ pub fn gather_slice<B: Board>(
         let children = match relays {
             false => links.children(),
             true => {
-                let (ranks, behind) = links.relay();
-                let (behind, others) = ranks.split_at(behind);
+                let (behind, others) = links.relay();
                 for &rank in behind {
                     if !expect(rank)? {
                         break;
@@ -211,7 +210,9 @@ pub fn gather_slice<B: Board>(
         }
         work.fold(slice, own)?;
         if slice + 1 < span.slices && !links.children().is_empty() && board.looks_ahead() {
-            for &child in links.children().iter().filter(|&&child| !work.has(child)) {
+            // In a relay the nearest one tells of the others.
+            let nearest = if relays { links.relay().0.iter().find(|&&rank| !work.has(rank)) } else { None };
+            for &child in nearest.into_iter().chain(children).filter(|&&child| !work.has(child)) {
                 ring.look_ahead(board, child, position + 1);
             }
         }

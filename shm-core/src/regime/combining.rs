@@ -57,9 +57,10 @@ impl<'a> Combining<'a> {
     ) -> Self {
         // In place it lies in the caches already.
         let way = if reduction.send == reduction.recv { Way::Cached } else { way };
-        let relays = links.has_relay() && !reduction.fold.wide;
+        // Two ranks fold in rank order whichever way they go.
+        let relays = links.has_relay() && !reduction.fold.wide && board.members().len() > 2;
         let (below, own) = match relays {
-            true => links.relay(),
+            true => (links.below(), links.relay().0.len()),
             false => {
                 let children = links.in_order();
                 (children, children.partition_point(|&child| child < board.rank()))
@@ -213,7 +214,7 @@ mod tests {
     use crate::element::Element;
     use crate::job::JobSpec;
     use crate::links::Links;
-    use crate::operator::{Operator, Product, Sum, User};
+    use crate::operator::{Min, Operator, Product, Sum, User};
     use crate::plan::{Plan, Step};
     use crate::{Buffer, Communicator};
 
@@ -314,7 +315,7 @@ mod tests {
     /// Sums that hang on the order of their operands.
     #[test]
     fn no_result_hangs_on_who_lends() {
-        for (size, group) in [(4, 4), (5, 2), (6, 3)] {
+        for (size, group) in [(2, 2), (4, 4), (5, 2), (6, 3)] {
             threads(size, "up_cell=1K,up_cells=2,down_cell=1K,down_cells=2", |comm| {
                 comm.set_plan(Arc::new(Relays(group))).unwrap();
                 let value =
@@ -325,7 +326,9 @@ mod tests {
                     left.iter_mut().zip(right).for_each(|(left, right)| *left = (*left + right) / 2.0);
                 });
                 for root in [0, size - 1] {
-                    let [sums, products, averages] = [(); 3].map(|()| std::cell::OnceCell::new());
+                    // Of zeros the sign says whose it is.
+                    let zeros = vec![if comm.rank().is_multiple_of(2) { 0.0 } else { -0.0 }; 300];
+                    let [sums, products, averages, least] = [(); 4].map(|()| std::cell::OnceCell::new());
                     let wide = std::cell::OnceCell::new();
                     for lend in 0..1 << size {
                         let of = |got: [Option<Vec<f64>>; 2]| {
@@ -334,6 +337,7 @@ mod tests {
                         for (first, got) in [
                             (&sums, of(reduced(&comm, (root, lend), &mine, Sum))),
                             (&products, of(reduced(&comm, (root, lend), &mine, Product))),
+                            (&least, of(reduced(&comm, (root, lend), &zeros, Min))),
                             (&averages, of(reduced(&comm, (root, lend), &mine, averaged))),
                         ] {
                             assert!(first.get_or_init(|| got.clone()) == &got, "{lend:b} lend to {root} of {size}");

@@ -302,7 +302,8 @@ impl Trees {
             FLAT => Links::flat(rank, size, root),
             class => {
                 let links = self.plan.links(step, class, root, rank, size);
-                let all = links.parent().into_iter().chain(links.children().iter().copied());
+                let (behind, _) = links.relay();
+                let all = links.parent().into_iter().chain(links.children().iter().chain(behind).copied());
                 assert!(all.max().is_none_or(|most| most < size), "a tree has ranks that are not in the communicator");
                 links
             }

@@ -467,14 +467,14 @@ fn below(links: &Links, told: &[Location]) -> Below {
     if !links.has_relay() {
         return Below { ranks: links.children().to_vec(), cell: None };
     }
-    let (ranks, behind) = links.relay();
-    let nearest = ranks[..behind].iter().position(|&rank| !told[rank].is_lent());
-    let end = nearest.map_or(behind, |at| at + 1);
-    let cell = nearest.map(|at| match told[ranks[at]].place {
+    let (behind, others) = links.relay();
+    let nearest = behind.iter().position(|&rank| !told[rank].is_lent());
+    let seen = &behind[..nearest.map_or(behind.len(), |at| at + 1)];
+    let cell = nearest.map(|at| match told[behind[at]].place {
         Place::CellOf(rank) => rank,
-        _ => ranks[at],
+        _ => behind[at],
     });
-    Below { ranks: ranks[..end].iter().chain(&ranks[behind..]).copied().collect(), cell }
+    Below { ranks: seen.iter().chain(others).copied().collect(), cell }
 }
 
 /// The words of release steps.

@@ -124,8 +124,7 @@ impl Gathers for Rising<'_> {
         let word = |&child: &usize| board.read_at(name, child, slot, self.told[child].place, slice as usize);
         let (mut sum, mut cell) = (word_of(board.rank, position, part), None);
         if self.relays {
-            let (ranks, behind) = self.links.relay();
-            let (behind, others) = ranks.split_at(behind);
+            let (behind, others) = self.links.relay();
             let nearest = behind.iter().position(|&rank| !self.told[rank].is_lent());
             let seen = &behind[..nearest.map_or(behind.len(), |at| at + 1)];
             sum += seen.iter().chain(others).map(word).sum::<u64>();
