@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::built_in(Reduce, (17, 64), (8, u32::MAX), false, &[Band::line(0), Band::cells(505, (8, 32768), (32, 32768)), Band::cells(49152, (4, 65536), (32, 32768))]).direct_from(65536),
     Rule::built_in(Allreduce, (3, 4), (2, u32::MAX), false, &[Band::line(0), Band::exchange(505, (32, 32768)), Band::shares(16384, 2, 65536, 32)]).direct_from(24576),
     Rule::built_in(Allreduce, (5, 8), (2, u32::MAX), false, &[Band::line(0), Band::exchange(4096, (32, 32768)), Band::cells(12288, (64, 8192), (64, 8192)), Band::shares(49152, 2, 65536, 32), Band::cells(131072, (4, 65536), (8, 65536))]).direct_from(49152),
-    Rule::built_in(Allreduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(4096, (64, 8192), (64, 8192)), Band::cells(12288, (32, 32768), (32, 32768)), Band::cells(49152, (2, 32768), (2, 32768)), Band::cells(131072, (4, 65536), (8, 65536))]).direct_from(49152),
+    Rule::built_in(Allreduce, (9, 16), (2, u32::MAX), false, &[Band::line(0), Band::cells(4096, (64, 8192), (64, 8192)), Band::cells(12288, (32, 32768), (32, 32768)), Band::cells(49152, (2, 32768), (2, 32768)), Band::cells(131072, (4, 65536), (4, 65536))]).direct_from(49152),
     Rule::built_in(Allreduce, (17, 64), (8, u32::MAX), false, &[Band::line(0), Band::cells(505, (8, 32768), (4, 32768)), Band::cells(196608, (2, 131072), (2, 131072))]).direct_from(65536),
     Rule::built_in(Broadcast, (3, 256), (1, 1), false, &[Band::line(0), Band::cells(1145, (32, 32768), (64, 32768))]),
     Rule::built_in(Reduce, (3, 32), (1, 1), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(4096, 0, 65536, 32)]),
