@@ -61,7 +61,7 @@ impl Communicator {
     /// one, or writes the other again, fetches it line by line, which between cores that share no cache can take longer
     /// than a call with private buffers would have. So allreduces, and of two ranks broadcasts and reductions, are
     /// tried both ways now and then (some 26 calls in 2048, from 1 MiB on 14 in 512), and go through cells where that
-    /// saves the program a fifth of the time from one call to the next, from 1 MiB on an eighth. `direct=always` in
+    /// saves the program a fifth of the time from one call to the next, from 256 KiB on an eighth. `direct=always` in
     /// `PHALANX_ALGORITHM` has no trials; with `direct_least=never` all is copied.
     ///
     /// # Cost
