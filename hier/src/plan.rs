@@ -68,18 +68,13 @@ impl TopologyPlan {
         if (step, kind) != (Step::Gather, OfCrowd::Relay) {
             return None;
         }
-        // Where they stand in the tree, counted from its root: the places of the root and of the first rank of its group
-        // are exchanged.
+        // In the order of their places in the tree, of which the root has that of its group's first rank.
         let first = root - root % neighbours;
-        let exchanged = |rank| match rank {
-            _ if rank == root => first,
-            _ if rank == first => root,
-            _ => rank,
-        };
-        let place = (exchanged(rank) + ranks - first) % ranks;
-        let head = place - place % neighbours;
-        let end = (head + neighbours).min(ranks);
-        (end > head + 1).then(|| (place + 1..end).map(|place| exchanged((first + place) % ranks)).collect())
+        let mut order: Vec<usize> = (first..ranks).chain(0..first).collect();
+        order.swap(0, root - first);
+        let group = order.chunks(neighbours).find(|group| group.contains(&rank))?;
+        let behind = group.iter().skip_while(|&&other| other != rank).skip(1);
+        (group.len() > 1).then(|| behind.copied().collect())
     }
 }
 

@@ -189,8 +189,8 @@ impl TreeRules {
     pub fn name(&self, step: Step, ranks: usize, class: usize) -> String {
         let rule = self.rule(step, ranks, class);
         match rule.of_crowd {
-            Some(OfCrowd::Relay) => format!("relay:{}", rule.tree.k),
-            _ => rule.tree.to_string(),
+            Some(of_crowd) => format!("{}:{}", of_crowd.kind(), rule.tree.k),
+            None => rule.tree.to_string(),
         }
     }
 

@@ -13,11 +13,9 @@ pub struct Links {
     in_order: Arc<[usize]>,
     /// The children as readers.
     readers: Readers,
-    /// Those behind this rank in its relay, the nearest first, and then the children that are in none, in rank order;
-    /// how many are behind it; and whether it is in a relay.
-    relay: Arc<[usize]>,
-    behind: usize,
-    has_relay: bool,
+    /// If it is in a relay: those behind this rank, the nearest first, and then the children that are in none, in rank
+    /// order; and how many are behind it.
+    relay: Option<(Arc<[usize]>, usize)>,
 }
 
 impl Links {
@@ -36,8 +34,7 @@ impl Links {
                 children.into()
             }
         };
-        let relay = Arc::clone(&in_order);
-        Self { parent, children, in_order, readers, relay, behind: 0, has_relay: false }
+        Self { parent, children, in_order, readers, relay: None }
     }
 
     /// The same place in a tree that has relays, in one of which it is. A relay is a rank, at its head, with some of its
@@ -55,8 +52,8 @@ impl Links {
     pub fn in_relay(self, behind: &[usize]) -> Self {
         debug_assert!(self.children.is_empty() || behind.iter().all(|rank| self.children.contains(rank)));
         let others = self.in_order.iter().filter(|child| !behind.contains(child));
-        let relay = behind.iter().chain(others).copied().collect();
-        Self { relay, behind: behind.len(), has_relay: true, ..self }
+        let below = behind.iter().chain(others).copied().collect();
+        Self { relay: Some((below, behind.len())), ..self }
     }
 
     /// The place of `rank` in the flat tree: every other rank is a child of `root`.
@@ -95,21 +92,22 @@ impl Links {
     #[inline]
     #[must_use]
     pub fn relay(&self) -> (&[usize], &[usize]) {
-        self.relay.split_at(self.behind)
+        let (below, behind) = self.below();
+        below.split_at(behind)
     }
 
-    /// Both, one after the other.
+    /// Both, one after the other, and how many are behind.
     #[inline]
     #[must_use]
-    pub(crate) fn below(&self) -> &[usize] {
-        &self.relay
+    pub(crate) fn below(&self) -> (&[usize], usize) {
+        self.relay.as_ref().map_or((&self.in_order, 0), |(below, behind)| (below, *behind))
     }
 
     /// Whether this rank is in a relay.
     #[inline]
     #[must_use]
     pub fn has_relay(&self) -> bool {
-        self.has_relay
+        self.relay.is_some()
     }
 
     /// Whether this rank is the root.

@@ -209,10 +209,8 @@ pub fn gather_slice<B: Board>(
             expect(child)?;
         }
         work.fold(slice, own)?;
-        if slice + 1 < span.slices && !links.children().is_empty() && board.looks_ahead() {
-            // In a relay the nearest one tells of the others.
-            let nearest = if relays { links.relay().0.iter().find(|&&rank| !work.has(rank)) } else { None };
-            for &child in nearest.into_iter().chain(children).filter(|&&child| !work.has(child)) {
+        if slice + 1 < span.slices && !children.is_empty() && board.looks_ahead() {
+            for &child in children.iter().filter(|&&child| !work.has(child)) {
                 ring.look_ahead(board, child, position + 1);
             }
         }

@@ -60,7 +60,7 @@ impl<'a> Combining<'a> {
         // Two ranks fold in rank order whichever way they go.
         let relays = links.has_relay() && !reduction.fold.wide && board.members().len() > 2;
         let (below, own) = match relays {
-            true => (links.below(), links.relay().0.len()),
+            true => links.below(),
             false => {
                 let children = links.in_order();
                 (children, children.partition_point(|&child| child < board.rank()))
