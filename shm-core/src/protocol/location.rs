@@ -41,6 +41,8 @@ pub struct Location {
     pub result: Option<u64>,
     /// Whether the next results that all look at are each rank's own.
     pub next_own: bool,
+    /// Whether who finds this is to move all of what lies there, where its writer could have done a half.
+    pub alone: bool,
     /// Bytes of the whole message, and of the result. 0 where all is in cells, which have a length of their own.
     pub bytes: u64,
 }
@@ -53,7 +55,8 @@ const CELL_OF: u64 = 4;
 const WHOLE: u64 = 8;
 const RESULT: u64 = 16;
 const NEXT_OWN: u64 = 32;
-const SHIFT: u32 = 6;
+const ALONE: u64 = 64;
+const SHIFT: u32 = 7;
 
 /// Whether it is a cell, whosever.
 const fn is_cell(place: Place) -> bool {
@@ -62,7 +65,8 @@ const fn is_cell(place: Place) -> bool {
 
 impl Location {
     /// In the slot's cell, and nothing wanted.
-    pub const CELL: Self = Self { place: Place::Cell, whole: false, result: None, next_own: false, bytes: 0 };
+    pub const CELL: Self =
+        Self { place: Place::Cell, whole: false, result: None, next_own: false, alone: false, bytes: 0 };
 
     /// The answer of who does not reach what was lent to it; or of a leader that has left a fold to the root.
     pub const DECLINED: Self = Self { whole: true, ..Self::CELL };
@@ -125,7 +129,7 @@ impl Location {
     }
 
     /// As the words beside a stamp; where the first is 0 ([`CELL`](Location::CELL)), the others say nothing. Offsets
-    /// and addresses are below 2^58.
+    /// and addresses are below 2^57.
     #[inline]
     #[must_use]
     pub const fn words(self) -> [u64; 3] {
@@ -142,7 +146,8 @@ impl Location {
             None => (0, 0),
         };
         let next = if self.next_own { NEXT_OWN } else { 0 };
-        [place | whole | wants | next, result, self.bytes]
+        let alone = if self.alone { ALONE } else { 0 };
+        [place | whole | wants | next | alone, result, self.bytes]
     }
 
     /// What [`words`](Location::words) made words of.
@@ -161,6 +166,7 @@ impl Location {
             whole: place & WHOLE != 0,
             result: if place & RESULT != 0 { Some(result) } else { None },
             next_own: place & NEXT_OWN != 0,
+            alone: place & ALONE != 0,
             bytes,
         }
     }
@@ -185,8 +191,8 @@ mod tests {
             for whole in [false, true] {
                 for result in [None, Some(0), Some(1 << 45)] {
                     for bytes in [1, u64::MAX] {
-                        for next_own in [false, result.is_some()] {
-                            let location = Location { place, whole, result, next_own, bytes };
+                        for (next_own, alone) in [(false, false), (result.is_some(), false), (false, true)] {
+                            let location = Location { place, whole, result, next_own, alone, bytes };
                             assert_eq!(Location::of_words(location.words()), location);
                             assert!(location.words()[0] != 0 || location == Location { bytes, ..Location::CELL });
                         }

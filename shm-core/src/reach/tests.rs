@@ -7,6 +7,7 @@ use super::*;
 use crate::communicator::Communicator;
 use crate::job::{Job, JobSpec, Standing};
 use crate::processes::{self, ended};
+use crate::regime::Passage;
 
 const LEN: usize = 3 << 20;
 
@@ -72,8 +73,8 @@ fn all_broadcast(world: &Communicator) {
     assert_eq!(reached > 0, world.size() == 2, "{reached} bytes on rank {}", world.rank());
 }
 
-/// A job whose rings hold less than these, and whose cells are filled in a known way: trials begin at once.
-fn with_short_rings(ranks: usize) -> JobSpec {
+/// A job whose cells are filled in a known way: trials begin at once.
+fn with_known_ways(ranks: usize) -> JobSpec {
     let mut spec = JobSpec::new(ranks).unwrap();
     spec.tuning.force("broadcast:down_cells=4,down_cell=32K,stream=1").unwrap();
     spec
@@ -105,7 +106,7 @@ fn close() {
 #[test]
 fn threads_reach_each_other() {
     for ranks in [1, 2, 5] {
-        with_short_rings(ranks).on_threads(|world| {
+        with_known_ways(ranks).on_threads(|world| {
             // All attached before any of them ran.
             assert_eq!(world.reaching(), Reaching::Allowed);
             all_read_all(&world);
@@ -146,12 +147,14 @@ fn process() {
             println!("found: {found:?}");
         }
         // It closes itself when all have found that they reach each other: what is lent is declined then, once.
-        "closing" => {
+        "closing by both" | "closing by the taker" => {
             if found == Reaching::Allowed {
                 if world.rank() == 1 {
                     close();
                 }
                 world.barrier().unwrap();
+                let by_both = role.ends_with("both");
+                world.enter().unwrap().send_by(if by_both { Passage::ByBoth } else { Passage::ByTaker });
                 broadcast_long(&world);
                 assert!(matches!(world.reaching(), Reaching::Refused(_)), "{:?}", world.reaching());
             }
@@ -191,7 +194,7 @@ fn start(job: &Job, rank: usize, role: &str, strangers: bool) -> Child {
 #[test]
 fn processes_reach_each_other() {
     for ranks in [2, 3] {
-        let job = Job::create(&with_short_rings(ranks)).unwrap();
+        let job = Job::create(&with_known_ways(ranks)).unwrap();
         let found = ended((0..ranks).map(|rank| start(&job, rank, "reader", false)).collect());
         assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
         println!("{}", found[0]);
@@ -201,11 +204,13 @@ fn processes_reach_each_other() {
 
 #[test]
 fn what_cannot_be_reached_any_more_is_declined() {
-    let job = Job::create(&with_short_rings(2)).unwrap();
-    let found = ended((0..2).map(|rank| start(&job, rank, "closing", false)).collect());
-    assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
-    println!("{}", found[0]);
-    assert!((0..2).all(|rank| job.standing(rank) == Standing::Left));
+    for role in ["closing by both", "closing by the taker"] {
+        let job = Job::create(&with_known_ways(2)).unwrap();
+        let found = ended((0..2).map(|rank| start(&job, rank, role, false)).collect());
+        assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
+        println!("{}", found[0]);
+        assert!((0..2).all(|rank| job.standing(rank) == Standing::Left));
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@
 //! tree, 2pn for a flat broadcast, (5p-1)n for both.
 
 use super::combining::Combining;
-use super::course::Course;
 use super::cut::{Cut, uncut};
 use super::lend::Lending;
+use super::lend_trial::Passage;
 use super::passing::Passing;
 use super::{Engine, Reduction};
 use crate::error::Result;
@@ -63,14 +63,14 @@ impl Engine {
             // For the taker's answer; who takes the short way does nothing jointly.
             self.cut_up_cells(choice.up_cell, choice.up_slots, false)?;
         }
-        let tries = jointly && place == Place::Cell && self.tries_to_lend(choice, bytes);
+        let tries = jointly && place == Place::Cell && self.tries_to_lend(bytes);
         // What lies in the heap has trials of its own.
         let lends = tries && is_root && self.board.in_heap(buffer, bytes).is_none();
-        let (course, mut timed) = match lends {
-            true => self.course((bytes, slices.range(1).1), self.down.next_position() + slices.count() - 1),
-            false => (Course::Cells, None),
+        let (passage, mut timed) = match lends {
+            true => self.passage((bytes, slices.range(1).1), self.down.next_position() + slices.count() - 1),
+            false => (Passage::Cells, None),
         };
-        if course == Course::Lent {
+        if passage != Passage::Cells {
             place = Place::private(buffer);
         }
         let short = bytes <= choice.down_cell && place == Place::Cell && !jointly;
@@ -79,7 +79,7 @@ impl Engine {
         }
         let places = match jointly {
             false => None,
-            true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries))? {
+            true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries), passage)? {
                 (Outcome::Done, _) => {
                     if let Some(timed) = timed {
                         self.await_lend_figure(timed);

@@ -12,11 +12,12 @@
 use super::cut::Cut;
 use super::division::Division;
 use super::lend::{Lending, Source};
+use super::lend_trial::Passage;
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pace::{Calls, Way, ticks};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Outcome, Part, Places};
@@ -61,17 +62,18 @@ impl Engine {
         lending.end(joint::is_lent(board, ring, tag))
     }
 
-    /// A broadcast, of which the root's buffer lies at `place`; the taker leaves a figure if it `tries`. Where the root
+    /// A broadcast, of which the root's buffer lies at `place`, to go by that passage; the taker leaves a figure if it `tries`. Where the root
     /// does not lend that slices follow at the positions that are returned.
     pub(super) fn broadcast_jointly(
         &mut self,
         root: usize,
         (buffer, slices, place): (*mut u8, Cut, Place),
         (tag, tries): (u32, bool),
+        passage: Passage,
     ) -> Result<(Outcome, Places)> {
         let (bytes, gives) = (slices.bytes(), self.board.rank() == root);
         let location = match gives {
-            true => Location::whole_at(place, bytes),
+            true => Location { alone: passage == Passage::ByTaker, ..Location::whole_at(place, bytes) },
             false => match self.thresholds.heap_offset(&self.board, Collective::Broadcast, buffer, bytes) {
                 Some(offset) => Location::slice_at(Place::Heap(offset), bytes),
                 None => Location::CELL,
@@ -84,7 +86,9 @@ impl Engine {
         let other = Source::Cell;
         let (middle, answer) = (middle(bytes, 1), up.slot(places.answer()));
         let by = Way::Cached;
-        let mut copying = Copying { board, buffer, bytes, middle, location, other, way, copies, answer, by, begun: 0 };
+        let (begun, has_all) = (0, false);
+        let mut copying =
+            Copying { board, buffer, bytes, middle, location, other, way, copies, answer, by, begun, has_all };
         let outcome = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
         let Copying { begun, by, .. } = copying;
         if outcome == Outcome::Done && !gives && copying.is_open() {
@@ -185,6 +189,8 @@ struct Copying<'a> {
     by: Way,
     /// When this rank has found what the other one said, in ticks; 0 if it has not looked.
     begun: u64,
+    /// Whether this taker has taken all before its answer.
+    has_all: bool,
 }
 
 impl Copying<'_> {
@@ -195,7 +201,24 @@ impl Copying<'_> {
             && matches!(self.location.place, Place::Heap(_))
     }
 
-    /// What this taker answers a giver whose private memory is at that address.
+    /// Takes all of a message at that address of the giver's private memory; what this taker answers then. Nobody waits
+    /// for the answer, so that whether the message can be read is found out by reading it.
+    fn take_all(&mut self, address: u64) -> Result<Location> {
+        let Self { board, buffer, bytes, .. } = *self;
+        let input = Source::Far(address).input(1 - board.rank(), std::ptr::null(), 0);
+        // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has
+        // room for them, and nobody is told of it.
+        match unsafe { input.copy(Manner::of_fresh(self.way), board, buffer, bytes) } {
+            Ok(()) => {
+                self.has_all = true;
+                Ok(Location::CELL)
+            }
+            Err(Error::Unreachable { .. }) => Ok(Location::DECLINED),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What this taker answers a giver whose private memory is at that address, and who would do a half.
     fn answer_to_private(&self, address: u64) -> Location {
         let Self { board, buffer, bytes, location, .. } = *self;
         if !board.reads_ends(1 - board.rank(), address, bytes) {
@@ -229,7 +252,7 @@ impl Halves for Copying<'_> {
             self.board.tell_reader(RingName::Up, self.answer, self.by, false);
         }
         if let (Source::Far(base), false) = (self.other, self.location.whole) {
-            self.location = self.answer_to_private(base);
+            self.location = if location.alone { self.take_all(base)? } else { self.answer_to_private(base) };
         }
         Ok(())
     }
@@ -239,6 +262,9 @@ impl Halves for Copying<'_> {
     }
 
     fn work(&mut self, part: Part) -> Result<()> {
+        if self.has_all {
+            return Ok(());
+        }
         let Self { board, buffer, bytes, middle, other, way, .. } = *self;
         let (at, len) = range(part, middle, bytes);
         let own = buffer.wrapping_add(at);

@@ -70,6 +70,8 @@ use heap_trial::HeapTrials;
 pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
 use lend_trial::LendTrial;
+#[cfg(test)]
+pub(crate) use lend_trial::Passage;
 use operands::Operands;
 pub(crate) use thresholds::Thresholds;
 use view_trial::ViewTrial;

@@ -74,8 +74,7 @@ pub const DIRECT_ALWAYS: u32 = 1;
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
 
-/// [`Tuning::reach_least`] of broadcasts: of two ranks, where the message is longer than a ring of cells or 1 MiB, trials
-/// say it; else never.
+/// [`Tuning::reach_least`] of broadcasts: of two ranks trials say it of long messages; else never.
 pub const REACH_TRIED: u64 = u64::MAX - 1;
 
 /// [`Tuning::reach_least`], where nobody says otherwise.
