@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::built_in(Allreduce, (9, 32), (1, 1), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(4096, 8, 65536, 32), Band::shares(32768, 0, 65536, 32)]),
     Rule::built_in(Reduce, (33, 256), (1, 1), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(8192, 16, 65536, 32), Band::shares(32768, 0, 65536, 32)]).direct_from(65536),
     Rule::built_in(Allreduce, (33, 256), (1, 1), false, &[Band::line(0), Band::cells(505, (32, 32768), (32, 32768)), Band::shares(6144, 16, 65536, 32), Band::shares(32768, 0, 65536, 32)]).direct_from(65536),
-    Rule::built_in(Broadcast, (2, 2), (1, u32::MAX), false, &[Band::line(0), Band::cells(1145, (32, 32768), (64, 32768)), Band::cells(1048576, (32, 32768), (16, 65536))]),
+    Rule::built_in(Broadcast, (2, 2), (1, u32::MAX), false, &[Band::line(0), Band::cells(1145, (32, 32768), (64, 32768)), Band::cells(524288, (32, 32768), (16, 32768))]),
     Rule::built_in(Broadcast, (1, 256), (1, u32::MAX), false, &[Band::line(0), Band::cells(505, (32, 32768), (64, 32768))]).direct_from(524288),
     Rule::built_in(Reduce, (2, 2), (1, 1), false, &[Band::line(0), Band::cells(1145, (64, 32768), (32, 32768)), Band::shares(49152, 0, 32768, 64), Band::cells(196608, (64, 32768), (32, 32768)), Band::cells(786432, (16, 65536), (32, 32768))]),
     Rule::built_in(Reduce, (2, 2), (1, u32::MAX), false, &[Band::line(0), Band::cells(1145, (64, 32768), (32, 32768)), Band::cells(524288, (32, 32768), (32, 32768)), Band::cells(786432, (16, 65536), (32, 32768))]),
