@@ -119,7 +119,7 @@ impl Engine {
         }
         if tries && !is_root {
             // SAFETY: the message lies in this call's buffer, whole.
-            unsafe { self.leave_lend_figure((buffer, bytes), span.last(), begun) };
+            unsafe { self.leave_lend_figure((buffer, bytes), (span.last(), begun), false) };
         }
         Ok(())
     }

@@ -90,14 +90,14 @@ impl Engine {
         let mut copying =
             Copying { board, buffer, bytes, middle, location, other, way, copies, answer, by, begun, has_all };
         let outcome = jointly(board, gives, (&mut *down, &mut *up), places, tag, &mut copying, lending)?;
-        let Copying { begun, by, .. } = copying;
+        let Copying { begun, by, has_all, .. } = copying;
         if outcome == Outcome::Done && !gives && copying.is_open() {
             copying.copies.learn(places.payload().first(), bytes, by, begun);
         }
         match outcome {
             Outcome::Done if !gives && tries => {
                 // SAFETY: the message lies in this call's buffer, whole: the giver is done with the half that it took.
-                unsafe { self.leave_lend_figure((buffer, bytes), places.payload().last(), begun) };
+                unsafe { self.leave_lend_figure((buffer, bytes), (places.payload().last(), begun), has_all) };
             }
             Outcome::Declined if gives => self.lend_no_more(),
             _ => {}

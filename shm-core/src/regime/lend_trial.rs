@@ -28,6 +28,9 @@
 //! message the ring holds it leaves once that is filled; to a taker that comes late such a message costs least, and so
 //! trials find.
 //!
+//! Between trials the taker leaves a figure of what it has moved alone, too, without loading it: by these the root sees
+//! that a message has come to be written anew, and tries again.
+//!
 //! While it is being found out how cells are best filled, what they cost says nothing: no trial begins, unless messages
 //! are lent, when nothing but trials goes through cells. Then it takes many of these to find the ways, and until then
 //! cells may be judged too dear; such trials do not become rarer.
@@ -81,8 +84,8 @@ pub(super) struct Timed {
 /// What is known of broadcasts from one root.
 pub(super) struct LendTrial {
     classes: [Class; CLASSES],
-    /// The call of a trial whose figure has yet to come: its position, its class and its passage.
-    waiting: Option<(u64, usize, Passage)>,
+    /// The call whose figure has yet to come: its position and its class.
+    waiting: Option<(u64, usize, Next)>,
     /// Whether a taker has declined what was lent to it.
     is_declined: bool,
 }
@@ -107,12 +110,18 @@ impl LendTrial {
         if self.is_declined {
             return Next { passage: Passage::Cells, timed: false };
         }
-        if let Some((position, class, passage)) = self.waiting.take() {
-            self.classes[class].learn(passage, pace::cost_at(figure(), position));
+        if let Some((position, class, last)) = self.waiting.take() {
+            let (class, figure) = (&mut self.classes[class], pace::cost_at(figure(), position));
+            match figure {
+                figure if last.timed => class.learn(last.passage, figure),
+                Some(figure) => class.watch(figure),
+                None => {}
+            }
         }
         let class = ((bytes / LEAST).max(1).ilog2() as usize).min(CLASSES - 1);
         let next = self.classes[class].next(settled);
-        self.waiting = next.timed.then_some((position, class, next.passage));
+        let leaves_figure = next.timed || next.passage == Passage::ByTaker;
+        self.waiting = leaves_figure.then_some((position, class, next));
         next
     }
 }
@@ -165,16 +174,22 @@ impl Engine {
         }
     }
 
-    /// Tells the root how long the taker was with the message of this position, since it found the root there, if the
-    /// root wants to know.
+    /// Tells the root how long the taker was with the message of this position, since it found the root there: if the
+    /// root wants to know, or the taker has moved all of it `alone`.
     ///
     /// # Safety
     /// The message's `bytes` bytes are at `message`, and nobody stores there.
-    pub(super) unsafe fn leave_lend_figure(&self, (message, bytes): (*const u8, usize), position: u64, begun: u64) {
-        if !self.board.wants_figure(1 - self.board.rank(), position) {
+    pub(super) unsafe fn leave_lend_figure(
+        &self,
+        (message, bytes): (*const u8, usize),
+        (position, begun): (u64, u64),
+        alone: bool,
+    ) {
+        let is_wanted = self.board.wants_figure(1 - self.board.rank(), position);
+        if !is_wanted && !alone {
             return;
         }
-        if self.thresholds.way_of_results(2 * bytes) == Way::Cached {
+        if is_wanted && self.thresholds.way_of_results(2 * bytes) == Way::Cached {
             // SAFETY: this contract.
             unsafe { pace::load(message, bytes) };
         }

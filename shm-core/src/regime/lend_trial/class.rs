@@ -17,12 +17,18 @@ const ENOUGH: u32 = 2;
 /// Calls of a whole trial, at most.
 pub(super) const TRIAL: u32 = PASSAGES as u32 * TRIES;
 
-/// Calls from one trial to the next: at first, after one that was close, and where another passage than the usual one
-/// is taken. That may come to be far the dearest: what the taker moves alone once its message is written anew, by twice.
+/// Calls from one trial to the next, at first and after one that was close.
 pub(super) const PERIOD: u32 = 96;
 
-/// The same at most: each time that nothing was close to the usual passage, four times as many calls go by.
+/// The same at most: each time that nothing else was close to the passage that is taken, four times as many calls go
+/// by.
 pub(super) const LONGEST: u32 = 1536;
+
+/// Calls in a row by the taker alone, each half as long again as the quickest, which show that something has changed:
+/// a message that comes to be written anew makes them twice as dear as any other. And calls from one trial to the next
+/// at least, whatever these show.
+pub(super) const SLOW: u32 = 4;
+pub(super) const LEAST_PERIOD: u32 = 32;
 
 /// What is known of messages of one class.
 pub(super) struct Class {
@@ -40,6 +46,9 @@ pub(super) struct Class {
     tried: u32,
     /// Whether the ways into cells were known in all of the trial.
     settled: bool,
+    /// Of calls between trials: what the quickest has cost, and those in a row that were slow.
+    quickest: u64,
+    slow: u32,
     /// Figures that came, of each passage.
     #[cfg(test)]
     pub learnt: [u32; PASSAGES],
@@ -56,6 +65,8 @@ impl Class {
             through: 0,
             tried: 0,
             settled: true,
+            quickest: u64::MAX,
+            slow: 0,
             #[cfg(test)]
             learnt: [0; PASSAGES],
         }
@@ -103,6 +114,15 @@ impl Class {
         }
     }
 
+    /// What a call between trials has cost: where calls have come to be slow the next trial begins.
+    pub fn watch(&mut self, figure: u64) {
+        self.quickest = self.quickest.min(figure);
+        self.slow = if figure > self.quickest + self.quickest / 2 { self.slow + 1 } else { 0 };
+        if self.slow >= SLOW && self.period - self.left >= LEAST_PERIOD {
+            (self.left, self.period) = (0, PERIOD);
+        }
+    }
+
     /// Ends a trial.
     fn decide(&mut self) {
         let before = self.better;
@@ -114,12 +134,13 @@ impl Class {
         let taken = self.least[self.better as usize];
         let others = Passage::ALL.into_iter().filter(|&passage| passage != self.better);
         let is_clear = others.map(|passage| self.least[passage as usize]).all(|other| is_clearly_less(taken, other));
-        self.period = match [before, self.better] == [self.usual; 2] && is_clear {
+        self.period = match before == self.better && is_clear {
             true if self.settled => (4 * self.period).min(LONGEST),
             true => self.period,
             false => PERIOD,
         };
         (self.least, self.through, self.left) = ([u64::MAX; PASSAGES], 0, self.period - TRIAL);
+        (self.quickest, self.slow) = (u64::MAX, 0);
     }
 }
 

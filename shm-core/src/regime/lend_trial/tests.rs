@@ -1,4 +1,4 @@
-use super::class::{FIRST, LONGEST, PERIOD, TRIAL, TRIES};
+use super::class::{FIRST, LEAST_PERIOD, LONGEST, PERIOD, SLOW, TRIAL, TRIES};
 use super::*;
 use crate::job::{Job, JobSpec};
 
@@ -114,6 +114,31 @@ fn what_is_far_slower_is_tried_twice_and_ever_more_rarely() {
         // One of the two others is given up after two calls.
         assert_eq!(calls.make(LEAST, TRIAL - 1, take(costs)).1, TRIAL - 1);
         assert_eq!(calls.make(LEAST, PERIOD - TRIAL, take([0; 3])), (all_by(found, PERIOD - TRIAL), 0));
+    }
+}
+
+/// What the taker moves alone is watched between trials; what goes otherwise leaves no figures.
+#[test]
+fn a_message_that_comes_to_be_written_anew_is_tried_again() {
+    let unchanged = take([193, 258, 157]);
+    for (slow, hastens) in [(SLOW - 1, false), (SLOW, true)] {
+        let mut calls = nothing_known();
+        calls.make(LEAST, FIRST + TRIAL, &unchanged);
+        // As long as nothing changes trials become rarer.
+        for period in [1, 4, 16].map(|times| times * PERIOD) {
+            let left = period - TRIAL;
+            assert_eq!(calls.make(LEAST, left, &unchanged), (all_by(Passage::ByTaker, left), 0));
+            assert_eq!(calls.make(LEAST, TRIAL - 1, &unchanged).1, TRIAL - 1, "{period}");
+        }
+        assert_eq!(calls.make(LEAST, LEAST_PERIOD, &unchanged).1, 0);
+        let anew = take([191, 267, 380]);
+        assert_eq!(calls.make(LEAST, slow, &anew).1, 0);
+        let (trial, found) = match hastens {
+            true => (calls.make(LEAST, TRIAL, &anew), Passage::Cells),
+            false => (calls.make(LEAST, TRIAL, &unchanged), Passage::ByTaker),
+        };
+        assert_eq!(trial.1, if hastens { TRIAL } else { 0 }, "{slow}");
+        assert_eq!(calls.make(LEAST, 10, &unchanged).0, all_by(found, 10), "{slow}");
     }
 }
 
