@@ -39,8 +39,8 @@ impl Process<'_> {
     ///
     /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc), which says when not) is
     /// copied from where it lies; so is a long private one, by the kernel, where the system lets it (`reach_least` of
-    /// [`Tuning`](crate::Tuning)): of two ranks that of a message of 128 KiB and more, where trials find that quicker. Its
-    /// owner then returns when its readers have the message.
+    /// [`Tuning`](crate::Tuning)): of two ranks that of a message of 128 KiB and more, where trials find that quicker.
+    /// Its owner then returns when its readers have the message.
     ///
     /// # Cost
     /// One line transfer on the critical path (flat); 2pn bytes loaded and stored for n bytes on p ranks, and 2n more

@@ -62,8 +62,8 @@ impl Engine {
         lending.end(joint::is_lent(board, ring, tag))
     }
 
-    /// A broadcast, of which the root's buffer lies at `place`, to go by that passage; the taker leaves a figure if it `tries`. Where the root
-    /// does not lend that slices follow at the positions that are returned.
+    /// A broadcast, of which the root's buffer lies at `place`, to go by its `passage`; the taker leaves a figure if it
+    /// `tries`. Where the root does not lend that slices follow at the positions that are returned.
     pub(super) fn broadcast_jointly(
         &mut self,
         root: usize,

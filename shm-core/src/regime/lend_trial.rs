@@ -9,7 +9,7 @@
 //! its two cores were near each other, 780 and 550 while they were far apart. Of an Intel Xeon (L2 2 MiB) are these, in
 //! us until the taker has loaded the message:
 //!
-//! |         | unchanged from call to call: cells | by both | by the taker | written anew: cells | by both | by the taker |
+//! |         | unchanged: cells | by both | by the taker | written anew: cells | by both | by the taker |
 //! |---------|-------|-------|-------|-------|-------|-------|
 //! | 128 KiB | 10.8  | 19.4  | 8.9   | 10.2  | 17.6  | 26.4  |
 //! | 256 KiB | 19.3  | 25.8  | 15.7  | 19.1  | 26.7  | 38.0  |
@@ -91,8 +91,8 @@ pub(super) struct LendTrial {
 }
 
 impl LendTrial {
-    /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells
-    /// if `keeps` says of so many bytes that the caches keep them, and all that belongs to them. Others both ranks move.
+    /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells if `keeps` says of
+    /// so many bytes that the caches keep them, and all that belongs to them. Others both ranks move.
     pub fn new(keeps: impl Fn(usize) -> bool) -> Self {
         let class = |class: usize| Class::new(if keeps(LEAST << class) { Passage::Cells } else { Passage::ByBoth });
         Self { classes: std::array::from_fn(class), waiting: None, is_declined: false }
@@ -104,8 +104,8 @@ impl LendTrial {
         Self { classes: std::array::from_fn(|_| Class::new(passage)), waiting: None, is_declined: false }
     }
 
-    /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` gives the one that
-    /// the taker has left last. A trial may begin where the ways into cells are `settled`.
+    /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` gives the one
+    /// that the taker has left last. A trial may begin where the ways into cells are `settled`.
     pub fn next(&mut self, bytes: usize, position: u64, figure: impl FnOnce() -> u64, settled: bool) -> Next {
         if self.is_declined {
             return Next { passage: Passage::Cells, timed: false };

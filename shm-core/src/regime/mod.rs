@@ -12,8 +12,8 @@
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the
-//! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `heap_trial` finds of
-//! buffers in the heap, `lend_trial` of private ones, and `view_trial` of results that all look at: trials of two
+//! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds of
+//! private ones, `heap_trial` of buffers in the heap, and `view_trial` of results that all look at: these try two
 //! `course`s);
 //! `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for messages
 //! of one slice, `one_exchange` that of an exchange between two ranks, and `two` what one of two ranks folds then.
