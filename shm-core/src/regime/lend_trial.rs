@@ -91,8 +91,8 @@ pub(super) struct LendTrial {
 }
 
 impl LendTrial {
-    /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells if `keeps` says of
-    /// so many bytes that the caches keep them, and all that belongs to them. Others both ranks move.
+    /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells if `keeps` says
+    /// of so many bytes that the caches keep them, and all that belongs to them. Others both ranks move.
     pub fn new(keeps: impl Fn(usize) -> bool) -> Self {
         let class = |class: usize| Class::new(if keeps(LEAST << class) { Passage::Cells } else { Passage::ByBoth });
         Self { classes: std::array::from_fn(class), waiting: None, is_declined: false }
