@@ -30,11 +30,11 @@ pub enum Slots {
 }
 
 impl Slots {
-    /// The rule for `PHALANX_ALGORITHM`.
+    /// The rule for `PHALANX_ALGORITHM`. Nothing is lent, since who lends waits for the reader.
     pub fn rule(self) -> String {
         match self {
             Slots::Lines => "broadcast:line".to_owned(),
-            Slots::Cells => format!("broadcast:cells,cell={CELL},cells={CELLS}"),
+            Slots::Cells => format!("broadcast:cells,cell={CELL},cells={CELLS},reach_least=never"),
         }
     }
 

@@ -35,7 +35,8 @@ impl Process<'_> {
     /// Everybody's `buffer` becomes what this process has in its own (MPI_Bcast; MPI 4.1, section 6.4).
     ///
     /// Collective: all ranks must give the same root, count and element type. Short messages go in lines, others in a
-    /// pipeline of cells down the tree of this root. The root may return before the others have the message.
+    /// pipeline of cells down the tree of this root. The root may return before the others have the message, or wait for
+    /// them: a program must not count on either.
     ///
     /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc), which says when not) is
     /// copied from where it lies; so is a long private one, by the kernel, where the system lets it (`reach_least` of
