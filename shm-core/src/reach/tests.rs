@@ -146,17 +146,23 @@ fn process() {
             }
             println!("found: {found:?}");
         }
-        // It closes itself when all have found that they reach each other: what is lent is declined then, once.
-        "closing by both" | "closing by the taker" => {
+        // It closes itself when all have found that they reach each other, or nothing of it can be read any more though it
+        // lives, as when its first thread has ended: what is lent is declined then, once.
+        "closing by both" | "closing by the taker" | "hidden by both" | "hidden by the taker" => {
             if found == Reaching::Allowed {
+                let closes = role.starts_with("closing");
                 if world.rank() == 1 {
-                    close();
+                    match closes {
+                        true => close(),
+                        false => world.seat().reach().of(1).beacon.store(64, Ordering::Relaxed),
+                    }
                 }
                 world.barrier().unwrap();
                 let by_both = role.ends_with("both");
                 world.enter().unwrap().send_by(if by_both { Passage::ByBoth } else { Passage::ByTaker });
                 broadcast_long(&world);
-                assert!(matches!(world.reaching(), Reaching::Refused(_)), "{:?}", world.reaching());
+                let reaching = world.reaching();
+                assert_eq!(matches!(reaching, Reaching::Refused(_)), closes, "{reaching:?}");
             }
             println!("found: {found:?}");
         }
@@ -204,7 +210,7 @@ fn processes_reach_each_other() {
 
 #[test]
 fn what_cannot_be_reached_any_more_is_declined() {
-    for role in ["closing by both", "closing by the taker"] {
+    for role in ["closing by both", "closing by the taker", "hidden by both", "hidden by the taker"] {
         let job = Job::create(&with_known_ways(2)).unwrap();
         let found = ended((0..2).map(|rank| start(&job, rank, role, false)).collect());
         assert!(found.iter().all(|word| *word == found[0]), "{found:?}");

@@ -17,7 +17,7 @@ use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pace::{Calls, Way, ticks};
 use crate::payload::{Manner, copy_in};
 use crate::protocol::joint::{self, Halves, Outcome, Part, Places};
@@ -203,19 +203,17 @@ impl Copying<'_> {
 
     /// Takes all of a message at that address of the giver's private memory; what this taker answers then. Nobody waits
     /// for the answer, so that whether the message can be read is found out by reading it.
-    fn take_all(&mut self, address: u64) -> Result<Location> {
+    fn take_all(&mut self, address: u64) -> Location {
         let Self { board, buffer, bytes, .. } = *self;
-        let input = Source::Far(address).input(1 - board.rank(), std::ptr::null(), 0);
         // SAFETY: the giver has lent so many bytes, which do not change before this rank says so; the own buffer has
         // room for them, and nobody is told of it.
-        match unsafe { input.copy(Manner::of_fresh(self.way), board, buffer, bytes) } {
-            Ok(()) => {
-                self.has_all = true;
-                Ok(Location::CELL)
-            }
-            Err(Error::Unreachable { .. }) => Ok(Location::DECLINED),
-            Err(error) => Err(error),
+        self.has_all = unsafe { board.tries_to_read(1 - board.rank(), address, buffer, bytes) };
+        if !self.has_all {
+            return Location::DECLINED;
         }
+        add(&board.tally.loaded, bytes);
+        add(&board.tally.stored, bytes);
+        Location::CELL
     }
 
     /// What this taker answers a giver whose private memory is at that address, and who would do a half.
@@ -252,7 +250,7 @@ impl Halves for Copying<'_> {
             self.board.tell_reader(RingName::Up, self.answer, self.by, false);
         }
         if let (Source::Far(base), false) = (self.other, self.location.whole) {
-            self.location = if location.alone { self.take_all(base)? } else { self.answer_to_private(base) };
+            self.location = if location.alone { self.take_all(base) } else { self.answer_to_private(base) };
         }
         Ok(())
     }

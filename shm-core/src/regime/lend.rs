@@ -149,6 +149,20 @@ impl SharedBoard {
         read.map_err(|error| self.who_is_gone(job_rank, error))
     }
 
+    /// Reads another rank's private memory if it can be read; part of it may have been read where it cannot. That is no
+    /// failure of the rank's: of a process that lives nothing can be read once its first thread has ended.
+    ///
+    /// # Safety
+    /// As [`read_private`](SharedBoard::read_private).
+    pub(super) unsafe fn tries_to_read(&self, rank: usize, address: u64, to: *mut u8, len: usize) -> bool {
+        // SAFETY: by contract.
+        let read = unsafe { self.seat().reach().read((self.members()[rank], address), to, len, self.readers) };
+        if read.is_ok() {
+            add(&self.tally.reached, len);
+        }
+        read.is_ok()
+    }
+
     /// Writes to another rank's private memory.
     ///
     /// # Safety

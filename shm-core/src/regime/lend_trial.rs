@@ -29,7 +29,7 @@
 //! trials find.
 //!
 //! Between trials the taker leaves a figure of what it has moved alone, too, without loading it: by these the root sees
-//! that a message has come to be written anew, and tries again.
+//! that messages have come to be written anew, and goes back to what is usual.
 //!
 //! While it is being found out how cells are best filled, what they cost says nothing: no trial begins, unless messages
 //! are lent, when nothing but trials goes through cells. Then it takes many of these to find the ways, and until then

@@ -24,19 +24,20 @@ pub(super) const PERIOD: u32 = 96;
 /// by.
 pub(super) const LONGEST: u32 = 1536;
 
-/// Calls in a row by the taker alone, each half as long again as the quickest, which show that something has changed:
-/// a message that comes to be written anew makes them twice as dear as any other. And calls from one trial to the next
-/// at least, whatever these show.
-pub(super) const SLOW: u32 = 4;
-pub(super) const LEAST_PERIOD: u32 = 32;
+/// A call between trials that takes half as long again as the quickest counts so much, until one that does not takes 1
+/// off; at [`GIVEN_UP`] the passage is given up. What the taker moves alone costs twice as much as through cells where
+/// the message was written anew, and a fifth less where it was not: one call in six makes up for that.
+const SLOW: u32 = 5;
+pub(super) const GIVEN_UP: u32 = 4 * SLOW;
 
 /// What is known of messages of one class.
 pub(super) struct Class {
     better: Passage,
     /// The one to take where no other is clearly better.
     usual: Passage,
-    /// The least that each has cost in the trial that is running.
+    /// The least that each has cost in the trial that is running, and the second least of what the taker moved alone.
     least: [u64; PASSAGES],
+    second: u64,
     /// Calls from the last trial to the next.
     period: u32,
     /// Calls until the next trial; 0 in one.
@@ -46,9 +47,11 @@ pub(super) struct Class {
     tried: u32,
     /// Whether the ways into cells were known in all of the trial.
     settled: bool,
-    /// Of calls between trials: what the quickest has cost, and those in a row that were slow.
+    /// Of calls between trials: what the quickest has cost, and how much the slow ones count.
     quickest: u64,
     slow: u32,
+    /// Calls to the next trial once a passage is given up.
+    distrust: u32,
     /// Figures that came, of each passage.
     #[cfg(test)]
     pub learnt: [u32; PASSAGES],
@@ -60,6 +63,7 @@ impl Class {
             better: usual,
             usual,
             least: [u64::MAX; PASSAGES],
+            second: u64::MAX,
             period: PERIOD,
             left: FIRST,
             through: 0,
@@ -67,6 +71,7 @@ impl Class {
             settled: true,
             quickest: u64::MAX,
             slow: 0,
+            distrust: PERIOD,
             #[cfg(test)]
             learnt: [0; PASSAGES],
         }
@@ -98,6 +103,9 @@ impl Class {
     pub fn learn(&mut self, passage: Passage, figure: Option<u64>) {
         if let Some(figure) = figure {
             let least = &mut self.least[passage as usize];
+            if passage == Passage::ByTaker {
+                self.second = self.second.min(figure.max(*least));
+            }
             *least = figure.min(*least);
             #[cfg(test)]
             {
@@ -114,33 +122,44 @@ impl Class {
         }
     }
 
-    /// What a call between trials has cost: where calls have come to be slow the next trial begins.
+    /// What a call between trials has cost: where too many have come to be slow the usual passage is taken again. Each
+    /// time that this comes to pass the next trial is longer in coming.
     pub fn watch(&mut self, figure: u64) {
         self.quickest = self.quickest.min(figure);
-        self.slow = if figure > self.quickest + self.quickest / 2 { self.slow + 1 } else { 0 };
-        if self.slow >= SLOW && self.period - self.left >= LEAST_PERIOD {
-            (self.left, self.period) = (0, PERIOD);
+        let is_slow = figure > self.quickest + self.quickest / 2;
+        self.slow = if is_slow { self.slow + SLOW } else { self.slow.saturating_sub(1) };
+        if self.slow >= GIVEN_UP {
+            (self.better, self.left, self.period) = (self.usual, self.distrust, PERIOD);
+            self.distrust = (4 * self.distrust).min(LONGEST);
+            (self.quickest, self.slow) = (u64::MAX, 0);
         }
     }
 
     /// Ends a trial.
     fn decide(&mut self) {
         let before = self.better;
-        if !self.least.contains(&u64::MAX) {
-            let cost = |passage: Passage| self.least[passage as usize];
+        if before == Passage::ByTaker {
+            // From one trial to the next it was not given up.
+            self.distrust = PERIOD;
+        }
+        // One message that had not changed among others that had says nothing.
+        let cost = |passage: Passage| match passage {
+            Passage::ByTaker => self.second,
+            other => self.least[other as usize],
+        };
+        if Passage::ALL.into_iter().all(|passage| cost(passage) != u64::MAX) {
             let cheapest = Passage::ALL.into_iter().min_by_key(|&passage| cost(passage)).unwrap_or(self.usual);
             self.better = if is_clearly_less(cost(cheapest), cost(self.usual)) { cheapest } else { self.usual };
         }
-        let taken = self.least[self.better as usize];
-        let others = Passage::ALL.into_iter().filter(|&passage| passage != self.better);
-        let is_clear = others.map(|passage| self.least[passage as usize]).all(|other| is_clearly_less(taken, other));
+        let mut others = Passage::ALL.into_iter().filter(|&passage| passage != self.better);
+        let is_clear = others.all(|other| is_clearly_less(cost(self.better), cost(other)));
         self.period = match before == self.better && is_clear {
             true if self.settled => (4 * self.period).min(LONGEST),
             true => self.period,
             false => PERIOD,
         };
         (self.least, self.through, self.left) = ([u64::MAX; PASSAGES], 0, self.period - TRIAL);
-        (self.quickest, self.slow) = (u64::MAX, 0);
+        (self.second, self.quickest, self.slow) = (u64::MAX, u64::MAX, 0);
     }
 }
 
