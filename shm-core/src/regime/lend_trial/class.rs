@@ -24,8 +24,8 @@ pub(super) const PERIOD: u32 = 96;
 /// by.
 pub(super) const LONGEST: u32 = 1536;
 
-/// A call between trials that takes half as long again as the quickest counts so much, until one that does not takes 1
-/// off; at [`GIVEN_UP`] the passage is given up. What the taker moves alone costs twice as much as through cells where
+/// A call between trials that takes three quarters more than the quickest counts so much, until one that does not takes
+/// 1 off; at [`GIVEN_UP`] the passage is given up. What the taker moves alone costs twice as much as through cells where
 /// the message was written anew, and a fifth less where it was not: one call in six makes up for that.
 const SLOW: u32 = 5;
 pub(super) const GIVEN_UP: u32 = 4 * SLOW;
@@ -126,7 +126,7 @@ impl Class {
     /// time that this comes to pass the next trial is longer in coming.
     pub fn watch(&mut self, figure: u64) {
         self.quickest = self.quickest.min(figure);
-        let is_slow = figure > self.quickest + self.quickest / 2;
+        let is_slow = figure > self.quickest + self.quickest / 4 * 3;
         self.slow = if is_slow { self.slow + SLOW } else { self.slow.saturating_sub(1) };
         if self.slow >= GIVEN_UP {
             (self.better, self.left, self.period) = (self.usual, self.distrust, PERIOD);
