@@ -25,8 +25,8 @@ pub(super) const PERIOD: u32 = 96;
 pub(super) const LONGEST: u32 = 1536;
 
 /// A call between trials that takes three quarters more than the quickest counts so much, until one that does not takes
-/// 1 off; at [`GIVEN_UP`] the passage is given up. What the taker moves alone costs twice as much as through cells where
-/// the message was written anew, and a fifth less where it was not: one call in six makes up for that.
+/// 1 off; at [`GIVEN_UP`] the passage is given up. What the taker moves alone costs twice as much as through cells
+/// where the message was written anew, and a fifth less where it was not: one call in six makes up for that.
 const SLOW: u32 = 5;
 pub(super) const GIVEN_UP: u32 = 4 * SLOW;
 
