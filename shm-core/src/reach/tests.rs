@@ -7,7 +7,7 @@ use super::*;
 use crate::communicator::Communicator;
 use crate::job::{Job, JobSpec, Standing};
 use crate::processes::{self, ended};
-use crate::regime::Passage;
+use crate::regime::Transfer;
 
 const LEN: usize = 3 << 20;
 
@@ -146,8 +146,8 @@ fn process() {
             }
             println!("found: {found:?}");
         }
-        // It closes itself when all have found that they reach each other, or nothing of it can be read any more though it
-        // lives, as when its first thread has ended: what is lent is declined then, once.
+        // It closes itself when all have found that they reach each other, or nothing of it can be read any more though
+        // it lives, as when its first thread has ended: what is lent is declined then, once.
         "closing by both" | "closing by the taker" | "hidden by both" | "hidden by the taker" => {
             if found == Reaching::Allowed {
                 let closes = role.starts_with("closing");
@@ -159,7 +159,7 @@ fn process() {
                 }
                 world.barrier().unwrap();
                 let by_both = role.ends_with("both");
-                world.enter().unwrap().send_by(if by_both { Passage::ByBoth } else { Passage::ByTaker });
+                world.enter().unwrap().send_by(if by_both { Transfer::ByBoth } else { Transfer::ByTaker });
                 broadcast_long(&world);
                 let reaching = world.reaching();
                 assert_eq!(matches!(reaching, Reaching::Refused(_)), closes, "{reaching:?}");

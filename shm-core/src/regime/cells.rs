@@ -7,7 +7,7 @@
 use super::combining::Combining;
 use super::cut::{Cut, uncut};
 use super::lend::Lending;
-use super::lend_trial::Passage;
+use super::lend_trial::Transfer;
 use super::passing::Passing;
 use super::{Engine, Reduction};
 use crate::error::Result;
@@ -66,11 +66,11 @@ impl Engine {
         let tries = jointly && place == Place::Cell && self.tries_to_lend(bytes);
         // What lies in the heap has trials of its own.
         let lends = tries && is_root && self.board.in_heap(buffer, bytes).is_none();
-        let (passage, mut timed) = match lends {
-            true => self.passage((bytes, slices.range(1).1), self.down.next_position() + slices.count() - 1),
-            false => (Passage::Cells, None),
+        let (transfer, mut timed) = match lends {
+            true => self.transfer((bytes, slices.range(1).1), self.down.next_position() + slices.count() - 1),
+            false => (Transfer::Cells, None),
         };
-        if passage != Passage::Cells {
+        if transfer != Transfer::Cells {
             place = Place::private(buffer);
         }
         let short = bytes <= choice.down_cell && place == Place::Cell && !jointly;
@@ -79,7 +79,7 @@ impl Engine {
         }
         let places = match jointly {
             false => None,
-            true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries), passage)? {
+            true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries), transfer)? {
                 (Outcome::Done, _) => {
                     if let Some(timed) = timed {
                         self.await_lend_figure(timed);

@@ -12,7 +12,7 @@
 use super::cut::Cut;
 use super::division::Division;
 use super::lend::{Lending, Source};
-use super::lend_trial::Passage;
+use super::lend_trial::Transfer;
 use super::operands::{Input, Operands};
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
@@ -62,18 +62,18 @@ impl Engine {
         lending.end(joint::is_lent(board, ring, tag))
     }
 
-    /// A broadcast, of which the root's buffer lies at `place`, to go by its `passage`; the taker leaves a figure if it
-    /// `tries`. Where the root does not lend that slices follow at the positions that are returned.
+    /// A broadcast, of which the root's buffer lies at `place`, to go by its `transfer`; the taker leaves a figure if
+    /// it `tries`. Where the root does not lend that slices follow at the positions that are returned.
     pub(super) fn broadcast_jointly(
         &mut self,
         root: usize,
         (buffer, slices, place): (*mut u8, Cut, Place),
         (tag, tries): (u32, bool),
-        passage: Passage,
+        transfer: Transfer,
     ) -> Result<(Outcome, Places)> {
         let (bytes, gives) = (slices.bytes(), self.board.rank() == root);
         let location = match gives {
-            true => Location { alone: passage == Passage::ByTaker, ..Location::whole_at(place, bytes) },
+            true => Location { alone: transfer == Transfer::ByTaker, ..Location::whole_at(place, bytes) },
             false => match self.thresholds.heap_offset(&self.board, Collective::Broadcast, buffer, bytes) {
                 Some(offset) => Location::slice_at(Place::Heap(offset), bytes),
                 None => Location::CELL,

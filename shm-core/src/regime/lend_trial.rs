@@ -52,7 +52,7 @@ const CLASSES: usize = 7;
 
 /// How a message gets from the root's private buffer to the taker's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passage {
+pub(crate) enum Transfer {
     /// Through cells.
     Cells,
     /// Lent: each moves a half.
@@ -61,14 +61,14 @@ pub(crate) enum Passage {
     ByTaker,
 }
 
-impl Passage {
+impl Transfer {
     const ALL: [Self; 3] = [Self::Cells, Self::ByBoth, Self::ByTaker];
 }
 
 /// The next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Next {
-    pub passage: Passage,
+    pub transfer: Transfer,
     /// Whether it is part of a trial.
     pub timed: bool,
 }
@@ -94,43 +94,43 @@ impl LendTrial {
     /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells if `keeps` says
     /// of so many bytes that the caches keep them, and all that belongs to them. Others both ranks move.
     pub fn new(keeps: impl Fn(usize) -> bool) -> Self {
-        let class = |class: usize| Class::new(if keeps(LEAST << class) { Passage::Cells } else { Passage::ByBoth });
+        let class = |class: usize| Class::new(if keeps(LEAST << class) { Transfer::Cells } else { Transfer::ByBoth });
         Self { classes: std::array::from_fn(class), waiting: None, is_declined: false }
     }
 
-    /// The same, where messages go by this passage.
+    /// The same, where messages go by this transfer.
     #[cfg(test)]
-    fn by(passage: Passage) -> Self {
-        Self { classes: std::array::from_fn(|_| Class::new(passage)), waiting: None, is_declined: false }
+    fn by(transfer: Transfer) -> Self {
+        Self { classes: std::array::from_fn(|_| Class::new(transfer)), waiting: None, is_declined: false }
     }
 
     /// How a message of `bytes` bytes goes, [`LEAST`] at least, whose call has this position; `figure` gives the one
     /// that the taker has left last. A trial may begin where the ways into cells are `settled`.
     pub fn next(&mut self, bytes: usize, position: u64, figure: impl FnOnce() -> u64, settled: bool) -> Next {
         if self.is_declined {
-            return Next { passage: Passage::Cells, timed: false };
+            return Next { transfer: Transfer::Cells, timed: false };
         }
         if let Some((position, class, last)) = self.waiting.take() {
             let (class, figure) = (&mut self.classes[class], pace::cost_at(figure(), position));
             match figure {
-                figure if last.timed => class.learn(last.passage, figure),
+                figure if last.timed => class.learn(last.transfer, figure),
                 Some(figure) => class.watch(figure),
                 None => {}
             }
         }
         let class = ((bytes / LEAST).max(1).ilog2() as usize).min(CLASSES - 1);
         let next = self.classes[class].next(settled);
-        let leaves_figure = next.timed || next.passage == Passage::ByTaker;
+        let leaves_figure = next.timed || next.transfer == Transfer::ByTaker;
         self.waiting = leaves_figure.then_some((position, class, next));
         next
     }
 }
 
 impl Engine {
-    /// Has long broadcasts from this rank go by this passage, until trials say otherwise.
+    /// Has long broadcasts from this rank go by this transfer, until trials say otherwise.
     #[cfg(test)]
-    pub fn send_by(&mut self, passage: Passage) {
-        self.lend_trial = Some(LendTrial::by(passage));
+    pub fn send_by(&mut self, transfer: Transfer) {
+        self.lend_trial = Some(LendTrial::by(transfer));
     }
 
     /// Whether trials say if the root's private buffer is lent in a broadcast of so many bytes that two ranks try to do
@@ -140,19 +140,19 @@ impl Engine {
     }
 
     /// How the root goes about it at this position, in slices of `slice` bytes if it fills cells.
-    pub(super) fn passage(&mut self, (bytes, slice): (usize, usize), position: u64) -> (Passage, Option<Timed>) {
+    pub(super) fn transfer(&mut self, (bytes, slice): (usize, usize), position: u64) -> (Transfer, Option<Timed>) {
         let Self { board, .. } = self;
         let figure = || board.figure(RingName::Line, 1 - board.rank());
         let settled = !self.down_pace.compares(slice, Lines::Left);
         // Beside a message and its copy lie cells: as much as both is too much.
         let keeps = |bytes: usize| self.thresholds.way_of_results(4 * bytes) == Way::Cached;
         let trial = self.lend_trial.get_or_insert_with(|| LendTrial::new(keeps));
-        let Next { passage, timed } = trial.next(bytes, position, figure, settled);
+        let Next { transfer, timed } = trial.next(bytes, position, figure, settled);
         let timed = timed.then(|| {
             self.board.want_figure(position);
             Timed { position, bytes, begun: ticks() }
         });
-        (passage, timed)
+        (transfer, timed)
     }
 
     /// Ends a call of a trial, of which the taker has the message: its figure will be there, or is late. A tick a byte

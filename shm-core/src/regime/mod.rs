@@ -71,7 +71,7 @@ pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
 use lend_trial::LendTrial;
 #[cfg(test)]
-pub(crate) use lend_trial::Passage;
+pub(crate) use lend_trial::Transfer;
 use operands::Operands;
 pub(crate) use thresholds::Thresholds;
 use view_trial::ViewTrial;

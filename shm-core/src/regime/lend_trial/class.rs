@@ -1,48 +1,48 @@
 //! What trials know of messages of one class.
 
-use super::{Next, Passage};
+use super::{Next, Transfer};
 
-const PASSAGES: usize = Passage::ALL.len();
+const TRANSFERS: usize = Transfer::ALL.len();
 
 /// Calls before the first trial: in the first one the system finds memory for the cells.
 pub(super) const FIRST: u32 = 1;
 
-/// Calls by each passage in a trial, of which the quickest counts: the other rank may have been late for one.
+/// Calls by each transfer in a trial, of which the quickest counts: the other rank may have been late for one.
 pub(super) const TRIES: u32 = 3;
 
-/// Calls by a passage after which it may be given up. The first one by what was not taken for long says little: memory
+/// Calls by a transfer after which it may be given up. The first one by what was not taken for long says little: memory
 /// of cells may have to be found.
 const ENOUGH: u32 = 2;
 
 /// Calls of a whole trial, at most.
-pub(super) const TRIAL: u32 = PASSAGES as u32 * TRIES;
+pub(super) const TRIAL: u32 = TRANSFERS as u32 * TRIES;
 
 /// Calls from one trial to the next, at first and after one that was close.
 pub(super) const PERIOD: u32 = 96;
 
-/// The same at most: each time that nothing else was close to the passage that is taken, four times as many calls go
+/// The same at most: each time that nothing else was close to the transfer that is taken, four times as many calls go
 /// by.
 pub(super) const LONGEST: u32 = 1536;
 
 /// A call between trials that takes three quarters more than the quickest counts so much, until one that does not takes
-/// 1 off; at [`GIVEN_UP`] the passage is given up. What the taker moves alone costs twice as much as through cells
+/// 1 off; at [`GIVEN_UP`] the transfer is given up. What the taker moves alone costs twice as much as through cells
 /// where the message was written anew, and a fifth less where it was not: one call in six makes up for that.
 const SLOW: u32 = 5;
 pub(super) const GIVEN_UP: u32 = 4 * SLOW;
 
 /// What is known of messages of one class.
 pub(super) struct Class {
-    better: Passage,
+    better: Transfer,
     /// The one to take where no other is clearly better.
-    usual: Passage,
+    usual: Transfer,
     /// The least that each has cost in the trial that is running, and the second least of what the taker moved alone.
-    least: [u64; PASSAGES],
+    least: [u64; TRANSFERS],
     second: u64,
     /// Calls from the last trial to the next.
     period: u32,
     /// Calls until the next trial; 0 in one.
     left: u32,
-    /// Passages that the trial is through with, and calls of it by the one that comes next.
+    /// Transfers that the trial is through with, and calls of it by the one that comes next.
     through: usize,
     tried: u32,
     /// Whether the ways into cells were known in all of the trial.
@@ -50,19 +50,19 @@ pub(super) struct Class {
     /// Of calls between trials: what the quickest has cost, and how much the slow ones count.
     quickest: u64,
     slow: u32,
-    /// Calls to the next trial once a passage is given up.
+    /// Calls to the next trial once a transfer is given up.
     distrust: u32,
-    /// Figures that came, of each passage.
+    /// Figures that came, of each transfer.
     #[cfg(test)]
-    pub learnt: [u32; PASSAGES],
+    pub learnt: [u32; TRANSFERS],
 }
 
 impl Class {
-    pub fn new(usual: Passage) -> Self {
+    pub fn new(usual: Transfer) -> Self {
         Self {
             better: usual,
             usual,
-            least: [u64::MAX; PASSAGES],
+            least: [u64::MAX; TRANSFERS],
             second: u64::MAX,
             period: PERIOD,
             left: FIRST,
@@ -73,7 +73,7 @@ impl Class {
             slow: 0,
             distrust: PERIOD,
             #[cfg(test)]
-            learnt: [0; PASSAGES],
+            learnt: [0; TRANSFERS],
         }
     }
 
@@ -81,48 +81,48 @@ impl Class {
     pub fn next(&mut self, settled: bool) -> Next {
         let is_running = self.through > 0 || self.tried > 0;
         // Where nothing goes through cells, no ways are found by waiting.
-        let begins = is_running || settled || self.better != Passage::Cells;
+        let begins = is_running || settled || self.better != Transfer::Cells;
         if self.left > 0 || !begins {
             self.left = self.left.saturating_sub(1);
-            return Next { passage: self.better, timed: false };
+            return Next { transfer: self.better, timed: false };
         }
         self.settled = settled && (!is_running || self.settled);
         self.tried += 1;
-        Next { passage: self.in_turn(self.through), timed: true }
+        Next { transfer: self.in_turn(self.through), timed: true }
     }
 
-    /// The passages in the order in which a trial takes them: the one that is taken as a rule comes first.
-    fn in_turn(&self, at: usize) -> Passage {
+    /// The transfers in the order in which a trial takes them: the one that is taken as a rule comes first.
+    fn in_turn(&self, at: usize) -> Transfer {
         match at {
             0 => self.better,
-            at => Passage::ALL.into_iter().filter(|&passage| passage != self.better).nth(at - 1).unwrap(),
+            at => Transfer::ALL.into_iter().filter(|&transfer| transfer != self.better).nth(at - 1).unwrap(),
         }
     }
 
     /// What a call of the trial has cost, if that is known.
-    pub fn learn(&mut self, passage: Passage, figure: Option<u64>) {
+    pub fn learn(&mut self, transfer: Transfer, figure: Option<u64>) {
         if let Some(figure) = figure {
-            let least = &mut self.least[passage as usize];
-            if passage == Passage::ByTaker {
+            let least = &mut self.least[transfer as usize];
+            if transfer == Transfer::ByTaker {
                 self.second = self.second.min(figure.max(*least));
             }
             *least = figure.min(*least);
             #[cfg(test)]
             {
-                self.learnt[passage as usize] += 1;
+                self.learnt[transfer as usize] += 1;
             }
         }
-        let (known, tried) = (self.least[self.better as usize], self.least[passage as usize]);
+        let (known, tried) = (self.least[self.better as usize], self.least[transfer as usize]);
         let is_lost = self.tried >= ENOUGH && tried != u64::MAX && tried > known.saturating_add(known / 2);
         if self.tried == TRIES || is_lost {
             (self.through, self.tried) = (self.through + 1, 0);
         }
-        if self.through == PASSAGES {
+        if self.through == TRANSFERS {
             self.decide();
         }
     }
 
-    /// What a call between trials has cost: where too many have come to be slow the usual passage is taken again. Each
+    /// What a call between trials has cost: where too many have come to be slow the usual transfer is taken again. Each
     /// time that this comes to pass the next trial is longer in coming.
     pub fn watch(&mut self, figure: u64) {
         self.quickest = self.quickest.min(figure);
@@ -138,27 +138,27 @@ impl Class {
     /// Ends a trial.
     fn decide(&mut self) {
         let before = self.better;
-        if before == Passage::ByTaker {
+        if before == Transfer::ByTaker {
             // From one trial to the next it was not given up.
             self.distrust = PERIOD;
         }
         // One message that had not changed among others that had says nothing.
-        let cost = |passage: Passage| match passage {
-            Passage::ByTaker => self.second,
+        let cost = |transfer: Transfer| match transfer {
+            Transfer::ByTaker => self.second,
             other => self.least[other as usize],
         };
-        if Passage::ALL.into_iter().all(|passage| cost(passage) != u64::MAX) {
-            let cheapest = Passage::ALL.into_iter().min_by_key(|&passage| cost(passage)).unwrap_or(self.usual);
+        if Transfer::ALL.into_iter().all(|transfer| cost(transfer) != u64::MAX) {
+            let cheapest = Transfer::ALL.into_iter().min_by_key(|&transfer| cost(transfer)).unwrap_or(self.usual);
             self.better = if is_clearly_less(cost(cheapest), cost(self.usual)) { cheapest } else { self.usual };
         }
-        let mut others = Passage::ALL.into_iter().filter(|&passage| passage != self.better);
+        let mut others = Transfer::ALL.into_iter().filter(|&transfer| transfer != self.better);
         let is_clear = others.all(|other| is_clearly_less(cost(self.better), cost(other)));
         self.period = match before == self.better && is_clear {
             true if self.settled => (4 * self.period).min(LONGEST),
             true => self.period,
             false => PERIOD,
         };
-        (self.least, self.through, self.left) = ([u64::MAX; PASSAGES], 0, self.period - TRIAL);
+        (self.least, self.through, self.left) = ([u64::MAX; TRANSFERS], 0, self.period - TRIAL);
         (self.second, self.quickest, self.slow) = (u64::MAX, u64::MAX, 0);
     }
 }
