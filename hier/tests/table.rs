@@ -35,6 +35,7 @@ prop_compose! {
         (ranks, crowd) in ((1u32..257, 1u32..257), prop::option::of((1u32..9, prop::option::of(1u32..99)))),
         (strict, direct) in (any::<bool>(), prop_oneof![Just(u64::MAX), 0u64..1 << 50]),
         reach in prop_oneof![Just(0), Just(u64::MAX), 1u64..1 << 50],
+        l2 in prop_oneof![Just(0), 1u32..1 << 20],
     ) -> Rule {
         let what = Collective::ALL[what];
         sizes.insert(0, 0);
@@ -55,7 +56,7 @@ prop_compose! {
             }
         }).collect();
         let rule = Rule::new(what, &bands).unwrap().on_ranks(ranks.0.min(ranks.1)..=ranks.0.max(ranks.1)).in_strict_mode(strict).direct_from(direct);
-        let rule = rule.reached_from(reach);
+        let rule = rule.reached_from(reach).from_l2(l2);
         match crowd {
             None => rule,
             Some((least, None)) => rule.on_crowds(least..=u32::MAX),
@@ -159,6 +160,11 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
             "numbers of ranks",
         ),
         (rule("collective = \"reduce\"\nranks_per_core = 0\nladder = [{ from = 0, take = \"line\" }]"), 11, "per core"),
+        (
+            rule("collective = \"reduce\"\nl2_from = \"big\"\nladder = [{ from = 0, take = \"line\" }]"),
+            11,
+            "no number of bytes",
+        ),
         (rule("collective = \"reduce\"\norder = \"any\"\nladder = [{ from = 0, take = \"line\" }]"), 11, "no order"),
         (rule("collective = \"broadcast\"\nladder = [{ from = 0, take = \"shares\" }]"), 11, "line, cells"),
         (row("{ from = 8, take = \"line\" }"), 12, "must rise"),

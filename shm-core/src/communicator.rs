@@ -183,7 +183,7 @@ impl Communicator {
     pub fn set_tuning(&mut self, tuning: &Tuning) -> Result<()> {
         tuning.check()?;
         let crowd = self.seat.mapping().header().crowd();
-        let selection = tuning.select(self.size, crowd).within(&self.layout)?;
+        let selection = tuning.here().select(self.size, crowd).within(&self.layout)?;
         {
             let mut engine = self.enter()?;
             engine.board.go_on_by(format!("{tuning:?}"));

@@ -194,7 +194,8 @@ impl Job {
         }
         spec.tuning.check()?;
         let cores = spec.cores.clamp(1, u32::MAX as usize);
-        let block = spec.tuning.select(spec.ranks, spec.crowd()).block_layout();
+        let mut tuning = spec.tuning.here();
+        let block = tuning.select(spec.ranks, spec.crowd()).block_layout();
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
             None => {
@@ -208,7 +209,6 @@ impl Job {
         let file = memory_file::create(layout.total() as u64)?;
         memory_file::reserve(&file, "the segment's header", 0, layout.before_arena() as u64)?;
         let mapping = Mapping::of_own(file, layout)?;
-        let mut tuning = spec.tuning;
         tuning.convert_least = tuning.convert_least.min(spec.convert.least(spec.crowd()));
         let values = HeaderValues {
             ranks: spec.ranks as u32,

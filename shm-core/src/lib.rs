@@ -46,6 +46,7 @@ mod reach;
 mod regime;
 mod remark;
 mod seat;
+mod second_level;
 pub mod segment;
 pub mod select;
 mod shared_result;

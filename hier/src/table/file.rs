@@ -48,6 +48,7 @@ pub(super) struct Rule {
     pub collective: Spanned<String>,
     pub ranks: Option<Spanned<Number>>,
     pub ranks_per_core: Option<Spanned<Number>>,
+    pub l2_from: Option<Spanned<Number>>,
     pub order: Option<Spanned<String>>,
     pub direct_from: Option<Spanned<Number>>,
     pub reach_from: Option<Spanned<Number>>,

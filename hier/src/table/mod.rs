@@ -42,6 +42,7 @@
 //! | `rules` | the first one that fits counts; what they do not speak of is as in the built-in table |
 //! | `ranks` | of the communicator: `4`, `"3..8"`; all, if it is not said |
 //! | `ranks_per_core` | of the job, rounded up: `1`, `"2..4"`; all, if it is not said |
+//! | `l2_from` | for machines whose first processor has a second-level cache of so many bytes or more; all, if it is not said |
 //! | `order` | `"rank"`: for the strict mode only |
 //! | `direct_from` | bytes from which buffers in the job's heap are used where they lie, or `"never"`; as `node.direct_from` says, if it is not said, or else 8K |
 //! | `reach_from` | bytes from which private buffers are reached by kernel-assisted copies, or `"never"`, or of broadcasts `"tried"`; as `node.reach_from` says, if it is not said. Gathers, scatters, allgathers and alltoalls go by that of broadcasts, scans and reduce-scatters by that of allreduces |

@@ -137,6 +137,11 @@ fn rule(form: &Spanned<file::Rule>, direct: Option<u64>) -> Piece<Rule> {
     if let Some(crowd) = &form.ranks_per_core {
         rule = rule.on_crowds(crowds(&crowd.as_ref().text()).map_err(|why| (crowd.span(), why))?);
     }
+    if let Some(l2) = &form.l2_from {
+        let kib =
+            u32::try_from(bytes(l2)?.div_ceil(1024)).map_err(|_| (l2.span(), "no cache is as large".to_owned()))?;
+        rule = rule.from_l2(kib);
+    }
     if let Some(least) = form.direct_from.as_ref().map(threshold).transpose()?.or(direct) {
         rule = rule.direct_from(least);
     }

@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
             // Writing to a String does not fail.
             let _ = writeln!(
                 text,
-                "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]){}{},",
+                "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]){}{}{},",
                 rule.is_strict(),
                 bands.join(", "),
                 match rule.direct_least() {
@@ -39,7 +39,8 @@ pub(super) const RULES: &[Rule] = &[
                     u64::MAX => ".direct_from(u64::MAX)".to_owned(),
                     least => format!(".direct_from({least})"),
                 },
-                rule.reach_least().map_or(String::new(), |least| format!(".reached_from({least})"))
+                rule.reach_least().map_or(String::new(), |least| format!(".reached_from({least})")),
+                if rule.l2_least() > 0 { format!(".from_l2({})", rule.l2_least()) } else { String::new() }
             );
         }
         text.push_str("];\n");

@@ -22,6 +22,7 @@ const HEAD: &str = "\
 #   direct_from  from so many bytes on buffers in shared memory are used where they lie: nothing is copied, and their owner waits for the others
 #   reach_from  from so many bytes on private buffers are reached by kernel-assisted copies
 #   ranks_per_core  ranks of the job for each core, rounded up: 1 where each rank has a core, \"2..\" where ranks share cores
+#   l2_from  for machines alone whose processors have a second-level cache of so many bytes or more
 ";
 
 impl Table {
@@ -85,6 +86,9 @@ fn write_rule(text: &mut String, rule: &Rule, unsaid: u64, remarks: &[String]) {
     if (least, most) != (1, u32::MAX) {
         let most = if most == u32::MAX { String::new() } else { most.to_string() };
         let _ = writeln!(text, "ranks_per_core = \"{least}..{most}\"");
+    }
+    if rule.l2_least() > 0 {
+        let _ = writeln!(text, "l2_from = {}", threshold(1024 * u64::from(rule.l2_least())));
     }
     if rule.is_strict() {
         text.push_str("order = \"rank\"\n");

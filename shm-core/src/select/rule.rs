@@ -133,7 +133,8 @@ pub struct Rule {
     /// Ranks of the job for each core, rounded up: least and most.
     crowd: [u32; 2],
     length: u32,
-    reserved: u32,
+    /// KiB of the second-level cache of a processor from which machines have it counted; 0 for all machines.
+    l2_least: u32,
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be, and trials
     /// do not say otherwise; `u64::MAX` for never.
     direct_least: u64,
@@ -150,7 +151,7 @@ pub(super) const EMPTY: Rule = Rule {
     ranks: [0; 2],
     crowd: [0; 2],
     length: 0,
-    reserved: 0,
+    l2_least: 0,
     direct_least: DIRECT_LEAST,
     reach_least: 0,
     ladder: [Band { from: 0, ..Band::new(0, Regime::Line) }; MOST_BANDS],
@@ -209,6 +210,14 @@ impl Rule {
         self
     }
 
+    /// The same for machines whose processors have a second-level cache of so many KiB or more, each or in common;
+    /// [`Tuning::on_machine`](super::Tuning::on_machine) says what comes of it.
+    #[must_use]
+    pub const fn from_l2(mut self, kib: u32) -> Self {
+        self.l2_least = kib;
+        self
+    }
+
     /// The same for the strict mode, or for the other one too.
     #[must_use]
     pub fn in_strict_mode(mut self, only: bool) -> Self {
@@ -249,6 +258,12 @@ impl Rule {
         self.crowd[0]..=self.crowd[1]
     }
 
+    /// KiB of a second-level cache from which it counts; 0 where it counts on all machines.
+    #[must_use]
+    pub fn l2_least(&self) -> u32 {
+        self.l2_least
+    }
+
     /// Whether it is for the strict mode only.
     #[must_use]
     pub fn is_strict(&self) -> bool {
@@ -286,9 +301,12 @@ impl Rule {
         Ok(())
     }
 
-    /// Whether it is for calls of `what` on `size` ranks.
+    /// Whether it is for calls of `what` on `size` ranks, of whatever machine.
     pub(super) fn fits(&self, what: Collective, size: usize, crowd: u32) -> bool {
-        self.collective == what as u32 && self.ranks().contains(&(size as u32)) && self.crowd().contains(&crowd)
+        self.l2_least == 0
+            && self.collective == what as u32
+            && self.ranks().contains(&(size as u32))
+            && self.crowd().contains(&crowd)
     }
 
     /// Whether it is for all calls of `what` on `size` ranks.

@@ -5,6 +5,7 @@ use super::default;
 use super::rule::{EMPTY, Rule};
 use super::selection::Selection;
 use crate::error::{Error, Result};
+use crate::second_level;
 use crate::segment::layout::MOST_RANKS;
 
 /// The most rules of a table.
@@ -141,6 +142,25 @@ impl Tuning {
         Ok(table)
     }
 
+    /// The table as it is on a machine whose processors have a second-level cache of so many KiB (0 where that is not
+    /// known): rules for larger ones are left out, the others are for whatever machine. Before that only those count
+    /// that are.
+    #[must_use]
+    pub fn on_machine(&self, l2: u32) -> Self {
+        let mut table = Self { rules: [EMPTY; MOST_RULES], length: 0, ..*self };
+        for rule in self.rules().iter().filter(|rule| rule.l2_least() <= l2) {
+            table.rules[table.length as usize] = rule.from_l2(0);
+            table.length += 1;
+        }
+        table
+    }
+
+    /// The same on this machine.
+    #[must_use]
+    pub(crate) fn here(&self) -> Self {
+        self.on_machine(second_level::kib())
+    }
+
     /// The rules, of which the first one that fits counts.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
@@ -208,10 +228,34 @@ impl Tuning {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rule::Band;
     use super::*;
 
     #[test]
     fn the_built_in_table_can_be_carried_out() {
-        Tuning::default().check().unwrap();
+        for l2 in [0, 512, 1024, 2048, u32::MAX] {
+            Tuning::default().on_machine(l2).check().unwrap();
+        }
+    }
+
+    #[test]
+    fn rules_for_large_caches_count_where_there_are_such() {
+        let band = |from| [Band::line(0), Band::cells(from, (8, 4096), (8, 4096))];
+        let rule = |from| Rule::new(Collective::Reduce, &band(from)).unwrap();
+        let table = Tuning::of(&[rule(1000).from_l2(2048), rule(2000).from_l2(1024), rule(3000)]).unwrap();
+        let from = |table: &Tuning| table.select(2, 1).bands(Collective::Reduce)[1].from;
+        assert_eq!(from(&table), 3000);
+        for (l2, expected) in [(0, 3000), (1023, 3000), (1024, 2000), (2047, 2000), (2048, 1000), (u32::MAX, 1000)] {
+            let there = table.on_machine(l2);
+            assert_eq!(from(&there), expected, "{l2}");
+            // It has been decided.
+            assert_eq!(there.on_machine(0), there);
+            assert!(there.rules().iter().all(|rule| rule.l2_least() == 0));
+        }
+        assert_eq!(table.on_machine(0).rules().len() + 2, table.rules().len() - for_large(&Tuning::default()));
+    }
+
+    fn for_large(table: &Tuning) -> usize {
+        table.rules().iter().filter(|rule| rule.l2_least() > 0).count()
     }
 }
