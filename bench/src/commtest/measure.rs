@@ -185,7 +185,8 @@ fn now() -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use hier::Communicator;
+    use hier::{Communicator, TreeRules};
+    use shm_core::job::JobSpec;
 
     use super::super::channel::{Channels, Slots};
     use super::super::partners::{Command, Pattern};
@@ -206,7 +207,9 @@ mod tests {
     /// Measures over channels between threads; what rank 0 was told.
     fn measured(size: usize, plan: &Plan) -> Vec<(String, usize, Times)> {
         let partners = plan.pattern.partners(size).unwrap();
-        let mut of_ranks = Communicator::threads(size, |world| {
+        let mut spec = JobSpec::new(size).unwrap();
+        spec.tuning.force(&Slots::Cells.rule()).unwrap();
+        let mut of_ranks = Communicator::threads_of(&spec, TreeRules::default(), |world| {
             let mut told = Vec::new();
             let mut carrier = Channels::new(world, Slots::Cells, &partners).unwrap();
             run(&mut carrier, plan, &partners, |protocol, program, packets, times| {
