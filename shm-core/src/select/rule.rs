@@ -133,7 +133,7 @@ pub struct Rule {
     /// Ranks of the job for each core, rounded up: least and most.
     crowd: [u32; 2],
     length: u32,
-    /// KiB of the second-level cache of a processor from which machines have it counted; 0 for all machines.
+    /// KiB that a processor's second-level cache must have for the rule to count on a machine; 0 for all machines.
     l2_least: u32,
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be, and trials
     /// do not say otherwise; `u64::MAX` for never.
@@ -258,7 +258,7 @@ impl Rule {
         self.crowd[0]..=self.crowd[1]
     }
 
-    /// KiB of a second-level cache from which it counts; 0 where it counts on all machines.
+    /// KiB that a processor's second-level cache must have for the rule to count on a machine; 0 for all machines.
     #[must_use]
     pub fn l2_least(&self) -> u32 {
         self.l2_least
