@@ -57,7 +57,7 @@ fn held_by(processors: &Path) -> usize {
 }
 
 /// Bytes, of what the system writes as 32768K.
-pub(crate) fn size(text: &str) -> Option<usize> {
+fn size(text: &str) -> Option<usize> {
     let number = text.strip_suffix('K')?.parse::<usize>().ok()?;
     number.checked_mul(1024)
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, fs};
 
-use shm_core::select::number_of_bytes;
+use shm_core::first_processor;
 use topo::Machine;
 
 /// What a table was measured on. Two machines that are equal in this are taken for alike.
@@ -39,8 +39,8 @@ impl Fingerprint {
             packages: count(Machine::packages),
             cores: count(Machine::cores),
             pus: count(|machine| machine.pus().len()),
-            l2: cache(2),
-            l3: cache(3),
+            l2: first_processor::cache(2),
+            l3: first_processor::cache(3),
         }
     }
 
@@ -73,18 +73,6 @@ impl fmt::Display for Fingerprint {
         let model = model.split_whitespace().collect::<Vec<_>>().join(" ");
         write!(f, "{model:?} (sockets {packages}, cores {cores}, hardware threads {pus}, L2 {l2}, L3 {l3})")
     }
-}
-
-/// Bytes of the first processor's cache of a level.
-fn cache(level: u32) -> u64 {
-    let read = |index: usize, name: &str| {
-        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}")).ok()?;
-        Some(text.trim().to_owned())
-    };
-    (0..8)
-        .filter(|&index| read(index, "level").is_some_and(|found| found == level.to_string()))
-        .find_map(|index| number_of_bytes(&read(index, "size")?))
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

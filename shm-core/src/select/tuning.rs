@@ -5,7 +5,7 @@ use super::default;
 use super::rule::{EMPTY, Rule};
 use super::selection::Selection;
 use crate::error::{Error, Result};
-use crate::second_level;
+use crate::first_processor;
 use crate::segment::layout::MOST_RANKS;
 
 /// The most rules of a table.
@@ -158,7 +158,7 @@ impl Tuning {
     /// The same on this machine.
     #[must_use]
     pub(crate) fn here(&self) -> Self {
-        self.on_machine(second_level::kib())
+        self.on_machine(first_processor::l2())
     }
 
     /// The rules, of which the first one that fits counts.
