@@ -3,7 +3,8 @@
 pub mod csv;
 pub mod host;
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,6 +15,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Record {
     folder: PathBuf,
+    /// Locked as long as a run has the folder: one that is empty, and that nobody has, is of a run that was ended.
+    _held: Option<File>,
 }
 
 impl Record {
@@ -23,20 +26,17 @@ impl Record {
         let plain = root.join(format!("{date}-{}-{}", clean(host), clean(name)));
         let mut folder = plain.clone();
         for number in 2.. {
-            match fs::create_dir(&folder) {
-                Ok(()) => break,
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                    folder = PathBuf::from(format!("{}-{number}", plain.display()));
-                }
-                Err(error) => return Err(Error::file("cannot make the record folder", folder)(error)),
+            if let Some(held) = hold(&folder).map_err(Error::file("cannot make the record folder", &folder))? {
+                return Ok(Record { folder, _held: Some(held) });
             }
+            folder = PathBuf::from(format!("{}-{number}", plain.display()));
         }
-        Ok(Record { folder })
+        unreachable!("there is a number for every folder")
     }
 
     /// The record in `folder`, which is there already.
     pub fn at(folder: &Path) -> Record {
-        Record { folder: folder.into() }
+        Record { folder: folder.into(), _held: None }
     }
 
     /// The folder.
@@ -63,6 +63,25 @@ impl Record {
     }
 }
 
+/// Makes `folder` and locks it; takes one that is there already if it is empty and no run has it.
+fn hold(folder: &Path) -> io::Result<Option<File>> {
+    let is_new = match fs::create_dir(folder) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(error),
+    };
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let held = File::open(folder)?;
+    match held.try_lock() {
+        Ok(()) => Ok(fs::read_dir(folder)?.next().is_none().then_some(held)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        // A file system without locks: what this run made is its own.
+        Err(TryLockError::Error(_)) => Ok(is_new.then_some(held)),
+    }
+}
+
 /// `text` with nothing that a file name should not have.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' }).collect()
@@ -81,6 +100,21 @@ mod tests {
         let second = Record::open(&root, "2026-11-21", "a b", "collectives").unwrap();
         assert!(first.folder().ends_with("2026-11-21-a-b-collectives"));
         assert!(second.folder().ends_with("2026-11-21-a-b-collectives-2"));
+    }
+
+    /// A run that was ended before it had a figure leaves a folder with nothing in it.
+    #[test]
+    fn the_empty_folder_of_a_run_that_was_ended_is_taken() {
+        let scratch = Scratch::new().unwrap();
+        let open = || Record::open(scratch.path(), "d", "h", "n").unwrap();
+        let ended = open().folder().to_path_buf();
+        let taken = open();
+        assert_eq!(taken.folder(), ended);
+        taken.write("x.txt", "a figure").unwrap();
+        drop(taken);
+        assert!(open().folder().ends_with("d-h-n-2"));
+        fs::write(scratch.path().join("d-h-file"), "no folder").unwrap();
+        assert!(Record::open(scratch.path(), "d", "h", "file").unwrap().folder().ends_with("d-h-file-2"));
     }
 
     #[test]
