@@ -141,9 +141,9 @@ impl TreeRules {
     /// # Errors
     /// `Environment` when it is not understood.
     pub fn from_environment() -> Result<Self, Error> {
-        match std::env::var(VARIABLE) {
-            Ok(text) => text.parse(),
-            Err(_) => Ok(Self::default()),
+        match std::env::var_os(VARIABLE) {
+            Some(text) => text.to_string_lossy().parse(),
+            None => Ok(Self::default()),
         }
     }
 

@@ -182,8 +182,9 @@ impl Communicator {
     /// are. [`Busy`](Error::Busy), inside of a call.
     pub fn set_tuning(&mut self, tuning: &Tuning) -> Result<()> {
         tuning.check()?;
-        let crowd = self.seat.mapping().header().crowd();
-        let selection = tuning.here().select(self.size, crowd).within(&self.layout)?;
+        let header = self.seat.mapping().header();
+        let (crowd, l2) = (header.crowd(), header.l2);
+        let selection = tuning.on_machine(l2).select(self.size, crowd).within(&self.layout)?;
         {
             let mut engine = self.enter()?;
             engine.board.go_on_by(format!("{tuning:?}"));

@@ -36,7 +36,8 @@ pub enum Error {
     /// Two ranks made different calls where the same one was due.
     #[error(
         "rank {} and rank {} of this communicator made different calls (rank {own} {} it in {own_call}); \
-         all ranks must name the same collective, root, operator, element type and count, in the same order",
+         all ranks must name the same collective, root, operator, element type and count, in the same order, \
+         and go by the same tables and trees (set_tuning, set_plan)",
         ranks[0], ranks[1], if ranks[1] == *own { "noticed" } else { "heard of" }
     )]
     Mismatch {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use crate::communicator::Communicator;
 use crate::error::{Error, Result};
+use crate::first_processor;
 use crate::plan::Plan;
 use crate::seat::{self, Seat};
 pub use crate::segment::header::Standing;
@@ -75,7 +76,7 @@ impl JobSpec {
 }
 
 /// A variable of the environment; an empty one asks for nothing.
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
 }
 
@@ -194,7 +195,8 @@ impl Job {
         }
         spec.tuning.check()?;
         let cores = spec.cores.clamp(1, u32::MAX as usize);
-        let mut tuning = spec.tuning.here();
+        let l2 = first_processor::l2();
+        let mut tuning = spec.tuning.on_machine(l2);
         let block = tuning.select(spec.ranks, spec.crowd()).block_layout();
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
@@ -221,6 +223,7 @@ impl Job {
             membarrier: seat::register_for_heavy_fences().is_ok(),
             places: spec.place,
             reach: if spec.cma { 0 } else { crate::reach::FORBIDDEN },
+            l2,
             tuning,
         };
         // SAFETY: the segment was just mapped with this layout, and nobody else has its descriptor.

@@ -56,8 +56,8 @@ Without this command the same is
   Open MPI           mpirun -x LD_PRELOAD=/path/to/libphalanx_mpi.so -n 4 ./program
   MPICH, Intel MPI   mpirun -env LD_PRELOAD /path/to/libphalanx_mpi.so -n 4 ./program
 
-The library, libphalanx_mpi.so, is looked for in the folders of PHALANX_LIBRARY_PATH, beside this command, in ../lib from there, and
-in the folders where scripts/dropin puts it.
+The library, libphalanx_mpi.so, is looked for in the folders of PHALANX_LIBRARY_PATH, where scripts/dropin puts it (../dropin from this
+command), beside this command, and in ../lib from there.
 
 Environment:
   PHALANX_STATS    1: a table of all calls at the end; a file that ends in .json or .csv: there
@@ -279,8 +279,8 @@ fn library() -> Result<PathBuf, String> {
     if let Some(own) =
         std::env::current_exe().ok().and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()))
     {
-        // A build's own folder is target/release.
-        folders.extend([own.clone(), own.join("../lib"), own.join("../dropin")]);
+        // A build's own folder is target/release, where the front lies without the cores that belong beside it.
+        folders.extend([own.join("../dropin"), own.clone(), own.join("../lib")]);
     }
     folders.retain(|folder| !folder.as_os_str().is_empty());
     let found = folders.iter().map(|folder| folder.join(NAME)).find(|path| path.is_file());

@@ -36,7 +36,9 @@ impl FromStr for Wanted {
             Some((name, folder)) => (name, Some(PathBuf::from(folder))),
             None => (text, None),
         };
-        if name.is_empty()
+        let is_known = folder.is_some() || name == ALL || known(name).is_some();
+        if !is_known
+            || name.is_empty()
             || name == super::ours::NAME
             || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
         {
@@ -230,7 +232,9 @@ mod tests {
         assert_eq!(candidates(&wanted, "mpicc", None, Path::new("/p")), [PathBuf::from("/opt/v/bin/mpicc")]);
         let wanted: Wanted = "impi".parse().unwrap();
         assert_eq!(candidates(&wanted, "mpirun", None, Path::new("/p")), [PathBuf::from("/p/impi/bin/mpirun")]);
-        for text in ["", "=x", "a b", "phalanx"] {
+        assert!("other=/opt/o/bin".parse::<Wanted>().is_ok());
+        // A slip of the pen is no MPI that happens to be on the path.
+        for text in ["", "=x", "a b", "phalanx", "openmpi_5", "other"] {
             assert!(text.parse::<Wanted>().is_err(), "{text}");
         }
     }

@@ -64,7 +64,7 @@ impl Asked {
     /// What this process's environment asks for.
     #[must_use]
     pub fn from_environment() -> Self {
-        Self::from_value(std::env::var(VARIABLE).ok().as_deref())
+        Self::from_value(std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned()).as_deref())
     }
 
     /// Looks for it.
@@ -145,8 +145,8 @@ pub(crate) fn job_spec(ranks: usize, asked: &Asked) -> Result<(JobSpec, TreeRule
         let debug = spec.tuning.debug;
         spec.tuning = table.tuning()?;
         spec.tuning.debug = debug;
-        if let Ok(rules) = std::env::var("PHALANX_ALGORITHM") {
-            spec.tuning.force(&rules)?;
+        if let Some(rules) = std::env::var_os("PHALANX_ALGORITHM") {
+            spec.tuning.force(&rules.to_string_lossy())?;
         }
         // An empty text asks for nothing: then the table's trees count, as they do without the variable.
         if std::env::var_os(rules::VARIABLE).is_none_or(|text| text.is_empty()) {

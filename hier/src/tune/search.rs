@@ -216,7 +216,7 @@ impl<T: Times> Search<'_, T> {
     fn collective(&mut self, what: Collective, strict: bool, trees: &TreeRules) -> Result<Finding, Error> {
         let mut built_in = Tuning::default();
         built_in.strict = u32::from(strict);
-        let built_in = built_in.select(self.ranks, self.crowd);
+        let built_in = built_in.here().select(self.ranks, self.crowd);
         let mut looked: Vec<Looked> = Vec::new();
         let mut taken: Vec<Candidate> = Vec::new();
         for bytes in sizes(&self.effort.sizes, built_in.bands(what)) {
@@ -401,7 +401,7 @@ mod tests {
         let (efforts, jobs) = ([Effort::usual(), Effort::quick()], [(2, 1), (8, 1), (8, 4), (16, 8)]);
         for (effort, (ranks, crowd)) in efforts.iter().flat_map(|effort| jobs.map(|job| (effort, job))) {
             let findings = Search { effort, ranks, crowd, times: Equal }.run().unwrap();
-            let built_in = Tuning::default().select(ranks, crowd);
+            let built_in = Tuning::default().here().select(ranks, crowd);
             assert!(findings.tree_parts.is_empty() && !findings.flat_lines_lose);
             for finding in findings.collectives {
                 for looked in &finding.looked {

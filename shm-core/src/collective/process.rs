@@ -51,7 +51,8 @@ impl Process<'_> {
     /// # Errors
     /// [`Root`](crate::Error::Root): refused. [`RankFailed`](crate::Error::RankFailed),
     /// [`Mismatch`](crate::Error::Mismatch), [`Refused`](crate::Error::Refused): on other ranks than the root `buffer`
-    /// holds no meaning, and the communicator cannot be used further.
+    /// holds no meaning, and the communicator cannot be used further. A root that returns before the others have the
+    /// message learns of a mismatch in the next call in which it waits for somebody.
     ///
     /// ```
     /// let got = shm_core::Communicator::threads(3, |comm| {

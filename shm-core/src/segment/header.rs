@@ -31,6 +31,8 @@ pub(crate) struct Header {
     pub places: u32,
     /// The process that made the segment.
     pub creator: u32,
+    /// KiB of the second-level cache that tables go by, as the creator found it: ranks may not be let see it alike.
+    pub l2: u32,
     pub tuning: Tuning,
     pub shared: SharedWords,
 }
@@ -137,6 +139,7 @@ impl Header {
             membarrier: u32::from(value.membarrier),
             places: u32::from(value.places),
             creator: std::process::id(),
+            l2: value.l2,
             tuning: value.tuning,
             shared: SharedWords {
                 fault: AtomicU64::new(0),
@@ -250,5 +253,6 @@ pub(crate) struct HeaderValues {
     pub places: bool,
     /// What R1's word begins with.
     pub reach: u64,
+    pub l2: u32,
     pub tuning: Tuning,
 }

@@ -49,7 +49,7 @@ pub const CHUNK: usize = 64 * 1024;
 pub const EXTENT: usize = 2 * 1024 * 1024;
 
 /// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 
 /// Up slots a rank owns at most, in a communicator of `size` ranks.
 #[must_use]

@@ -27,6 +27,7 @@ use super::choice::{Collective, Regime};
 use super::rule::{Band, Rule};
 use super::tuning::{DIRECT_ALWAYS, REACH_TRIED, Tuning};
 use crate::error::{Error, Result};
+use crate::job::variable;
 
 /// The variable.
 pub(crate) const VARIABLE: &str = "PHALANX_ALGORITHM";
@@ -38,7 +39,7 @@ impl Tuning {
     /// `Environment` when a rule is not understood; `Tuning` when it cannot be carried out.
     pub fn from_environment() -> Result<Self> {
         let mut tuning = Self::default();
-        if let Ok(text) = std::env::var(VARIABLE) {
+        if let Some(text) = variable(VARIABLE) {
             tuning.force(&text)?;
         }
         tuning.debug = u32::from(std::env::var("PHALANX_DEBUG").is_ok_and(|value| !value.is_empty() && value != "0"));

@@ -155,9 +155,9 @@ impl Tuning {
         table
     }
 
-    /// The same on this machine.
+    /// The same on this machine, as far as this process is let see it. The ranks of a job go by what its creator saw.
     #[must_use]
-    pub(crate) fn here(&self) -> Self {
+    pub fn here(&self) -> Self {
         self.on_machine(first_processor::l2())
     }
 
