@@ -21,7 +21,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// | [`Busy`](Error::Busy) | that call did nothing |
 ///
 /// The others come where a job or a world is made. Should one come of a call, its communicator cannot be used further.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// `{:?}` writes the same as `{}`, so that an error that leaves `main` says what to try next.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A rank of the job ended while others still counted on it.
@@ -252,6 +253,12 @@ pub enum Error {
     },
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error {
     /// A mismatch that was noticed in this call, `call` in words.
     #[cold]
@@ -299,6 +306,12 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_that_leaves_main_says_what_to_try() {
+        let error = Error::RankFailed { rank: 3 };
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
 
     #[test]
     fn failed_system_calls_say_what_to_try() {

@@ -1,5 +1,7 @@
 //! What can go wrong across nodes.
 
+use std::fmt;
+
 use crate::nodes::Placement;
 use crate::{schedule, transport};
 
@@ -19,7 +21,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// * where a call did not begin: MPI has not begun or is over, this thread may not use it, or the call came from an
 ///   operator while messages of this very communicator were combined ([`Busy`](shm_core::Error::Busy)). A call from an
 ///   operator that the node runs is `Busy`, too, but ends the communicator.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+///
+/// `{:?}` writes the same as `{}`, so that an error that leaves `main` says what to try next.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An error of this rank's node.
@@ -131,6 +135,12 @@ pub enum Error {
         /// The rank that was called.
         rank: usize,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<shm_core::Error> for Error {
