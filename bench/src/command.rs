@@ -186,7 +186,7 @@ pub struct Collectives {
     #[arg(long)]
     pub no_floor: bool,
     /// Seconds after which a run of ranks is stopped
-    #[arg(long, default_value_t = 900)]
+    #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
     /// Where the record goes
     #[command(flatten)]

@@ -66,6 +66,19 @@ pub fn parse_ranks(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Reads a count of hosts or of ranks on each, 1 or more.
+///
+/// # Errors
+///
+/// What is wrong with `text`.
+pub fn parse_count(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(0) => Err("0: 1 is the least".into()),
+        Ok(count) => Ok(count),
+        Err(_) => Err(format!("'{text}' is no count: write for example 1 or 8")),
+    }
+}
+
 /// A size that is not nothing.
 ///
 /// # Errors
@@ -75,6 +88,19 @@ pub fn parse_some(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
         0 => Err("0 bytes carry nothing: 1 is the least".into()),
         bytes => Ok(bytes),
+    }
+}
+
+/// Reads a number that is none below `least`, and not endless.
+///
+/// # Errors
+///
+/// What is wrong with `text`.
+pub fn parse_from(least: f64, text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(number) if number >= least && number.is_finite() => Ok(number),
+        Ok(_) => Err(format!("{text}: {least} or more is wanted")),
+        Err(_) => Err(format!("'{text}' is no number: write for example 2 or 0.5")),
     }
 }
 
@@ -123,6 +149,23 @@ mod tests {
         for text in ["", "K", "4X", "-3", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn counts_begin_at_one() {
+        assert_eq!(parse_count("8"), Ok(8));
+        assert!(parse_count("0").unwrap_err().contains("1 is the least"));
+        assert!(parse_count("-1").is_err());
+    }
+
+    #[test]
+    fn numbers_have_a_least_one_and_an_end() {
+        assert_eq!(parse_from(0.0, "0.5"), Ok(0.5));
+        assert_eq!(parse_from(1.0, "1"), Ok(1.0));
+        for text in ["-1", "0.99", "nan", "inf", "-inf"] {
+            assert!(parse_from(1.0, text).unwrap_err().contains("1 or more"), "{text}");
+        }
+        assert!(parse_from(0.0, "two").unwrap_err().contains("no number"));
     }
 
     #[test]

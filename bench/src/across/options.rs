@@ -10,7 +10,7 @@ use super::series::Series;
 use crate::command::RecordWish;
 use crate::error::Error;
 use crate::plan::Operation;
-use crate::sizes::parse_size;
+use crate::sizes::{parse_count, parse_size};
 
 /// What ranks do in every run of them.
 #[derive(Clone, Debug, Args)]
@@ -50,13 +50,13 @@ On a real cluster, build the program of ranks there and start it by the MPI's ow
   mpirun -n 64 target/release/bench across-rank --sizes 32K,1M,16M --json times.json")]
 pub struct Across {
     /// Hosts of the emulated cluster
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = parse_count)]
     pub hosts: usize,
     /// Ranks on each host
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = parse_count)]
     pub slots: usize,
     /// Hosts on each switch [default: all on one]
-    #[arg(long)]
+    #[arg(long, value_parser = parse_count)]
     pub per_switch: Option<usize>,
     /// Rate of host links, each way; 0 for no limit
     #[arg(long, default_value = "100mbit")]
@@ -86,7 +86,7 @@ pub struct Across {
     #[command(flatten)]
     pub work: Work,
     /// Seconds after which a run is stopped
-    #[arg(long, default_value_t = 900)]
+    #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
     /// The script that makes clusters [default: scripts/cluster/run of the repository]
     #[arg(long, value_name = "PATH")]

@@ -16,7 +16,7 @@ use super::bound::{Rate, multiple};
 use crate::error::{Error, Result};
 use crate::plot::axis::Scale;
 use crate::plot::svg::{Curve, Figure, Panel, Style};
-use crate::sizes::{parse_size, show_size};
+use crate::sizes::{parse_from, parse_ranks, parse_size, show_size};
 use crate::statistics::Summary;
 use crate::table::{Table, three_digits};
 
@@ -37,7 +37,7 @@ pub struct Simulate {
     #[arg(long, value_delimiter = ',', default_value = "flat:8,4x16,16x32,8x16x32")]
     pub clusters: Vec<String>,
     /// Ranks on each host. Schedules between one leader a host are compared with the same between all ranks
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value = "64", value_parser = parse_ranks)]
     pub ranks: usize,
     /// Message bytes
     #[arg(long, value_delimiter = ',', default_value = "1K,32K,1M,32M", value_parser = parse_size)]
@@ -46,13 +46,13 @@ pub struct Simulate {
     #[arg(long, default_value = "100gbit")]
     pub rate: Rate,
     /// How many times less a switch's link upwards carries than what hangs on it
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value = "1", value_parser = |text: &str| parse_from(1.0, text))]
     pub taper: f64,
     /// Microseconds until the first byte of a message flows
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value = "2", value_parser = |text: &str| parse_from(0.0, text))]
     pub latency: f64,
     /// Nanoseconds to combine a byte
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value = "0.1", value_parser = |text: &str| parse_from(0.0, text))]
     pub reduction: f64,
     /// Schedules of more messages are left out
     #[arg(long, default_value = "300K", value_parser = parse_size)]
@@ -157,9 +157,6 @@ pub fn run(options: &Simulate) -> Result<()> {
         return Ok(());
     }
     let host = options.rate.bytes().ok_or_else(|| Error::Usage("--rate: a simulation needs a limit".into()))?;
-    if !(options.taper >= 1.0 && options.taper.is_finite()) {
-        return Err(Error::Usage("--taper: 1 (a full tree) or more".into()));
-    }
     println!(
         "SIMULATED, not measured: links {}, {} us a message, {} ns to combine a byte, taper {}; microseconds\n",
         options.rate, options.latency, options.reduction, options.taper

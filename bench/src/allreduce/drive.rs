@@ -9,7 +9,7 @@ use super::node::{self, OnNode};
 use super::options::{AllReduce, DESCRIPTION};
 use super::{picture, report};
 use crate::across::plan::ELEMENT;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::host::Host;
 use crate::scratch::Scratch;
 use crate::study::Session;
@@ -26,12 +26,10 @@ struct Results<'a> {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] and [`Error::BaselineMissing`] before anything is measured; [`Error::Wrong`] at the first wrong
-/// answer; [`Error::Interrupted`]; those of the runs. What was finished is kept.
+/// [`Error::Usage`](crate::error::Error::Usage) and [`Error::BaselineMissing`](crate::error::Error::BaselineMissing)
+/// before anything is measured; [`Error::Wrong`](crate::error::Error::Wrong) at the first wrong answer;
+/// [`Error::Interrupted`](crate::error::Error::Interrupted); those of the runs. What was finished is kept.
 pub fn run(options: &AllReduce) -> Result<()> {
-    if !(options.margin >= 0.0 && options.margin.is_finite()) {
-        return Err(Error::Usage(format!("--margin {}: percent, 0 or more", options.margin)));
-    }
     let sizes = options.sizes()?;
     let scratch = Scratch::new()?;
     let mut host = Host::look();

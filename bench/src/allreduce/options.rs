@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::machine::usable_cores;
 use crate::plan::{Combine, ElementType};
 use crate::runs::baseline::Wanted;
-use crate::sizes::{parse_ranks, parse_size};
+use crate::sizes::{parse_count, parse_from, parse_ranks, parse_size};
 use crate::study::{Description, StudyOptions};
 
 /// What the study repeats.
@@ -56,10 +56,10 @@ pub struct AllReduce {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub turns: Option<u32>,
     /// Times that differ by no more than so many percent break even
-    #[arg(long, default_value_t = 5.0)]
+    #[arg(long, default_value = "5", value_parser = |text: &str| parse_from(0.0, text))]
     pub margin: f64,
     /// Seconds after which a run of ranks is stopped
-    #[arg(long, default_value_t = 900)]
+    #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
     /// On one node
     #[command(flatten)]
@@ -108,13 +108,13 @@ pub struct OnNode {
 #[command(next_help_heading = "Across nodes")]
 pub struct OnCluster {
     /// Hosts of an emulated cluster, on which ranks are instead
-    #[arg(long)]
+    #[arg(long, value_parser = parse_count)]
     pub hosts: Option<usize>,
     /// Ranks on each of these hosts
-    #[arg(long, default_value_t = 1, requires = "hosts")]
+    #[arg(long, default_value_t = 1, requires = "hosts", value_parser = parse_count)]
     pub slots: usize,
     /// Hosts on each switch [default: all on one]
-    #[arg(long, requires = "hosts")]
+    #[arg(long, requires = "hosts", value_parser = parse_count)]
     pub per_switch: Option<usize>,
     /// Rate of host links, each way; 0 for no limit
     #[arg(long, default_value = "100mbit", requires = "hosts")]

@@ -13,7 +13,7 @@ use crate::across::bound::Rate;
 use crate::across::options::Across;
 use crate::across::program::Library;
 use crate::error::Result;
-use crate::sizes::{parse_ranks, parse_some};
+use crate::sizes::{parse_count, parse_ranks, parse_some};
 use crate::study::{Description, StudyOptions};
 
 /// What the study repeats.
@@ -143,13 +143,13 @@ pub struct CommTest {
     #[arg(short = 'n', long, default_value = "2", value_parser = parse_ranks, conflicts_with = "hosts")]
     pub ranks: usize,
     /// Hosts of an emulated cluster, on which ranks are instead
-    #[arg(long)]
+    #[arg(long, value_parser = parse_count)]
     pub hosts: Option<usize>,
     /// Ranks on each of these hosts
-    #[arg(long, default_value_t = 1, requires = "hosts")]
+    #[arg(long, default_value_t = 1, requires = "hosts", value_parser = parse_count)]
     pub slots: usize,
     /// Hosts on each switch [default: all on one]
-    #[arg(long, requires = "hosts")]
+    #[arg(long, requires = "hosts", value_parser = parse_count)]
     pub per_switch: Option<usize>,
     /// Rate of host links, each way; 0 for no limit
     #[arg(long, default_value = "100mbit", requires = "hosts")]
@@ -161,7 +161,7 @@ pub struct CommTest {
     #[arg(long, requires = "hosts")]
     pub eager: bool,
     /// Seconds after which a run of ranks is stopped
-    #[arg(long, default_value_t = 900)]
+    #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
     /// The script that makes clusters [default: scripts/cluster/run of the repository]
     #[arg(long, value_name = "PATH")]

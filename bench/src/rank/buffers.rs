@@ -6,7 +6,7 @@ use hier::{Buffer, Communicator};
 
 use super::answer;
 use super::value::Value;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{BufferMode, Case};
 
 const LINE: usize = 64;
@@ -59,26 +59,35 @@ impl<T: Value> Buffers<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Collective`](crate::error::Error::Collective) when the job has no shared memory left for them.
+    /// [`Error::Collective`] when the job has no shared memory left for them, [`Error::Usage`] when this process has no
+    /// memory for them.
     pub fn new(comm: &Communicator, case: &Case, cold_bytes: u64) -> Result<Buffers<T>> {
         let element = size_of::<T>();
         let length = case.bytes as usize / element;
         let lengths = [case.operation.sends_blocks(), case.operation.receives_blocks()]
-            .map(|blocks| if blocks { comm.size() * length } else { length });
-        let stride_bytes = (lengths[0].max(lengths[1]) * element).next_multiple_of(LINE).max(LINE);
+            .map(|blocks| if blocks { comm.size().saturating_mul(length) } else { length });
+        // Whatever could not be counted does not fit memory either.
+        let longest = lengths[0].max(lengths[1]).saturating_mul(element).min(isize::MAX as usize);
+        let stride_bytes = longest.next_multiple_of(LINE).max(LINE);
         let slots = match case.buffers {
             BufferMode::Cold => slot_count(cold_bytes as usize, stride_bytes),
             _ => 1,
         };
         let stride = stride_bytes / element;
-        let elements = slots * stride + LINE / element;
+        let elements = slots.saturating_mul(stride).saturating_add(LINE / element);
         let vector = |value: u32| -> Result<Memory<T>> {
             if case.buffers.is_shared() {
                 let mut buffer = comm.alloc(elements)?;
                 buffer.fill(T::whole(value));
                 return Ok(Memory::Shared(buffer));
             }
-            Ok(Memory::Own(vec![T::whole(value); elements]))
+            let mut vector = Vec::new();
+            vector.try_reserve_exact(elements).map_err(|_| {
+                let bytes = elements.saturating_mul(element);
+                Error::Usage(format!("no memory for a buffer of {bytes} bytes: try smaller --sizes, or fewer --ranks"))
+            })?;
+            vector.resize(elements, T::whole(value));
+            Ok(Memory::Own(vector))
         };
         let (send, receive) = (vector(1)?, vector(0)?);
         let start = |buffer: &[T]| buffer.as_ptr().align_offset(LINE);

@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 The page holds what was run where, each paper's findings with ours beside them, what agrees, what does not and why, plots and tables.
   bench reproduce ring && bench report")]
 pub struct Report {
-    /// Record folders [default: all in --records]
+    /// Record folders, which --output is wanted for [default: all in --records]
+    #[arg(requires = "output")]
     pub folders: Vec<PathBuf>,
     /// The folder of all records
     #[arg(long, value_name = "DIR", default_value = "records")]

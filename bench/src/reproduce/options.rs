@@ -8,7 +8,7 @@ use super::{bcast, dpml, release_gather, ring, salar};
 use crate::across::bound::Rate;
 use crate::across::program::Library;
 use crate::runs::baseline::Wanted;
-use crate::sizes::{parse_ranks, parse_size};
+use crate::sizes::{parse_count, parse_ranks, parse_size};
 use crate::study::StudyOptions;
 
 /// The studies.
@@ -38,10 +38,10 @@ pub struct ClusterStudy {
     #[command(flatten)]
     pub study: StudyOptions,
     /// Hosts of the emulated cluster [default: the study's, see below]
-    #[arg(long)]
+    #[arg(long, value_parser = parse_count)]
     pub hosts: Option<usize>,
     /// Ranks on each host, where the study has several
-    #[arg(long)]
+    #[arg(long, value_parser = parse_count)]
     pub slots: Option<usize>,
     /// Rate of links, each way, such as 100mbit
     #[arg(long)]
@@ -59,7 +59,7 @@ pub struct ClusterStudy {
     #[arg(long)]
     pub no_cluster: bool,
     /// Seconds after which one run of ranks is stopped
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
     /// The script that makes clusters [default: scripts/cluster/run of the repository]
     #[arg(long, value_name = "PATH")]
@@ -92,6 +92,6 @@ pub struct NodeStudy {
     #[arg(long, default_value = "xeon-2x20")]
     pub machine: String,
     /// Seconds after which one run of ranks is stopped
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
 }
