@@ -188,12 +188,18 @@ impl Engine {
     }
 
     /// A scan of what fits a slot: everybody publishes its vector, and folds those of the ranks below, and its own
-    /// unless `exclusive`.
+    /// unless `exclusive`. Of two ranks only one reads, as the root of a reduction does.
     #[inline]
     pub fn slot_scan(&mut self, reduction: Reduction<'_>, exclusive: bool, tag: u32) -> Result<()> {
         self.board.may_begin()?;
-        let Self { board, lines, places, above, .. } = self;
+        let Self { board, lines, places, above, takes, .. } = self;
+        let board = &*board;
         let work = &mut Prefix { board, operands: places, reduction, exclusive, tag };
+        if board.size() == 2 {
+            collect(board, lines, 1, tag, work)?;
+            board.take_ahead(lines.prepared(), *takes && board.rank() == 0, reduction.bytes);
+            return Ok(());
+        }
         deliver(board, lines, (above.as_ref(), Sources::Below), 1, tag, work)
     }
 }
@@ -274,9 +280,10 @@ struct Prefix<'a> {
     tag: u32,
 }
 
-impl Delivery for Prefix<'_> {
+impl Prefix<'_> {
+    /// Fills the own slot.
     #[inline]
-    fn write(&mut self, _: u64, slot: usize, _: bool) {
+    fn store(&self, slot: usize) {
         let Reduction { send, bytes, .. } = self.reduction;
         // SAFETY: so many bytes of the caller's buffer, which fit a slot.
         unsafe { store_line(self.board.own_line(slot), send, bytes) };
@@ -284,22 +291,24 @@ impl Delivery for Prefix<'_> {
         add(&self.board.tally.stored, bytes);
     }
 
+    /// Does what nobody waits for.
     #[inline]
-    fn meanwhile(&mut self) {
+    fn note(&self) {
         let Reduction { send, recv, bytes, .. } = self.reduction;
         self.board.note(self.tag);
         let keeps = self.board.rank() == 0 && !self.exclusive && send != recv.cast_const();
         copy_own(self.board, keeps.then_some((send, recv, bytes)));
     }
 
+    /// The vector of a rank below is in a slot of its own.
     #[inline]
-    fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
-        self.operands[rank] = self.board.line_payload(rank, from.slot);
-        Ok(())
+    fn find(&mut self, rank: usize, slot: usize) {
+        self.operands[rank] = self.board.line_payload(rank, slot);
     }
 
+    /// All vectors are there.
     #[inline]
-    fn complete(&mut self, _: u64, _: usize) -> Result<()> {
+    fn fold(&mut self) {
         let Reduction { send, recv, bytes, fold } = self.reduction;
         let me = self.board.rank();
         self.operands[me] = send;
@@ -310,6 +319,55 @@ impl Delivery for Prefix<'_> {
         // lines, so its elements are aligned there. The result goes to the caller's buffer, which may be the own
         // contribution.
         unsafe { fold.apply(recv, operands, bytes) };
+    }
+}
+
+/// Over two ranks.
+impl Contributions for Prefix<'_> {
+    #[inline]
+    fn write(&mut self, slot: usize) {
+        self.store(slot);
+    }
+
+    #[inline]
+    fn meanwhile(&mut self) {
+        self.note();
+    }
+
+    #[inline]
+    fn read(&mut self, rank: usize, slot: usize, _: Location) -> Result<()> {
+        self.find(rank, slot);
+        Ok(())
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<()> {
+        self.fold();
+        Ok(())
+    }
+}
+
+/// Over more ranks.
+impl Delivery for Prefix<'_> {
+    #[inline]
+    fn write(&mut self, _: u64, slot: usize, _: bool) {
+        self.store(slot);
+    }
+
+    #[inline]
+    fn meanwhile(&mut self) {
+        self.note();
+    }
+
+    #[inline]
+    fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
+        self.find(rank, from.slot);
+        Ok(())
+    }
+
+    #[inline]
+    fn complete(&mut self, _: u64, _: usize) -> Result<()> {
+        self.fold();
         Ok(())
     }
 }
