@@ -8,6 +8,7 @@ mod run;
 mod topo;
 mod tune;
 mod tune_cluster;
+mod variables;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ enum What {
 impl Arguments {
     /// Does what they say, and returns the exit status.
     pub fn run(self) -> ExitCode {
+        variables::name_strangers();
         match self.what {
             What::Run(run) => run.run(),
             What::Mpirun(mpirun) => mpirun.run(),
