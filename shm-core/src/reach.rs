@@ -275,6 +275,15 @@ impl Reach {
         process_vm_writev(Pid::this(), &[IoSlice::new(&ends)], &remote) == Ok(ends.len())
     }
 
+    /// Whether the system would let others read so many bytes at `buffer`, as far as it hangs on this process and the
+    /// memory there: reads their first and their last byte in the way in which another process does.
+    pub fn shows(&self, buffer: *const u8, bytes: usize) -> bool {
+        let places = [buffer, buffer.wrapping_add(bytes.saturating_sub(1))];
+        let mut ends = [0; 2];
+        let remote = places.map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 });
+        process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut ends)], &remote) == Ok(places.len())
+    }
+
     /// Has `one` move a part of `bytes` bytes, again and again until all are moved; it returns how many it has moved.
     fn piece_by_piece(
         &self,

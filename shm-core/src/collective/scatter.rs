@@ -18,12 +18,14 @@ impl Process<'_> {
     ///
     /// Collective: all ranks must give the same root, count and element type. The root may return before the others
     /// have their blocks. A root's buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where
-    /// it lies: the root then returns when all have their blocks.
+    /// it lies: the root then returns when all have their blocks. Where ranks share cores so it is with a private one
+    /// whose blocks are longer than what the root's cells hold of each (some 70 KiB on 8 ranks), if the system lets
+    /// ranks read each other's memory (`PHALANX_CMA`).
     ///
     /// # Cost
     /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
     /// slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2pn
-    /// where the root's buffer lies in shared memory.
+    /// where they are copied from where the root has them.
     ///
     /// # Errors
     /// As [`scatter_into_root`](Process::scatter_into_root).

@@ -127,6 +127,11 @@ impl SharedBoard {
         self.seat().reach().reads_ends(self.members()[rank], 0, 0)
     }
 
+    /// Whether others can be let read so many bytes at `buffer`.
+    pub(super) fn shows(&self, buffer: *const u8, bytes: usize) -> bool {
+        self.seat().reach().shows(buffer, bytes)
+    }
+
     /// Whether `writer` can be let write to so many bytes at `buffer`.
     ///
     /// # Safety

@@ -14,6 +14,8 @@ pub(crate) struct Thresholds {
     /// Of blocks: where some ranks wait for others, and where all wait for all.
     block_least: [u64; 2],
     reach_least: [u64; 4],
+    /// Whether long blocks of a root are reached where they lie: where ranks share cores.
+    reaches_blocks: bool,
     /// Whether trials may say that what lies in the heap is copied.
     tries_direct: bool,
     /// Ranks that reach into one rank's memory at a time, at most; 0 for any number.
@@ -29,6 +31,7 @@ impl Thresholds {
             direct_least: Collective::ALL.map(|what| selection.direct_least(what)),
             block_least: [false, true].map(|together| selection.block_least(together)),
             reach_least: Collective::ALL.map(|what| selection.reach_least(what)),
+            reaches_blocks: selection.shares_cores() && selection.reach_least(Collective::Broadcast) != u64::MAX,
             readers: tuning.readers,
             tries_direct: tuning.direct != DIRECT_ALWAYS,
             stream: tuning.stream,
@@ -66,17 +69,27 @@ impl Thresholds {
         self.place_from(self.direct_least[what as usize], board, what, buffer, bytes)
     }
 
+    /// Whether long blocks that a root hands out are reached where they lie. Every rank asks that reads such blocks.
+    pub fn reaches_blocks(&self, board: &SharedBoard) -> bool {
+        self.reaches_blocks && board.can_reach()
+    }
+
     /// The same in a call on blocks, in which all ranks wait for all (`together`) or not; private ones are reached as
-    /// in calls of this collective.
+    /// in calls of this collective, and `long` ones where they [are](Thresholds::reaches_blocks).
     pub fn block_place(
         &self,
         board: &SharedBoard,
         what: Collective,
         together: bool,
-        buffer: *const u8,
-        bytes: usize,
+        (buffer, bytes): (*const u8, usize),
+        long: bool,
     ) -> Place {
-        self.place_from(self.block_least[usize::from(together)], board, what, buffer, bytes)
+        let place = self.place_from(self.block_least[usize::from(together)], board, what, buffer, bytes);
+        let is_private = || !buffer.is_null() && board.in_heap(buffer, bytes).is_none();
+        match place {
+            Place::Cell if long && is_private() && board.shows(buffer, bytes) => Place::private(buffer),
+            place => place,
+        }
     }
 
     fn place_from(&self, least: u64, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {

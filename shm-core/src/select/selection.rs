@@ -137,6 +137,11 @@ impl Selection {
         }
     }
 
+    /// Whether ranks outnumber cores.
+    pub(crate) fn shares_cores(&self) -> bool {
+        self.shares_cores
+    }
+
     /// Ranks of the communicator.
     pub(crate) fn size(&self) -> usize {
         self.size
