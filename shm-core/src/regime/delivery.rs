@@ -7,11 +7,12 @@
 //!
 //! Where ranks share cores a root that scatters long blocks of its private memory lets them be read there, too. It
 //! would copy all of them to its cells, in as many turns of everybody on the core as these hold parts; so each rank
-//! copies its own, by the kernel. Of 8 ranks on two cores (AMD EPYC, Zen 3) scatters of 128 KiB, 256 KiB and 1 MiB
-//! took 112, 194 and 757 us back to back (201, 491 and 2116 through cells), and 240, 718 and 1382 of blocks written
-//! anew (305, 899, 2366). Other calls do not gain so: a root that gathers 1 MiB copies all of it alone (2280 us, 1206
-//! through cells, which its senders fill), and alltoalls copy as much by the kernel, which is slower at it (64 KiB 754
-//! us, 436).
+//! copies its own, by the kernel. On two cores (AMD EPYC, Zen 3) that took so many times as long as through cells,
+//! back to back, and of blocks written anew: 3 ranks 128 KiB 0.73, 0.74, 1 MiB 0.51, 0.58; 4 ranks 128 KiB 1.02, 1.04,
+//! 1 MiB 0.41, 0.84; 8 ranks 32 KiB 1.03, 0.98, 64 KiB 0.68, 0.87, 256 KiB 0.37, 0.66, 1 MiB 0.30, 0.65; 16 ranks 32
+//! KiB 0.83, 0.92, 128 KiB 0.39, 1.47, 256 KiB 0.24, 0.45, 1 MiB 0.35, 0.43. Other calls do not gain so: a root that
+//! gathers 1 MiB copies all of it alone (8 ranks 1.9 times as long as through cells, which its senders fill), and
+//! alltoalls copy as much by the kernel, which is slower at it (64 KiB 1.7 times).
 
 use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
@@ -29,6 +30,10 @@ use crate::select::{BlockChoice, Collective};
 
 /// The own block: from where, to where, and its length; nothing where it stays where it is.
 pub(crate) type OwnBlock = Option<(*const u8, *mut u8, usize)>;
+
+/// Bytes from which blocks of a root are long, and from which they may be.
+const LONG: usize = 128 << 10;
+const MEDIUM: usize = 64 << 10;
 
 /// A rank's part in a call that moves blocks.
 pub(crate) struct Route<'a> {
@@ -58,15 +63,15 @@ impl Route<'_> {
         matches!((&self.readers, self.sources), (Some(Readers::All), Sources::Others))
     }
 
-    /// Whether a root hands out blocks of which these cells hold a part, so that it waits for their readers in any
-    /// case. The same on all ranks.
+    /// Whether a root hands out blocks that are long, or take more than half of these cells, so that it waits for their
+    /// readers in most calls. The same on all ranks.
     fn hands_out_long(&self, cut: &BlockCut, cells: usize) -> bool {
         let hands_out = match (&self.send, self.sources) {
             (Sending::Rows(..), Sources::Nobody) => true,
             (Sending::Nothing, Sources::One(_)) => self.rows,
             _ => false,
         };
-        hands_out && cut.count() > cells as u64
+        hands_out && (self.longest >= LONG || self.longest >= MEDIUM && 2 * cut.count() > cells as u64)
     }
 }
 
@@ -398,12 +403,11 @@ mod tests {
     #[test]
     fn long_blocks_of_a_root_are_read_where_they_lie_where_ranks_share_cores() {
         for p in 3..=5 {
-            let (short, long) = (8 << 10, 2 << 20);
+            let (short, long) = (24 << 10, 128 << 10);
             for (cores, cma, n, passes) in [
                 (1, true, long, 2 * p),
                 (1, false, long, 4 * p - 2),
                 (p, true, long, 4 * p - 2),
-                // What the cells hold the root does not wait for.
                 (1, true, short, 4 * p - 2),
             ] {
                 assert_eq!(scattered(p, cores, cma, n), passes * n, "{p} ranks on {cores} cores, {n} bytes, {cma}");
