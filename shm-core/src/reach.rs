@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
-use rustix::process::{PTracer, set_ptracer};
+use rustix::process::{DumpableBehavior, PTracer, dumpable_behavior, set_ptracer};
 
 use crate::error::{Error, Result};
 use crate::segment::mapping::Mapping;
@@ -276,8 +276,12 @@ impl Reach {
     }
 
     /// Whether the system would let others read so many bytes at `buffer`, as far as it hangs on this process and the
-    /// memory there: reads their first and their last byte in the way in which another process does.
+    /// memory there: reads their first and their last byte in the way in which another process does, if this one has not
+    /// closed itself to others.
     pub fn shows(&self, buffer: *const u8, bytes: usize) -> bool {
+        if !matches!(dumpable_behavior(), Ok(DumpableBehavior::Dumpable)) {
+            return false;
+        }
         let places = [buffer, buffer.wrapping_add(bytes.saturating_sub(1))];
         let mut ends = [0; 2];
         let remote = places.map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 });

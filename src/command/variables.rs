@@ -35,8 +35,11 @@ const OWN: [&str; 4] = ["PHALANX_TEST_", "PHALANX_MPICC", "PHALANX_MPI_ABI", "PH
 /// Letters by which a name may differ from the one that was meant.
 const SLIPS: usize = 3;
 
-/// A line on standard error for each variable that nobody knows.
+/// A line on standard error for each variable that nobody knows; said once, and not by each rank again.
 pub fn name_strangers() {
+    if std::env::var_os("PHALANX_RANK").is_some() {
+        return;
+    }
     for (name, _) in std::env::vars_os() {
         if let Some(word) = stranger(&name) {
             eprintln!("phalanx: {word}");

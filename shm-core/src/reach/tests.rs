@@ -142,6 +142,7 @@ fn process() {
                 all_read_all(&world);
                 all_write_all(&world);
                 all_broadcast(&world);
+                shows_what_is_there(&world);
                 errors_name_the_rank(&world);
             }
             println!("found: {found:?}");
@@ -153,7 +154,10 @@ fn process() {
                 let closes = role.starts_with("closing");
                 if world.rank() == 1 {
                     match closes {
-                        true => close(),
+                        true => {
+                            close();
+                            assert!(!shows(&world, &[1; 4]));
+                        }
                         false => world.seat().reach().of(1).beacon.store(64, Ordering::Relaxed),
                     }
                 }
@@ -172,6 +176,20 @@ fn process() {
         }
     }
     world.barrier().unwrap();
+}
+
+/// Whether others could read these bytes of this rank.
+fn shows(world: &Communicator, bytes: &[u8]) -> bool {
+    world.seat().reach().shows(bytes.as_ptr(), bytes.len())
+}
+
+fn shows_what_is_there(world: &Communicator) {
+    assert!(shows(world, &vec![1; LEN]) && shows(world, &[1]));
+    let nowhere = std::ptr::without_provenance(64);
+    assert!(!world.seat().reach().shows(nowhere, 1));
+    // Its end alone is there.
+    let end: *const u8 = std::ptr::from_ref(world).cast();
+    assert!(!world.seat().reach().shows(nowhere, end.addr() - nowhere.addr()));
 }
 
 fn errors_name_the_rank(world: &Communicator) {
