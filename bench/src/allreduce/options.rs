@@ -56,7 +56,7 @@ pub struct AllReduce {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub turns: Option<u32>,
     /// Times that differ by no more than so many percent break even
-    #[arg(long, default_value = "5", value_parser = |text: &str| parse_from(0.0, text))]
+    #[arg(long, default_value = "5", value_parser = parse_percent)]
     pub margin: f64,
     /// Seconds after which a run of ranks is stopped
     #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
@@ -246,6 +246,11 @@ fn lengths(from: u64, to: u64, step: u64) -> Vec<u64> {
     let mut all: Vec<u64> = std::iter::successors(Some(from), next).take_while(|&length| length < to).collect();
     all.push(to);
     all
+}
+
+/// Reads what a margin may be.
+fn parse_percent(text: &str) -> std::result::Result<f64, String> {
+    parse_from(0.0, text).map_err(|why| format!("{why}, in percent"))
 }
 
 #[cfg(test)]
