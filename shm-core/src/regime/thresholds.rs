@@ -66,12 +66,7 @@ impl Thresholds {
 
     /// Where others find `bytes` bytes at `buffer` in a call of this collective.
     pub fn place(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
-        self.place_from(self.direct_least[what as usize], board, what, buffer, bytes)
-    }
-
-    /// Whether long blocks that a root hands out are reached where they lie. Every rank asks that reads such blocks.
-    pub fn reaches_blocks(&self, board: &SharedBoard) -> bool {
-        self.reaches_blocks && board.can_reach()
+        self.place_from(self.direct_least[what as usize], board, (buffer, bytes), || self.reaches(board, what, bytes))
     }
 
     /// The same in a call on blocks, in which all ranks wait for all (`together`) or not; private ones are reached as
@@ -84,23 +79,34 @@ impl Thresholds {
         (buffer, bytes): (*const u8, usize),
         long: bool,
     ) -> Place {
-        let place = self.place_from(self.block_least[usize::from(together)], board, what, buffer, bytes);
-        let is_private = || !buffer.is_null() && board.in_heap(buffer, bytes).is_none();
-        match place {
-            Place::Cell if long && is_private() && board.shows(buffer, bytes) => Place::private(buffer),
-            place => place,
-        }
+        self.place_from(self.block_least[usize::from(together)], board, (buffer, bytes), || {
+            self.reaches(board, what, bytes) || long && board.shows(buffer, bytes)
+        })
     }
 
-    fn place_from(&self, least: u64, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
+    /// Whether long blocks that a root hands out are reached where they lie. Every rank asks that reads such blocks.
+    pub fn reaches_blocks(&self, board: &SharedBoard) -> bool {
+        self.reaches_blocks && board.can_reach()
+    }
+
+    /// Whether private buffers of so many bytes are reached in calls of this collective.
+    fn reaches(&self, board: &SharedBoard, what: Collective, bytes: usize) -> bool {
+        bytes as u64 >= self.reach_least[what as usize] && board.can_reach()
+    }
+
+    /// Where others find a buffer: in the heap, from `least` bytes on; in private memory, if `reaches` says so.
+    fn place_from(
+        &self,
+        least: u64,
+        board: &SharedBoard,
+        (buffer, bytes): (*const u8, usize),
+        reaches: impl FnOnce() -> bool,
+    ) -> Place {
         // What lies in the heap and is too short is copied, and not reached by the kernel.
         if let Some(offset) = board.in_heap(buffer, bytes) {
             return if bytes as u64 >= least { Place::Heap(offset) } else { Place::Cell };
         }
-        if bytes > 0 && bytes as u64 >= self.reach_least[what as usize] && !buffer.is_null() && board.can_reach() {
-            return Place::private(buffer);
-        }
-        Place::Cell
+        if bytes > 0 && !buffer.is_null() && reaches() { Place::private(buffer) } else { Place::Cell }
     }
 
     /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough to be used there in a call of
