@@ -1,8 +1,12 @@
-//! Bakes the compiler's version into the benchmark, so that a record tells which compiler made
-//! the code that was timed, and not which one happens to be in the path when it runs.
+//! Bakes into the benchmark what it was made of, so that a record tells the compiler and the sources of the code that was
+//! timed, and not those which happen to lie there when it runs.
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
+
+#[path = "src/record/sources.rs"]
+mod sources;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -14,4 +18,9 @@ fn main() {
         .and_then(|output| String::from_utf8(output.stdout).ok())
         .unwrap_or_default();
     println!("cargo::rustc-env=BENCH_RUSTC={}", version.trim());
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for part in sources::PARTS {
+        println!("cargo::rerun-if-changed={}", repository.join(part).display());
+    }
+    println!("cargo::rustc-env=BENCH_SOURCES={}", sources::mark(&repository).unwrap_or_default());
 }

@@ -26,6 +26,8 @@ pub use hier::{
     Buffer, Collective, Communicator, Counters, Element, Error, Explanation, Pair, Partition, PartitionMut, Process,
     Reaching, Regime, Result, SharedResult, Zeroable, operator,
 };
+/// What a job of threads may be made of: [`Communicator::threads_of`].
+pub use hier::{TreeRules, Tuning, job::JobSpec};
 pub use hier::{bytemuck, half, num_complex};
 pub use topo;
 

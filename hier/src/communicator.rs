@@ -46,6 +46,7 @@ impl Communicator {
         let node = invitation.accept(Arc::new(TopologyPlan::new(TreeRules::default(), vec![[0; 3]; size], 1)))?;
         let places = exchange_places(&node, own_place(note.machine.as_ref()))?;
         node.set_plan(Arc::new(TopologyPlan::new(note.rules, places, node.crowd())))?;
+        node.count_calls_from_here()?;
         Ok(Self { node })
     }
 

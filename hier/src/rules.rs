@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 #[cfg(doc)]
 use shm_core::Links;
+use shm_core::job::variable;
 use shm_core::segment::layout::MOST_RANKS;
 use shm_core::select::number_of_bytes;
 use shm_core::{Error, MOST_CLASSES, Step};
@@ -141,10 +142,7 @@ impl TreeRules {
     /// # Errors
     /// `Environment` when it is not understood.
     pub fn from_environment() -> Result<Self, Error> {
-        match std::env::var_os(VARIABLE) {
-            Some(text) => text.to_string_lossy().parse(),
-            None => Ok(Self::default()),
-        }
+        variable(VARIABLE).map_or_else(|| Ok(Self::default()), |text| text.parse())
     }
 
     /// The rules for a job with `crowd` ranks for each core (rounded up): what is for such jobs counts there as what is

@@ -76,6 +76,8 @@ pub(crate) struct SharedBoard {
     watch: Watch,
     /// The call that is running: its number, and what it was tagged with.
     call: Cell<(u64, u32)>,
+    /// Calls up to that number were not asked for by the program, which counts from the next one on.
+    unasked: Cell<u64>,
     /// What goes into the tag of the next one of the calls before it.
     chain: Cell<u32>,
     /// The last call whose note takes the place of one that this rank has refused.
@@ -132,6 +134,7 @@ impl SharedBoard {
             watch,
             seat,
             call: Cell::new((0, 0)),
+            unasked: Cell::new(0),
             chain: Cell::new(0),
             refused_until: Cell::new(0),
             lends: Cell::new(false),

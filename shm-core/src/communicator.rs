@@ -157,6 +157,16 @@ impl Communicator {
         self.tally.reset();
     }
 
+    /// Has errors count this communicator's calls from the next one on ("its call 1"): those before made it ready, and
+    /// the program has not asked for them.
+    ///
+    /// # Errors
+    /// [`Busy`](Error::Busy), inside of a call.
+    pub fn count_calls_from_here(&self) -> Result<()> {
+        self.enter()?.board.uncount_all();
+        Ok(())
+    }
+
     /// Takes the trees from `plan` from now on. All ranks must do so between the same two calls; the next call of ranks
     /// whose trees have other names is a [`Mismatch`](Error::Mismatch).
     ///

@@ -75,8 +75,15 @@ impl JobSpec {
     }
 }
 
+/// Whether a value of a switch (`PHALANX_DEBUG`) turns it on: it does unless it is empty or 0.
+#[must_use]
+pub fn is_on(value: &str) -> bool {
+    !value.is_empty() && value != "0"
+}
+
 /// A variable of the environment; an empty one asks for nothing.
-pub(crate) fn variable(name: &str) -> Option<String> {
+#[must_use]
+pub fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
 }
 

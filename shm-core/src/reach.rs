@@ -31,6 +31,7 @@ use rustix::process::{DumpableBehavior, PTracer, dumpable_behavior, set_ptracer}
 use crate::error::{Error, Result};
 use crate::segment::mapping::Mapping;
 
+mod ended;
 mod turns;
 
 pub(crate) use turns::Turns;
@@ -286,6 +287,20 @@ impl Reach {
         let mut ends = [0; 2];
         let remote = places.map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 });
         process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut ends)], &remote) == Ok(places.len())
+    }
+
+    /// The error of a rank whose process could not be found, if that lives all the same; waits a moment where it is just
+    /// ending.
+    #[cold]
+    pub fn lives_unreached(&self, rank: usize) -> Option<Error> {
+        // J1, reader.
+        let knows = || self.mapping.header().shared.fault.load(Ordering::Acquire) != 0;
+        let cause = "its first thread has ended, and of such a process the system lets nobody reach the memory";
+        ended::lives_on(self.of(rank).pid(), knows).then(|| Error::Unreachable {
+            rank,
+            own: self.rank,
+            cause: cause.to_owned(),
+        })
     }
 
     /// Has `one` move a part of `bytes` bytes, again and again until all are moved; it returns how many it has moved.

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::sources;
 use crate::machine::{Cache, busy_cores, caches, usable_cores};
 use crate::sizes::show_size;
 
@@ -15,7 +16,8 @@ use crate::sizes::show_size;
 pub struct Host {
     /// Date and time of the beginning, UTC.
     pub time: String,
-    /// The commit, and whether the work tree differed from it.
+    /// The commit, whether the work tree differed from it, and whether this program is built of other sources than lie
+    /// there.
     pub commit: String,
     /// The host's name.
     pub host: String,
@@ -65,7 +67,7 @@ impl Host {
         };
         Host {
             time: date_and_time(SystemTime::now()),
-            commit: commit(Path::new(env!("CARGO_MANIFEST_DIR"))),
+            commit: commit(Path::new(env!("CARGO_MANIFEST_DIR")), env!("BENCH_SOURCES")),
             host: read("/proc/sys/kernel/hostname"),
             cpu: field("/proc/cpuinfo", "model name"),
             cores: usable_cores(),
@@ -93,6 +95,13 @@ impl Host {
     /// The date alone, as record folders carry it.
     pub fn date(&self) -> &str {
         self.time.split('T').next().unwrap_or_default()
+    }
+
+    /// The commit in twelve digits, and what is to be said of it.
+    pub fn short_commit(&self) -> String {
+        let digits = self.commit.find([',', ' ']).unwrap_or(self.commit.len());
+        let (commit, rest) = self.commit.split_at(digits);
+        format!("{commit:.12}{rest}")
     }
 
     /// One line for a terminal.
@@ -160,17 +169,22 @@ fn table() -> Option<String> {
     .map(|path| path.display().to_string())
 }
 
-/// The commit of the work tree at `folder`, with `dirty` behind it when files differ from it.
-fn commit(folder: &Path) -> String {
+/// The commit of the work tree of `package`, with `dirty` behind it when files differ from it, and with a word that
+/// tells it when its sources have another mark than `built`.
+fn commit(package: &Path, built: &str) -> String {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
+        let output = Command::new("git").arg("-C").arg(package).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
     };
-    match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain", "--untracked-files=no"])) {
+    let mut text = match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain", "--untracked-files=no"])) {
         (Some(commit), Some(changes)) if changes.is_empty() => commit,
         (Some(commit), _) => format!("{commit} dirty"),
-        (None, _) => "unknown".into(),
+        (None, _) => return "unknown".into(),
+    };
+    if sources::mark(&package.join("..")).ok().as_deref() != Some(built) {
+        text += ", built of other sources";
     }
+    text
 }
 
 /// `2026-11-21T03:48:05Z`.
@@ -231,7 +245,26 @@ mod tests {
     }
 
     #[test]
+    fn a_short_commit_keeps_what_is_said_of_it() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for rest in ["", " dirty", ", built of other sources", " dirty, built of other sources"] {
+            let host = Host { commit: format!("{commit}{rest}"), ..Host::look() };
+            assert_eq!(host.short_commit(), format!("0123456789ab{rest}"));
+        }
+        let unknown = Host { commit: "unknown".into(), ..Host::look() };
+        assert_eq!(unknown.short_commit(), "unknown");
+    }
+
+    #[test]
     fn outside_of_a_repository_the_commit_is_unknown() {
-        assert_eq!(commit(Path::new("/")), "unknown");
+        assert_eq!(commit(Path::new("/"), ""), "unknown");
+    }
+
+    #[test]
+    fn other_sources_than_were_built_are_told() {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let [own, other] = [env!("BENCH_SOURCES"), "another mark"].map(|built| commit(package, built));
+        assert!(!own.contains("other sources"), "{own}");
+        assert!(other == "unknown" || other == format!("{own}, built of other sources"), "{other}");
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod host;
+mod sources;
 
 use std::fs::{self, File, TryLockError};
 use std::io;

@@ -262,7 +262,7 @@ fn other(entry: &Entry) -> Markup {
 fn links(entry: &Entry) -> Markup {
     html! {
         @if let Some(host) = &entry.host {
-            p class="soft" { (host.time) ", commit " (host.commit.chars().take(12).collect::<String>()) ": " code { (host.command) } }
+            p class="soft" { (host.time) ", commit " (host.short_commit()) ": " code { (host.command) } }
         }
         p class="soft" {
             "Record " (entry.name) ": "
@@ -290,7 +290,7 @@ fn records(entries: &[Entry]) -> Markup {
                                     td class="words" { (host.time) }
                                     td class="words" { (host.host) ": " (host.cpu) ", cores " (host.online) ", " (host.memory) }
                                     td class="words" { (host.kernel) }
-                                    td class="words" { code { (host.commit.chars().take(12).collect::<String>()) } }
+                                    td class="words" { code { (host.short_commit()) } }
                                     td class="words" { (host.busy_words()) }
                                 } @else {
                                     td class="words" colspan="5" { "not said" }

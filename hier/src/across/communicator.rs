@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
+use shm_core::job::{is_on, variable};
 use shm_core::operator::{BitOr, Min};
 use shm_core::{Buffer, Counters, Element, Zeroable};
 
@@ -239,7 +240,7 @@ impl HierComm {
             model: Cell::default(),
             broken: Cell::new(false),
             lost: Cell::new(None),
-            debug: std::env::var("PHALANX_DEBUG").is_ok_and(|value| !value.is_empty() && value != "0"),
+            debug: variable("PHALANX_DEBUG").is_some_and(|value| is_on(&value)),
             traced: Cell::new([0; 4]),
         })
     }

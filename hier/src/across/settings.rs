@@ -7,6 +7,7 @@ use super::error::{Error, Result};
 use super::model::NetworkModel;
 use super::rules::{self, ClusterRules};
 use shm_core::Tuning;
+use shm_core::job::variable;
 
 use crate::nodes::{Placement, Settings};
 use crate::rules::TreeRules;
@@ -95,12 +96,12 @@ impl ClusterSettings {
     #[must_use]
     pub fn from_environment() -> Self {
         let [rules, algorithms, trees] =
-            [rules::VARIABLE, ALGORITHM, TREES].map(|name| std::env::var(name).unwrap_or_default());
+            [rules::VARIABLE, ALGORITHM, TREES].map(|name| variable(name).unwrap_or_default());
         let topology = std::env::var_os(TOPOLOGY).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let network = match std::env::var(NETWORK).as_deref() {
-            Ok("measured") => Cost::Measured,
-            Ok("" | "usual") | Err(std::env::VarError::NotPresent) => Cost::Usual,
-            _ => Cost::Unknown,
+        let network = match variable(NETWORK).as_deref() {
+            Some("measured") => Cost::Measured,
+            Some("usual") | None => Cost::Usual,
+            Some(_) => Cost::Unknown,
         };
         let table = Asked::from_environment();
         Self { nodes: Settings::default(), rules, algorithms, trees, topology, network, table }
@@ -163,7 +164,7 @@ impl ClusterSettings {
     /// What this rank says, should it be the first: files are read.
     fn read(&self) -> Result<Words> {
         if self.network == Cost::Unknown {
-            return Err(unknown_network(std::env::var(NETWORK).unwrap_or_default()).into());
+            return Err(unknown_network(variable(NETWORK).unwrap_or_default()).into());
         }
         let topology = match &self.topology {
             Some(path) => topo::read_text(path)

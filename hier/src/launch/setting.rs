@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use nix::sched::CpuSet;
 use shm_core::Tuning;
-use shm_core::job::{JobSpec, read_bytes, read_cma, read_convert, read_place};
+use shm_core::job::{JobSpec, is_on, read_bytes, read_cma, read_convert, read_place};
 use shm_core::segment::layout::crowd_of;
 use topo::{BindPolicy, Machine, Usable};
 
@@ -65,7 +65,7 @@ impl Setting {
             spec.tuning.force(&algorithm).map_err(LaunchError::Job)?;
         }
         if let Some(debug) = text(given, "PHALANX_DEBUG") {
-            spec.tuning.debug = u32::from(!debug.is_empty() && debug != "0");
+            spec.tuning.debug = u32::from(is_on(&debug));
         }
         if let Some(value) = text(given, "PHALANX_ARENA") {
             spec.arena = wanted(value, |value| read_bytes("PHALANX_ARENA", value, 1))?;

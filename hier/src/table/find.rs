@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use shm_core::Error;
-use shm_core::job::JobSpec;
+use shm_core::job::{JobSpec, variable};
 
 use super::{Fingerprint, Table};
 use crate::rules::{self, TreeRules};
@@ -145,11 +145,10 @@ pub(crate) fn job_spec(ranks: usize, asked: &Asked) -> Result<(JobSpec, TreeRule
         let debug = spec.tuning.debug;
         spec.tuning = table.tuning()?;
         spec.tuning.debug = debug;
-        if let Some(rules) = std::env::var_os("PHALANX_ALGORITHM") {
-            spec.tuning.force(&rules.to_string_lossy())?;
+        if let Some(rules) = variable("PHALANX_ALGORITHM") {
+            spec.tuning.force(&rules)?;
         }
-        // An empty text asks for nothing: then the table's trees count, as they do without the variable.
-        if std::env::var_os(rules::VARIABLE).is_none_or(|text| text.is_empty()) {
+        if variable(rules::VARIABLE).is_none() {
             trees = table.trees;
         }
     }

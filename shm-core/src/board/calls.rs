@@ -254,6 +254,16 @@ impl SharedBoard {
         self.own_word(self.call_offset(call)).0.store(Stamp::new(call, tag).0, Ordering::Release);
     }
 
+    /// Says that no call so far was the program's own: it does not count them.
+    pub fn uncount_all(&self) {
+        self.unasked.set(self.call.get().0);
+    }
+
+    /// Says that the last call was a part of one that goes on: the program counts them as one.
+    pub fn uncount_last(&self) {
+        self.unasked.set(self.unasked.get() + 1);
+    }
+
     /// The error that stands for this communicator, if any.
     pub(super) fn fault(&self) -> Option<Error> {
         if let Some(rank) = self.watch.failed_rank() {
@@ -267,7 +277,7 @@ impl SharedBoard {
             0 => Error::Mismatch {
                 ranks: [rank, rank_at(FAULT_RANK_BITS)],
                 own: self.rank,
-                own_call: format!("its call {}", self.call.get().0),
+                own_call: format!("its call {}", self.call.get().0 - self.unasked.get()),
             },
             _ => Error::Refused { rank },
         })

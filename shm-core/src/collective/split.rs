@@ -50,6 +50,7 @@ impl Communicator {
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
         let wish = Wish { takes_part: u64::from(color.is_some()), color: u64::from(color.unwrap_or(0)), key };
         let wishes = self.collect(wish, WISHES)?;
+        self.enter()?.board.uncount_last();
         let group = |color: u64| {
             let mut members: Vec<usize> =
                 (0..self.size()).filter(|&rank| wishes[rank].takes_part == 1 && wishes[rank].color == color).collect();

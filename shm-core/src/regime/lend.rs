@@ -185,7 +185,9 @@ impl SharedBoard {
     #[cold]
     fn who_is_gone(&self, job_rank: usize, error: Error) -> Error {
         match error {
-            Error::RankFailed { .. } => self.seat().condemn(job_rank),
+            Error::RankFailed { .. } => {
+                self.seat().reach().lives_unreached(job_rank).unwrap_or_else(|| self.seat().condemn(job_rank))
+            }
             other => other,
         }
     }

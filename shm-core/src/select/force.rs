@@ -27,7 +27,7 @@ use super::choice::{Collective, Regime};
 use super::rule::{Band, Rule};
 use super::tuning::{DIRECT_ALWAYS, REACH_TRIED, Tuning};
 use crate::error::{Error, Result};
-use crate::job::variable;
+use crate::job::{is_on, variable};
 
 /// The variable.
 pub(crate) const VARIABLE: &str = "PHALANX_ALGORITHM";
@@ -42,7 +42,7 @@ impl Tuning {
         if let Some(text) = variable(VARIABLE) {
             tuning.force(&text)?;
         }
-        tuning.debug = u32::from(std::env::var("PHALANX_DEBUG").is_ok_and(|value| !value.is_empty() && value != "0"));
+        tuning.debug = u32::from(variable("PHALANX_DEBUG").is_some_and(|value| is_on(&value)));
         Ok(tuning)
     }
 

@@ -76,6 +76,24 @@ fn the_ranks_that_differ_are_named() {
     .unwrap();
 }
 
+/// As the program sees them: a split is one call, and what made the communicator ready none.
+#[test]
+fn errors_count_the_calls_that_the_program_made() {
+    Communicator::threads(2, |comm| {
+        comm.barrier().unwrap();
+        comm.count_calls_from_here().unwrap();
+        comm.split(Some(0), 0).unwrap();
+        comm.barrier().unwrap();
+        let differed = match comm.rank() {
+            0 => comm.all_reduce_in_place(&mut vec![1_f32; 5000], Sum),
+            _ => comm.all_reduce_in_place(&mut vec![1_u64; 5000], Sum),
+        };
+        let error = differed.unwrap_err().to_string();
+        assert!(error.contains("in its call 3,"), "{error}");
+    })
+    .unwrap();
+}
+
 /// Ranks that go by different tables do not take each other's cells for what they are not.
 #[test]
 fn another_table_is_another_call() {
