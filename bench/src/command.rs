@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use shm_core::Tuning;
 
 use crate::across::options::{Across, AcrossRank};
 use crate::across::simulate::Simulate;
@@ -176,11 +177,11 @@ pub struct Collectives {
     #[arg(long, requires = "baseline", allow_hyphen_values = true)]
     pub mpirun_option: Vec<String>,
     /// Forces an algorithm, as PHALANX_ALGORITHM does
-    #[arg(long)]
+    #[arg(long, value_parser = parse_algorithm)]
     pub algorithm: Option<String>,
     /// Runs ours once more with an algorithm forced, in turns, as a series of its own beside ours and the baselines;
     /// for example strict (repeatable)
-    #[arg(long, value_name = "ALGORITHM")]
+    #[arg(long, value_name = "ALGORITHM", value_parser = parse_algorithm)]
     pub beside: Vec<String>,
     /// Leaves out the comparison with the machine's floor
     #[arg(long)]
@@ -225,6 +226,15 @@ pub enum Buffers {
     One(BufferMode),
     /// Every mode.
     All,
+}
+
+/// The rules of an algorithm as they stand, if they are understood.
+fn parse_algorithm(text: &str) -> Result<String, String> {
+    match Tuning::default().force(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(shm_core::Error::Environment { why, .. }) => Err(why),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn parse_buffers(text: &str) -> Result<Buffers, String> {

@@ -81,7 +81,7 @@ pub(crate) enum Lines {
 /// and far apart not by as much worse (0.89, 0.70; AMD EPYC, Zen 5), and figures do not always tell which it is.
 pub(crate) const LEAST: usize = 5 * 1024;
 
-/// Slices shorter than this are, whose lines are here: between two cores that share a last-level cache allreduces of 2
+/// The same of slices whose lines are [here](Lines::Here): between two cores that share a last-level cache allreduces of 2
 /// to 8 KiB took 3 to 10 percent longer by the string instruction, of 16 KiB 4 percent less (AMD EPYC, Zen 5).
 pub(crate) const LEAST_HERE: usize = 16 * 1024;
 

@@ -28,7 +28,7 @@ use super::{ranks, tune_cluster};
 #[command(after_help = AFTER)]
 pub struct Tune {
     /// Numbers of ranks, rising [default: 2,4,8, and the number of usable cores, if that is another one from 3 to 256]
-    #[arg(long, value_delimiter = ',', value_parser = ranks, value_name = "N,..")]
+    #[arg(short = 'n', long, value_delimiter = ',', value_parser = ranks, value_name = "N,..")]
     ranks: Vec<usize>,
 
     /// How thorough: under a minute instead of a few minutes

@@ -95,6 +95,15 @@ pub trait Delivery {
     /// When it cannot be reached.
     fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()>;
 
+    /// Takes the own part of all that `rank` has [offered](super::offer) at that location; says whether it could be
+    /// reached. Part of it may have been taken where it could not.
+    ///
+    /// # Errors
+    /// When the two ranks do not agree on how much it is.
+    fn take(&mut self, _rank: usize, _location: Location) -> Result<bool> {
+        Ok(false)
+    }
+
     /// All sources' part of a slice is there; what lies in cells lies in slot `slot` of their ranks. Not called where
     /// there are no sources.
     ///

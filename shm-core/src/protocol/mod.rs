@@ -11,6 +11,7 @@
 //! | [`ring`] | a ring of slots: publish, read, reuse; every other protocol is made of it |
 //! | [`exchange`] | everybody publishes, everybody reads everybody |
 //! | [`delivery`] | slices from those who write to those who read, each by its part in the call |
+//! | [`offer`] | the same from a root that says where all of it lies: who cannot reach that gets slices |
 //! | [`flat`] | a root to all others, or all others to a root, in one slot |
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
 //! | [`joint`] | of two ranks one lends all it gives, and both do the work |
@@ -27,6 +28,7 @@ pub mod exchange;
 pub mod flat;
 pub mod joint;
 pub mod location;
+pub mod offer;
 mod pair;
 pub mod ring;
 mod rounds;

@@ -382,6 +382,11 @@ impl Ring {
         Ok(())
     }
 
+    /// The other ranks that are not known to have finished their reads up to `position`.
+    pub(super) fn behind<B: Board>(&self, board: &B, position: u64) -> Vec<usize> {
+        (0..board.size()).filter(|&rank| rank != board.rank() && self.known[rank] < position).collect()
+    }
+
     /// Changes how the own slots are cut: waits until nobody reads any of them.
     ///
     /// # Errors

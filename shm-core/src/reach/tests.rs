@@ -95,6 +95,43 @@ fn broadcast_long(world: &Communicator) {
     }
 }
 
+/// Scatters blocks that are long enough to be offered from rank 1; returns how many bytes this rank has reached.
+fn scatter_long(world: &Communicator, call: usize) -> usize {
+    const LONG: usize = 200_003;
+    let (rank, size) = (world.rank(), world.size());
+    let process = world.process_at_rank(1);
+    let all: Vec<u8> = (0..size * LONG).map(|place| byte(call, place)).collect();
+    let mut block = vec![0; LONG];
+    world.reset_counters();
+    match rank {
+        1 => process.scatter_into_root(&all, &mut block).unwrap(),
+        _ => process.scatter_into(&mut block).unwrap(),
+    }
+    assert!(std::hint::black_box(block) == all[rank * LONG..][..LONG], "call {call}, rank {rank}");
+    world.counters().reached as usize
+}
+
+/// What a root offers is taken by those who reach it, as long as they do. Then all go on, and get it through cells.
+fn offers_that_some_decline(world: &Communicator) {
+    let rank = world.rank();
+    let reached = scatter_long(world, 1);
+    assert_eq!(reached > 0, rank != 1, "{reached} bytes on rank {rank}");
+    if rank == 0 {
+        // Of a root that is no superuser everybody may read, whoever closes itself.
+        close();
+    }
+    (2..4).for_each(|call| _ = scatter_long(world, call));
+    if rank == 1 {
+        // As when a process's first thread has ended: nothing of it is found.
+        world.seat().reach().of(1).beacon.store(64, Ordering::Relaxed);
+    }
+    world.barrier().unwrap();
+    for call in 4..8 {
+        assert_eq!(scatter_long(world, call), 0, "nobody reaches it");
+    }
+    world.barrier().unwrap();
+}
+
 /// Lets no other user's process reach this one, and, of the superuser, this one no other user's.
 fn close() {
     let user = nix::unistd::Uid::from_raw(65534);
@@ -170,6 +207,12 @@ fn process() {
             }
             println!("found: {found:?}");
         }
+        "offered" => {
+            if found == Reaching::Allowed {
+                offers_that_some_decline(&world);
+            }
+            println!("found: {found:?}");
+        }
         _ => {
             assert!(matches!(found, Reaching::Refused(_)), "{found:?}");
             println!("found: Refused");
@@ -235,6 +278,15 @@ fn what_cannot_be_reached_any_more_is_declined() {
         println!("{}", found[0]);
         assert!((0..2).all(|rank| job.standing(rank) == Standing::Left));
     }
+}
+
+#[test]
+fn who_does_not_reach_what_is_offered_gets_it_through_cells() {
+    let job = Job::create(&JobSpec { cores: 1, ..JobSpec::new(4).unwrap() }).unwrap();
+    let found = ended((0..4).map(|rank| start(&job, rank, "offered", false)).collect());
+    assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
+    println!("{}", found[0]);
+    assert!((0..4).all(|rank| job.standing(rank) == Standing::Left));
 }
 
 #[test]

@@ -87,11 +87,11 @@ impl Plan {
 /// Calls of a course that counted, after which it may be given up.
 const ENOUGH: u64 = 3;
 
-/// Calls of a course before these: the first finds lines where the other course has left them. Where calls fill one
-/// cell after the other it is a turn of the ring, which has 2 MiB at most, until cells are where they will be, of long
-/// messages three, for a way into them that is no longer the best one to show that. While ways are being compared it is
-/// one more, and one more, but no more than so many: if ways into cells of long messages are not known then, the trial
-/// is off; those of few slices would take too many calls.
+/// Calls of a course that come before those, and do not count: the first finds lines where the other course has left
+/// them. Where calls fill cells in turn, one turn of the ring (2 MiB at most) goes by until all lines are where they
+/// will be; long messages take three turns, in which a way into cells that is no longer the best one is found out. As
+/// long as ways into cells are being compared another call is added, up to [`AT_MOST`]: trials of few slices would take
+/// too many calls otherwise. If the ways of long messages are not known by then, the trial is off.
 const BEFORE: u64 = 1;
 const AT_MOST: u64 = 64;
 

@@ -5,9 +5,9 @@
 //! the sender's buffer lies where others can reach it, and they know the place of their block in it, it is copied from
 //! there: 2n a reader.
 //!
-//! Where ranks share cores a root that scatters long blocks of its private memory lets them be read there, too. It
-//! would copy all of them to its cells, in as many turns of everybody on the core as these hold parts; so each rank
-//! copies its own, by the kernel. On two cores (AMD EPYC, Zen 3) that took so many times as long as through cells,
+//! Where ranks share cores a root that scatters long blocks of its private memory [offers](crate::protocol::offer) them
+//! there, too. It would copy all of them to its cells, in as many turns of everybody on the core as these hold parts; so
+//! each rank copies its own, by the kernel, and gets it through cells if the system does not let it. On two cores (AMD EPYC, Zen 3) that took so many times as long as through cells,
 //! back to back, and of blocks written anew: 3 ranks 128 KiB 0.73, 0.74, 1 MiB 0.51, 0.58; 4 ranks 128 KiB 1.02, 1.04,
 //! 1 MiB 0.41, 0.84; 8 ranks 32 KiB 1.03, 0.98, 64 KiB 0.68, 0.87, 256 KiB 0.37, 0.66, 1 MiB 0.30, 0.65; 16 ranks 32
 //! KiB 0.83, 0.92, 128 KiB 0.39, 1.47, 256 KiB 0.24, 0.45, 1 MiB 0.35, 0.43. Other calls do not gain so: a root that
@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::pace::{Way, reading};
 use crate::payload::{Manner, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use crate::protocol::{Board, Location, Place, Readers};
+use crate::protocol::{Board, Location, Place, Readers, offer};
 use crate::select::{BlockChoice, Collective};
 
 /// The own block: from where, to where, and its length; nothing where it stays where it is.
@@ -134,10 +134,11 @@ impl Engine {
         };
         let in_place = matches!(route.send, Sending::Rows(..)) && std::ptr::eq(buffer, route.recv);
         let all_for_all = route.waits_for_all();
+        let offers = thresholds.offers_blocks && !choice.lines && route.hands_out_long(&cut, choice.slots);
         // Who reads takes part in finding out whether that is possible.
-        let long = route.hands_out_long(&cut, choice.slots) && thresholds.reaches_blocks(board);
+        let reaches = offers && board.can_reach();
         let place = match route.lends && !choice.lines {
-            true => thresholds.block_place(board, Collective::Broadcast, all_for_all, (buffer, bytes), long),
+            true => thresholds.block_place(board, Collective::Broadcast, all_for_all, (buffer, bytes), reaches),
             false => Place::Cell,
         };
         sources.clear();
@@ -146,7 +147,7 @@ impl Engine {
             Some(Readers::One(reader)) => *reader,
             _ => (board.rank() + 1) % size,
         };
-        let first = ring.next_position();
+        let first = ring.next_position() + u64::from(offers);
         let blocks = if route.rows || matches!(route.sources, Sources::Others) { size * size } else { size };
         let way = if in_place { Way::Cached } else { thresholds.way_of_results(2 * blocks * route.longest) };
         let crosses = size == 2 && !choice.lines && all_for_all && route.even && route.longest > 0;
@@ -167,6 +168,14 @@ impl Engine {
         let parts = (route.readers.as_ref(), route.sources);
         if choice.lines {
             return deliver(board, ring, parts, 1, tag, &mut work);
+        }
+        if offers {
+            let part = match route.sources {
+                Sources::One(root) => offer::Part::Reader(root),
+                _ => offer::Part::Root,
+            };
+            let lending = Lending::begin(board, (ring, offer::positions(cut.count())), (down, 0));
+            return lending.end(offer::hand_out(board, ring, part, cut.count(), tag, &mut work));
         }
         let lending = Lending::begin(board, (ring, cut.count()), (down, 0));
         lending.end(deliver(board, ring, parts, cut.count(), tag, &mut work))
@@ -201,6 +210,16 @@ struct Copying<'a> {
     /// Where each source's payload lies; none by lines, which lend nothing.
     sources: &'a mut [Source],
     size: usize,
+}
+
+impl Copying<'_> {
+    /// What `rank` has lent there, and where in it the block for this rank begins.
+    fn find(&self, rank: usize, location: Location) -> Result<(Source, usize)> {
+        let (board, (_, bytes)) = (self.out.board, self.landing.of(rank));
+        // In its row of equal blocks this rank's lies behind those of the lower ranks.
+        let (at, all) = if self.rows { (board.rank() * bytes, self.size * bytes) } else { (0, bytes) };
+        Ok((Source::find(board, rank, location, all, 1)?, at))
+    }
 }
 
 impl Delivery for Copying<'_> {
@@ -242,9 +261,7 @@ impl Delivery for Copying<'_> {
         let (start, bytes) = self.landing.of(rank);
         let me = board.rank();
         if location != Location::CELL {
-            // In its row of equal blocks this rank's lies behind those of the lower ranks.
-            let (at, all) = if self.rows { (me * bytes, self.size * bytes) } else { (0, bytes) };
-            let source = Source::find(board, rank, location, all, 1)?;
+            let (source, at) = self.find(rank, location)?;
             self.sources[rank] = source;
             let to = self.recv.wrapping_add(start);
             if self.in_place {
@@ -280,6 +297,26 @@ impl Delivery for Copying<'_> {
             Medium::Lines(_) => load(),
         }
         Ok(())
+    }
+
+    fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
+        let board = self.out.board;
+        let (source, at) = self.find(rank, location)?;
+        let (start, bytes) = self.landing.of(rank);
+        let to = self.recv.wrapping_add(start);
+        if let Source::Far(address) = source {
+            // SAFETY: as of what is read; where it is not, nobody goes by what lies in the block's place.
+            let is_read = unsafe { board.tries_to_read(rank, address + at as u64, to, bytes) };
+            if is_read {
+                add(&board.tally.loaded, bytes);
+                add(&board.tally.stored, bytes);
+            }
+            return Ok(is_read);
+        }
+        // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the
+        // block's place in the caller's buffer, which is no other rank's.
+        unsafe { source.input(rank, std::ptr::null(), at).copy(Manner::of(self.way, bytes), board, to, bytes) }?;
+        Ok(true)
     }
 
     #[inline]

@@ -127,9 +127,10 @@ impl SharedBoard {
         self.seat().reach().reads_ends(self.members()[rank], 0, 0)
     }
 
-    /// Whether others can be let read so many bytes at `buffer`.
+    /// Whether others can be let read so many bytes at `buffer`. Threads of this process need no leave.
     pub(super) fn shows(&self, buffer: *const u8, bytes: usize) -> bool {
-        self.seat().reach().shows(buffer, bytes)
+        let reach = self.seat().reach();
+        self.members().iter().all(|&rank| reach.is_here(rank)) || reach.shows(buffer, bytes)
     }
 
     /// Whether `writer` can be let write to so many bytes at `buffer`.

@@ -14,8 +14,8 @@ pub(crate) struct Thresholds {
     /// Of blocks: where some ranks wait for others, and where all wait for all.
     block_least: [u64; 2],
     reach_least: [u64; 4],
-    /// Whether long blocks of a root are reached where they lie: where ranks share cores.
-    reaches_blocks: bool,
+    /// Whether a root offers long blocks where they lie: where ranks share cores. The same on all ranks.
+    pub offers_blocks: bool,
     /// Whether trials may say that what lies in the heap is copied.
     tries_direct: bool,
     /// Ranks that reach into one rank's memory at a time, at most; 0 for any number.
@@ -31,7 +31,8 @@ impl Thresholds {
             direct_least: Collective::ALL.map(|what| selection.direct_least(what)),
             block_least: [false, true].map(|together| selection.block_least(together)),
             reach_least: Collective::ALL.map(|what| selection.reach_least(what)),
-            reaches_blocks: selection.shares_cores() && selection.reach_least(Collective::Broadcast) != u64::MAX,
+            // What measuring has found of broadcasts says nothing of these.
+            offers_blocks: selection.shares_cores() && tuning.reach_least[Collective::Broadcast as usize] != u64::MAX,
             readers: tuning.readers,
             tries_direct: tuning.direct != DIRECT_ALWAYS,
             stream: tuning.stream,
@@ -70,23 +71,18 @@ impl Thresholds {
     }
 
     /// The same in a call on blocks, in which all ranks wait for all (`together`) or not; private ones are reached as
-    /// in calls of this collective, and `long` ones where they [are](Thresholds::reaches_blocks).
+    /// in calls of this collective; those that are `offered` where others can be let read them.
     pub fn block_place(
         &self,
         board: &SharedBoard,
         what: Collective,
         together: bool,
         (buffer, bytes): (*const u8, usize),
-        long: bool,
+        offered: bool,
     ) -> Place {
         self.place_from(self.block_least[usize::from(together)], board, (buffer, bytes), || {
-            self.reaches(board, what, bytes) || long && board.shows(buffer, bytes)
+            self.reaches(board, what, bytes) || offered && board.shows(buffer, bytes)
         })
-    }
-
-    /// Whether long blocks that a root hands out are reached where they lie. Every rank asks that reads such blocks.
-    pub fn reaches_blocks(&self, board: &SharedBoard) -> bool {
-        self.reaches_blocks && board.can_reach()
     }
 
     /// Whether private buffers of so many bytes are reached in calls of this collective.
@@ -125,10 +121,11 @@ impl SharedBoard {
 
 #[cfg(test)]
 mod tests {
+    use super::Thresholds;
     use crate::communicator::Communicator;
     use crate::job::JobSpec;
     use crate::operator::Sum;
-    use crate::select::{DIRECT_LEAST, Tuning};
+    use crate::select::{Band, Collective, DIRECT_LEAST, Rule, Tuning};
 
     #[test]
     fn as_many_read_at_a_time_as_the_table_says() {
@@ -142,6 +139,21 @@ mod tests {
             }
         })
         .unwrap();
+    }
+
+    /// A table that was measured says of broadcasts alone that they reach nothing; who forces it means all.
+    #[test]
+    fn blocks_are_offered_whatever_is_measured_of_broadcasts() {
+        let offers = |tuning: &Tuning, crowd| Thresholds::new(tuning, &tuning.select(4, crowd)).offers_blocks;
+        let mut tuning = Tuning::default();
+        assert!(offers(&tuning, 2) && !offers(&tuning, 1));
+        let mut rule = Rule::new(Collective::Broadcast, &[Band::cells(0, (2, 4096), (2, 4096))]).unwrap();
+        rule = rule.reached_from(u64::MAX);
+        let measured = Tuning::of(&[rule]).unwrap();
+        assert_eq!(measured.select(4, 2).reach_least(Collective::Broadcast), u64::MAX);
+        assert!(offers(&measured, 2));
+        tuning.force("broadcast:reach_least=never").unwrap();
+        assert!(!offers(&tuning, 2));
     }
 
     /// Calls with all buffers in shared memory.

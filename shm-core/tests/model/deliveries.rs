@@ -2,6 +2,7 @@
 
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
+use shm_core::protocol::offer::{self, Part};
 use shm_core::protocol::{Board, Location, Place, Readers, RingName};
 
 use super::calls::TAG;
@@ -52,6 +53,30 @@ impl Rank {
     /// The same, where these ranks take the first slice only, and these lend what they publish.
     pub fn deliver_some(&mut self, name: RingName, parts: Parts, slices: u64, short: &[usize], lends: &[usize]) {
         self.deliver_words(name, parts, (slices, None), short, lends);
+    }
+
+    /// From a root, which offers what it hands out, or (`lends`) does not; these ranks do not reach it, and `short` takes
+    /// the first slice alone.
+    pub fn offer(&mut self, root: usize, slices: u64, lends: bool, decline: &[usize], short: &[usize]) {
+        let Self { board, up, .. } = self;
+        let (me, first) = (board.rank(), up.next_position() + 1);
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
+        let location = Location::whole_at(if lends { SEND } else { Place::Cell }, slices as usize);
+        let told = vec![Location::CELL; board.size()];
+        let (short, name, noted) = (short.contains(&me), RingName::Up, Vec::new());
+        let mut work = Words { board, name, first, slices, location, told, noted, short, crossing: None, crossed: 0 };
+        let part = if me == root { Part::Root } else { Part::Reader(root) };
+        let mut work = Offered { words: &mut work, declines: decline.contains(&me), taken: 0 };
+        offer::hand_out(board, up, part, slices, TAG, &mut work).unwrap();
+        let wanted = if me == root {
+            0
+        } else if short {
+            1
+        } else {
+            slices
+        };
+        assert_eq!(work.taken, wanted, "wrong value: slices that were taken");
+        board.rewrite(std::iter::empty());
     }
 
     fn deliver_words(
@@ -152,5 +177,49 @@ impl Delivery for Words<'_> {
             expect_value(found, word_of(rank, self.first + slice));
         }
         Ok(())
+    }
+}
+
+/// The words of an offer.
+struct Offered<'a, 'b> {
+    words: &'a mut Words<'b>,
+    declines: bool,
+    taken: u64,
+}
+
+impl Delivery for Offered<'_, '_> {
+    fn location(&self) -> Location {
+        self.words.location
+    }
+
+    fn takes(&self, slice: u64, rank: usize) -> bool {
+        self.words.takes(slice, rank)
+    }
+
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        self.words.write(slice, slot, crossed);
+    }
+
+    fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
+        if self.declines {
+            return Ok(false);
+        }
+        assert!(location.agrees(self.words.slices as usize));
+        let Words { board, first, slices, short, .. } = *self.words;
+        for slice in 0..if short { 1 } else { slices } {
+            let found = board.buffer(rank, location.place)[slice as usize].read();
+            expect_value(found, word_of(rank, first + slice));
+            self.taken += 1;
+        }
+        Ok(true)
+    }
+
+    fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()> {
+        self.taken += 1;
+        self.words.read(slice, rank, from)
+    }
+
+    fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
+        self.words.complete(slice, slot)
     }
 }

@@ -2,6 +2,7 @@
 
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
+use shm_core::protocol::offer::{self, Part};
 use shm_core::protocol::{Location, Readers, RingName};
 
 use super::{BYTES, Engine, HeapBoard, SEND, word_of};
@@ -51,6 +52,77 @@ impl Engine {
         let expected = sources.ranks(me, size).count() as u64 * if short { 1 } else { slices };
         assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
         board.rewrite(std::iter::empty());
+    }
+}
+
+impl Engine {
+    /// Slices from a root, which offers them where they lie, or does not; this rank takes them there if it `reaches`
+    /// them, or takes no more than the first slice.
+    pub fn offer(&mut self, name: RingName, tag: u32, root: usize, slices: u64, [lends, reaches, short]: [bool; 3]) {
+        let (board, ring) = self.ring(name);
+        let (me, size, first) = (board.rank, board.size, ring.next_position() + 1);
+        let lends = lends && name != RingName::Line && me == root;
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
+        let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
+        let told = vec![Location::CELL; size];
+        let (noted, crosses) = (Vec::new(), false);
+        let mut words = Delivered { board, name, first, location, told, noted, short, crosses, taken: 0 };
+        let part = if me == root { Part::Root } else { Part::Reader(root) };
+        let mut work = Offered { words: &mut words, reaches, slices };
+        offer::hand_out(board, ring, part, slices, tag, &mut work).unwrap();
+        let expected = if me == root {
+            0
+        } else if short {
+            1
+        } else {
+            slices
+        };
+        assert_eq!(words.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
+        board.rewrite(std::iter::empty());
+    }
+}
+
+/// The payload of an offer.
+struct Offered<'a, 'b> {
+    words: &'a mut Delivered<'b>,
+    reaches: bool,
+    slices: u64,
+}
+
+impl Delivery for Offered<'_, '_> {
+    fn location(&self) -> Location {
+        self.words.location
+    }
+
+    fn takes(&self, slice: u64, rank: usize) -> bool {
+        self.words.takes(slice, rank)
+    }
+
+    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
+        self.words.write(slice, slot, crossed);
+    }
+
+    fn meanwhile(&mut self) {
+        self.words.meanwhile();
+    }
+
+    fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
+        let Delivered { board, name, first, short, .. } = *self.words;
+        board.delay();
+        for slice in (0..if short { 1 } else { self.slices }).filter(|_| self.reaches) {
+            let found = board.read_at(name, rank, 0, location.place, slice as usize);
+            board.expect(found, word_of(rank, first + slice, 5), "offer");
+            self.words.taken += 1;
+        }
+        Ok(self.reaches)
+    }
+
+    fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()> {
+        self.words.read(slice, rank, from)
+    }
+
+    fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
+        self.words.complete(slice, slot)
     }
 }
 

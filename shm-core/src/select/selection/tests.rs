@@ -153,8 +153,6 @@ fn another_table_must_fit_the_cells_that_are_there() {
     assert!(Tuning::default().select(4, 1).within(&layout).is_ok());
 }
 
-/// Long rows take four large cells where each slice costs a turn of everybody, and the usual ones elsewhere; short
-/// ones always these.
 #[test]
 fn blocks_are_cut_as_medium_allreduces_are() {
     let cut = |bands: &[Band]| {
@@ -172,6 +170,8 @@ fn blocks_are_cut_as_medium_allreduces_are() {
     }
 }
 
+/// Long rows take four large cells where each slice costs a turn of everybody, and the usual ones elsewhere; short
+/// ones always these, and so do blocks that one rank gathers.
 #[test]
 fn long_rows_have_few_slices_in_a_crowd() {
     let choose = |crowd, parts, bytes| {
@@ -179,9 +179,21 @@ fn long_rows_have_few_slices_in_a_crowd() {
         selection.choose_blocks(parts, true, Vector::of_bytes(bytes)).unwrap()
     };
     let (alone, crowded) = (choose(1, 7, 64 << 10), choose(4, 7, 64 << 10));
-    assert_eq!((crowded.slots, crowded.cell), (4, 128 << 10));
+    assert_eq!((crowded.slots, crowded.cell), (4, 256 << 10));
     assert!(crowded.slice >= 3 * alone.slice && 7 * crowded.part <= crowded.cell, "{crowded:?} {alone:?}");
     for parts in [1, 7] {
         assert_eq!(choose(1, parts, 2 << 10), choose(4, parts, 2 << 10));
     }
+    assert_eq!(choose(1, 1, 1 << 20), choose(4, 1, 1 << 20));
+    for (size, cell) in [(3, 256 << 10), (16, 256 << 10), (32, 128 << 10), (128, 32 << 10)] {
+        let selection = Tuning::default().select(size, 4);
+        let choice = selection.choose_blocks(size - 1, true, Vector::of_bytes(1 << 20)).unwrap();
+        let owned = selection.block_layout().up_bytes;
+        assert!(choice.cell == cell && choice.slots * cell <= owned, "{size} ranks: {choice:?} of {owned} bytes");
+    }
+    // Who asks for cells gets rows in those.
+    let mut asked = Tuning::default();
+    asked.force("all:up_bytes=512K").unwrap();
+    let choice = asked.select(8, 4).choose_blocks(7, true, Vector::of_bytes(64 << 10)).unwrap();
+    assert_eq!((choice.slots, choice.cell), (4, 128 << 10));
 }
