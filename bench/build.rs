@@ -1,5 +1,5 @@
-//! Bakes into the benchmark what it was made of, so that a record tells the compiler and the sources of the code that was
-//! timed, and not those which happen to lie there when it runs.
+//! Bakes into the benchmark what it was made of, so that a record tells the compiler and the sources of the code that
+//! was timed, and not those which happen to lie there when it runs.
 
 use std::env;
 use std::path::Path;

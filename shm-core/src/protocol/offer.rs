@@ -1,12 +1,12 @@
 //! A root that offers what it hands out: who can reach it takes its part there, who cannot gets it through cells.
 //!
-//! Whether a rank reaches another one's private memory is found when it tries, and may change from one call to the next:
-//! a rank gives up rights, the root's first thread ends, a page is not there for others. So the root says at the call's
-//! first position where all of it lies, or that it lies in cells; and a position for each slice stands behind that one.
-//! A reader that has taken its part stores `done` of the call's last position. One that has not stores `done` of the
-//! first, and then reads slices as of a root that has offered nothing. The root may not leave before all have taken or
-//! declined: its buffer is its caller's. So it waits for `done` of the first position, finds in the very words who
-//! wants slices, and publishes them for those alone; if all have taken their parts it publishes nothing more.
+//! Whether a rank reaches another one's private memory is found when it tries, and may change from one call to the
+//! next: a rank gives up rights, the root's first thread ends, a page is not there for others. So the root says at the
+//! call's first position where all of it lies, or that it lies in cells; and a position for each slice stands behind
+//! that one. A reader that has taken its part stores `done` of the call's last position. One that has not stores `done`
+//! of the first, and then reads slices as of a root that has offered nothing. The root may not leave before all have
+//! taken or declined: its buffer is its caller's. So it waits for `done` of the first position, finds in the very words
+//! who wants slices, and publishes them for those alone; if all have taken their parts it publishes nothing more.
 
 use super::board::Board;
 use super::delivery::{Delivery, Origin};

@@ -6,13 +6,14 @@
 //! there: 2n a reader.
 //!
 //! Where ranks share cores a root that scatters long blocks of its private memory [offers](crate::protocol::offer) them
-//! there, too. It would copy all of them to its cells, in as many turns of everybody on the core as these hold parts; so
-//! each rank copies its own, by the kernel, and gets it through cells if the system does not let it. On two cores (AMD EPYC, Zen 3) that took so many times as long as through cells,
-//! back to back, and of blocks written anew: 3 ranks 128 KiB 0.73, 0.74, 1 MiB 0.51, 0.58; 4 ranks 128 KiB 1.02, 1.04,
-//! 1 MiB 0.41, 0.84; 8 ranks 32 KiB 1.03, 0.98, 64 KiB 0.68, 0.87, 256 KiB 0.37, 0.66, 1 MiB 0.30, 0.65; 16 ranks 32
-//! KiB 0.83, 0.92, 128 KiB 0.39, 1.47, 256 KiB 0.24, 0.45, 1 MiB 0.35, 0.43. Other calls do not gain so: a root that
-//! gathers 1 MiB copies all of it alone (8 ranks 1.9 times as long as through cells, which its senders fill), and
-//! alltoalls copy as much by the kernel, which is slower at it (64 KiB 1.7 times).
+//! there, too. It would copy all of them to its cells, in as many turns of everybody on the core as these hold parts;
+//! so each rank copies its own, by the kernel, or gets it through cells if the system does not let it. On two cores
+//! (AMD EPYC, Zen 3) that took so many times as long as through cells, back to back, and of blocks written anew: 3
+//! ranks 128 KiB 0.73, 0.74, 1 MiB 0.51, 0.58; 4 ranks 128 KiB 1.02, 1.04, 1 MiB 0.41, 0.84; 8 ranks 32 KiB 1.03, 0.98,
+//! 64 KiB 0.68, 0.87, 256 KiB 0.37, 0.66, 1 MiB 0.30, 0.65; 16 ranks 32 KiB 0.83, 0.92, 128 KiB 0.39, 1.47, 256 KiB
+//! 0.24, 0.45, 1 MiB 0.35, 0.43. Other calls do not gain so: a root that gathers 1 MiB copies all of it alone (8 ranks
+//! 1.9 times as long as through cells, which its senders fill), and alltoalls copy as much by the kernel, which is
+//! slower at it (64 KiB 1.7 times).
 
 use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
