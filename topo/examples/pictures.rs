@@ -33,6 +33,9 @@ pub fn pictures() -> Result<Vec<(&'static str, String)>, Error> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args().len() > 1 {
+        return Err("it takes no arguments, and draws all pictures anew".into());
+    }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     for (name, text) in pictures()? {
         std::fs::write(folder.join(name), text)?;

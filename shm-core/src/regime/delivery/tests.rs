@@ -2,9 +2,10 @@ use crate::job::JobSpec;
 use crate::operator::Sum;
 
 /// Bytes loaded and stored by all ranks, in blocks of `n`: allgather, in place too, gather, scatter, alltoall,
-/// reduce-scatter, scan, exclusive scan.
-fn moved(size: usize, n: usize, shared: bool) -> [usize; 8] {
-    let mut spec = JobSpec::new(size).unwrap();
+/// reduce-scatter, scan, exclusive scan; on a core for each rank, or on one.
+fn moved(size: usize, n: usize, shared: bool, crowded: bool) -> [usize; 8] {
+    let cores = if crowded { 1 } else { size };
+    let mut spec = JobSpec { cores, ..JobSpec::new(size).unwrap() };
     spec.tuning.force("all:direct_least=1").unwrap();
     let counts = spec.on_threads(|comm| {
         let (one, all) = (vec![1_u8; n], vec![1_u8; size * n]);
@@ -44,20 +45,18 @@ fn moved(size: usize, n: usize, shared: bool) -> [usize; 8] {
 fn bytes_are_those_that_the_calls_promise() {
     for p in 2..=5 {
         // In lines, in one slice, in several.
-        for n in [48, 5000, 40_000] {
-            let chain = p > 2 && n > 32 * 1024;
-            let scan = if chain { 4 * p - 1 } else { p * (p + 1) / 2 + 3 * p - 2 };
-            let exclusive = match chain {
-                true => 2 + 5 * (p - 2) + 2,
-                false => p * (p - 1) / 2 + 3 * (p - 1),
+        for (n, crowded) in [48, 5000, 40_000].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+            let [scan, exclusive] = match p > 2 && n > 32 * 1024 {
+                true => [4 * p - 1, 2 + 5 * (p - 2) + 2],
+                false => [p * (p + 1) / 2 + 3 * p - 2, p * (p - 1) / 2 + 3 * (p - 1)],
             };
             let private =
                 [2 * p * (p + 1), 2 * p * p, 4 * p - 2, 4 * p - 2, p * (4 * p - 2), p * (3 * p - 1), scan, exclusive];
-            let found = moved(p, n, false);
+            let found = moved(p, n, false, crowded);
             // What is short is in lines, wherever it lies.
-            assert_eq!(found, private.map(|blocks| blocks * n), "{n} bytes on {p}");
+            assert_eq!(found, private.map(|blocks| blocks * n), "{n} bytes on {p}, crowded: {crowded}");
             if n > 504 {
-                let found = moved(p, n, true);
+                let found = moved(p, n, true, crowded);
                 let lent = [2 * p * p, 2 * p * (p - 1), 2 * p, 2 * p, 2 * p * p, p * (p + 1)];
                 assert_eq!(found[..6], lent.map(|blocks| blocks * n), "{n} bytes on {p}, in shared memory");
             }
