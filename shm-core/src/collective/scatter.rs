@@ -20,7 +20,8 @@ impl Process<'_> {
     /// have their blocks. A root's buffer in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where
     /// it lies: the root then returns when all have their blocks. Where ranks share cores so it is with a private one
     /// whose blocks have 128 KiB and more (64 KiB where there are many ranks: more than half of what the root's cells
-    /// hold of each), if the system lets ranks read each other's memory (`PHALANX_CMA`).
+    /// hold of each), if the system lets ranks read each other's memory (`PHALANX_CMA`); a rank that it does not let gets
+    /// its block through cells.
     ///
     /// # Cost
     /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
