@@ -237,6 +237,7 @@ impl Job {
         unsafe { Header::write(mapping.base().cast(), values) };
         // SAFETY: the same; the layout was made for a note of this length.
         unsafe { mapping.write_note(&spec.note) };
+        let block = mapping.header().select(spec.ranks).block_layout();
         let world = mapping.take_block(0, &block)?;
         mapping.header().shared.world.store(world, Ordering::Release);
         // SAFETY: the block was just taken with this layout, and is all zero.

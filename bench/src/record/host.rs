@@ -176,15 +176,16 @@ fn commit(package: &Path, built: &str) -> String {
         let output = Command::new("git").arg("-C").arg(package).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
     };
-    let mut text = match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain", "--untracked-files=no"])) {
+    let text = match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain", "--untracked-files=no"])) {
         (Some(commit), Some(changes)) if changes.is_empty() => commit,
         (Some(commit), _) => format!("{commit} dirty"),
         (None, _) => return "unknown".into(),
     };
-    if sources::mark(&package.join("..")).ok().as_deref() != Some(built) {
-        text += ", built of other sources";
+    match sources::mark(&package.join("..")) {
+        Ok(mark) if mark == built => text,
+        Ok(_) => text + ", built of other sources",
+        Err(error) => format!("{text}, sources not read: {error}"),
     }
-    text
 }
 
 /// `2026-11-21T03:48:05Z`.

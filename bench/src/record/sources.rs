@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the benchmark is built of, in the repository.
-pub const PARTS: [&str; 11] = [
+pub const PARTS: [&str; 12] = [
     "Cargo.lock",
     "Cargo.toml",
     "shm-core/Cargo.toml",
@@ -18,11 +18,12 @@ pub const PARTS: [&str; 11] = [
     "hier/src",
     "bench/Cargo.toml",
     "bench/build.rs",
+    "bench/baseline",
     "bench/src",
 ];
 
-/// The mark of the Rust sources and the manifests of `repository` that the benchmark is built of: it is another one
-/// where a file differs, or there are others.
+/// The mark of the sources and the manifests of `repository` that the benchmark is built of, and the program of the
+/// baselines that it has within: it is another one where a file differs, or there are others.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -45,13 +46,17 @@ pub fn mark(repository: &Path) -> io::Result<String> {
 
 /// Adds the files at `place` that are compiled, in the order of their names.
 fn collect(place: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    // What editors leave.
+    if place.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
+        return Ok(());
+    }
     if place.is_dir() {
         let mut entries: Vec<PathBuf> =
             fs::read_dir(place)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
         entries.sort();
         return entries.iter().try_for_each(|entry| collect(entry, files));
     }
-    if place.extension().is_some_and(|ending| ["rs", "toml", "lock"].iter().any(|compiled| ending == *compiled)) {
+    if place.extension().is_some_and(|ending| ["rs", "toml", "lock", "c"].iter().any(|compiled| ending == *compiled)) {
         files.push(place.to_owned());
     }
     Ok(())

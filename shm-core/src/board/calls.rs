@@ -94,7 +94,7 @@ impl SharedBoard {
         self.note(tag);
         // E1, who may reach into buffers: noted before this look.
         self.watch.light_fence();
-        self.check().inspect_err(|_| self.unnote())
+        self.check_in(0).inspect_err(|_| self.unnote())
     }
 
     /// Says that this rank takes no part, or no further part, in the call that it noted last.
@@ -186,11 +186,17 @@ impl SharedBoard {
         self.lends.set(false);
     }
 
-    /// Whether this communicator, and the job, can go on.
+    /// Whether this communicator, and the job, can go on with the next call.
     #[inline]
     pub fn check(&self) -> Result<()> {
+        self.check_in(1)
+    }
+
+    /// The same with the call that was noted last, or with the first behind it.
+    #[inline]
+    fn check_in(&self, behind: u64) -> Result<()> {
         if self.watch.failed_rank().is_some() || self.header().fault.load(Ordering::Acquire) != 0 {
-            return Err(self.fault().expect("one of the two was just seen"));
+            return Err(self.fault_in(self.call.get().0 + behind).expect("one of the two was just seen"));
         }
         Ok(())
     }
@@ -266,6 +272,11 @@ impl SharedBoard {
 
     /// The error that stands for this communicator, if any.
     pub(super) fn fault(&self) -> Option<Error> {
+        self.fault_in(self.call.get().0)
+    }
+
+    /// The same, as a rank hears of it in its call of that number.
+    fn fault_in(&self, call: u64) -> Option<Error> {
         if let Some(rank) = self.watch.failed_rank() {
             return Some(Error::RankFailed { rank });
         }
@@ -277,7 +288,7 @@ impl SharedBoard {
             0 => Error::Mismatch {
                 ranks: [rank, rank_at(FAULT_RANK_BITS)],
                 own: self.rank,
-                own_call: format!("its call {}", self.call.get().0 - self.unasked.get()),
+                own_call: format!("its call {}", call - self.unasked.get()),
             },
             _ => Error::Refused { rank },
         })

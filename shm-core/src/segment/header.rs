@@ -158,9 +158,10 @@ impl Header {
         layout::crowd_of(self.ranks as usize, self.cores as usize)
     }
 
-    /// What of the table counts on a communicator of `size` ranks.
+    /// What of the table counts on a communicator of `size` ranks. Those of all ranks have longer rows, if there is room.
     pub fn select(&self, size: usize) -> Selection {
-        self.tuning.select(size, self.crowd())
+        let selection = self.tuning.select(size, self.crowd());
+        if size == self.ranks as usize { selection.with_rows(self.arena_bytes) } else { selection }
     }
 
     /// The layout that this header describes.

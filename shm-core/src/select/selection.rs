@@ -59,8 +59,9 @@ pub struct Selection {
     /// Bytes of up and of down cells that a rank uses.
     up_area: usize,
     down_area: usize,
-    /// Bytes of up cells that it uses for rows of long blocks: it owns as many.
+    /// Bytes of up cells that it uses for rows of long blocks, and that it owns; and how many it would use.
     row_area: usize,
+    row_most: usize,
 }
 
 impl Selection {
@@ -93,8 +94,16 @@ impl Selection {
             debug: table.debug != 0,
             up_area,
             down_area: area(table.down_bytes, down).max(LEAST_DOWN_SLOTS * LINE).max(most(|band| band.areas().1)),
-            row_area: if crowd > 1 && size > 2 && table.up_bytes == 0 { up_area.max(row_area(size)) } else { up_area },
+            row_area: up_area,
+            row_most: if crowd > 1 && size > 2 && table.up_bytes == 0 { up_area.max(row_area(size)) } else { up_area },
         }
+    }
+
+    /// The same with longer rows, if an arena of so many bytes holds dozens of such communicators.
+    pub(crate) fn with_rows(self, arena: u64) -> Self {
+        const DOZENS: u64 = 32;
+        let longer = Self { row_area: self.row_most, ..self };
+        if DOZENS * longer.block_layout().total() as u64 <= arena { longer } else { self }
     }
 
     /// The same for a block of this layout, if its cells are large enough.
@@ -108,7 +117,7 @@ impl Selection {
                 ),
             });
         }
-        self.row_area = self.row_area.min(layout.up_bytes);
+        self.row_area = self.row_most.min(layout.up_bytes);
         Ok(self)
     }
 

@@ -92,6 +92,21 @@ fn errors_count_the_calls_that_the_program_made() {
         assert!(error.contains("in its call 3,"), "{error}");
     })
     .unwrap();
+    // Who has yet to come hears of it in the call that it makes then, and in no call before the first.
+    let heard = std::sync::Barrier::new(3);
+    Communicator::threads(3, |comm| {
+        let root = comm.process_at_rank(1);
+        match comm.rank() {
+            0 => {}
+            // The root may have gone on.
+            1 => _ = root.broadcast_into(&mut [1_u64; 9]),
+            _ => _ = root.broadcast_into(&mut [1_f32; 9]).unwrap_err(),
+        }
+        heard.wait();
+        let error = comm.barrier().unwrap_err().to_string();
+        assert!(error.contains(["in its call 1,", "in its call 2,"][usize::from(comm.rank() > 0)]), "{error}");
+    })
+    .unwrap();
 }
 
 /// Ranks that go by different tables do not take each other's cells for what they are not.

@@ -175,7 +175,7 @@ fn blocks_are_cut_as_medium_allreduces_are() {
 #[test]
 fn long_rows_have_few_slices_in_a_crowd() {
     let choose = |crowd, parts, bytes| {
-        let selection = Tuning::default().select(8, crowd);
+        let selection = Tuning::default().select(8, crowd).with_rows(1 << 30);
         selection.choose_blocks(parts, true, Vector::of_bytes(bytes)).unwrap()
     };
     let (alone, crowded) = (choose(1, 7, 64 << 10), choose(4, 7, 64 << 10));
@@ -186,14 +186,20 @@ fn long_rows_have_few_slices_in_a_crowd() {
     }
     assert_eq!(choose(1, 1, 1 << 20), choose(4, 1, 1 << 20));
     for (size, cell) in [(3, 256 << 10), (16, 256 << 10), (32, 128 << 10), (128, 32 << 10)] {
-        let selection = Tuning::default().select(size, 4);
+        let selection = Tuning::default().select(size, 4).with_rows(1 << 30);
         let choice = selection.choose_blocks(size - 1, true, Vector::of_bytes(1 << 20)).unwrap();
         let owned = selection.block_layout().up_bytes;
         assert!(choice.cell == cell && choice.slots * cell <= owned, "{size} ranks: {choice:?} of {owned} bytes");
     }
-    // Who asks for cells gets rows in those.
+    // Who asks for cells gets rows in those, and so does who asks for a small arena, or has a small block.
     let mut asked = Tuning::default();
     asked.force("all:up_bytes=512K").unwrap();
-    let choice = asked.select(8, 4).choose_blocks(7, true, Vector::of_bytes(64 << 10)).unwrap();
-    assert_eq!((choice.slots, choice.cell), (4, 128 << 10));
+    let usual = Tuning::default().select(8, 4);
+    let layout = usual.block_layout();
+    assert!(usual.with_rows(1 << 30).block_layout().total() > layout.total());
+    let small = usual.with_rows(1 << 30).within(&layout).unwrap();
+    for selection in [asked.select(8, 4).with_rows(1 << 30), usual.with_rows(64 << 20), usual, small] {
+        let choice = selection.choose_blocks(7, true, Vector::of_bytes(64 << 10)).unwrap();
+        assert_eq!((choice.slots, choice.cell), (4, 128 << 10));
+    }
 }
