@@ -339,10 +339,10 @@ const LONE_AREA: usize = 1 << 20;
 
 /// Bytes of up cells that a rank gets for rows of long blocks where ranks share cores, as far as 16 MiB for all of them
 /// go: each rank takes its turn on a core for every row, so that longer rows are fewer turns of everybody. On two cores
-/// (AMD EPYC, Zen 3) alltoalls and reduce-scatters of blocks of 64 KiB, 256 KiB and 1 MiB took so much less with as
-/// much as this than with as many bytes as other cells have: 8 ranks 1 to 29 percent (512 KiB), 16 ranks, twelve cases,
-/// up to 35 in eleven and 10 more in one (256 KiB). On 4 ranks, which have 1 MiB for all cells, more of it made no
-/// difference or took longer.
+/// (AMD EPYC, Zen 3) alltoalls and reduce-scatters of blocks of 64 KiB, 256 KiB and 1 MiB, back to back and written
+/// anew, took so much less with as much as this than with as many bytes as other cells have: 8 ranks 1 to 29 percent
+/// (512 KiB), 16 ranks 3 to 26 percent in eleven of twelve cases, and 4 more in one (256 KiB). On 4 ranks, which have 1
+/// MiB for all cells, twice as much took from 16 percent less to 16 more.
 fn row_area(size: usize) -> usize {
     const MOST_ROWS: usize = 1 << 20;
     (16 << 20 >> size.next_power_of_two().ilog2()).min(MOST_ROWS)
