@@ -204,11 +204,11 @@ impl Job {
         let cores = spec.cores.clamp(1, u32::MAX as usize);
         let l2 = first_processor::l2();
         let mut tuning = spec.tuning.on_machine(l2);
-        let block = tuning.select(spec.ranks, spec.crowd()).block_layout();
         let arena = match spec.arena {
             Some(bytes) => bytes as usize,
             None => {
                 // As far as blocks whose cells are extents lie behind each other.
+                let block = tuning.select(spec.ranks, spec.crowd()).block_layout();
                 let block = round_up(block.total(), if block.fills_extents() { EXTENT } else { CHUNK });
                 (block * 64).clamp(256 << 20, (4 << 30).max(block * 4)) + EXTENT
             }

@@ -417,10 +417,10 @@ fn admit(creator: u32) {
     }
 }
 
-/// The parent of a process: the second field behind its name, which is in brackets.
+/// The parent of a process: the second field behind its name.
 fn parent_of(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    status.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+    ended::fields(&status).get(1)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) fn lives_on(pid: u32, knows: impl Fn() -> bool) -> bool {
 }
 
 /// The fields of a status behind the name, which is in brackets; the first is the state.
-fn fields(status: &str) -> Vec<&str> {
+pub(super) fn fields(status: &str) -> Vec<&str> {
     status.rsplit(')').next().unwrap_or_default().split_whitespace().collect()
 }
 

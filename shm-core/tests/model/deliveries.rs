@@ -63,10 +63,11 @@ impl Rank {
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
         let location = Location::whole_at(if lends { SEND } else { Place::Cell }, slices as usize);
         let told = vec![Location::CELL; board.size()];
-        let (short, name, noted) = (short.contains(&me), RingName::Up, Vec::new());
-        let mut work = Words { board, name, first, slices, location, told, noted, short, crossing: None, crossed: 0 };
+        let (short, declines, noted) = (short.contains(&me), decline.contains(&me), Vec::new());
+        let (name, crossing, crossed, taken) = (RingName::Up, None, 0, 0);
+        let mut work =
+            Words { board, name, first, slices, location, told, noted, short, crossing, crossed, declines, taken };
         let part = if me == root { Part::Root } else { Part::Reader(root) };
-        let mut work = Offered { words: &mut work, declines: decline.contains(&me), taken: 0 };
         offer::hand_out(board, up, part, slices, TAG, &mut work).unwrap();
         let wanted = if me == root {
             0
@@ -95,9 +96,10 @@ impl Rank {
         }
         let location = Location::whole_at(if lent { SEND } else { Place::Cell }, slices as usize);
         let told = vec![Location::CELL; board.size()];
-        let short = short.contains(&me);
+        let (short, declines, noted) = (short.contains(&me), false, Vec::new());
+        let (crossed, taken) = (0, 0);
         let mut work =
-            Words { board, name, first, slices, location, told, noted: Vec::new(), short, crossing, crossed: 0 };
+            Words { board, name, first, slices, location, told, noted, short, crossing, crossed, declines, taken };
         let (readers, sources) = parts.of(me, board.size());
         deliver(board, ring, (readers.as_ref(), sources), slices, TAG, &mut work).unwrap();
         let crossed = work.crossed;
@@ -124,6 +126,9 @@ struct Words<'a> {
     /// The positions of a call in which cells change hands, and how many have.
     crossing: Option<u64>,
     crossed: u64,
+    /// Whether this rank does not reach what is offered, and how many slices it has got.
+    declines: bool,
+    taken: u64,
 }
 
 impl Delivery for Words<'_> {
@@ -156,10 +161,22 @@ impl Delivery for Words<'_> {
     fn read(&mut self, _: u64, rank: usize, from: Origin) -> Result<()> {
         assert!(from.location.agrees(self.slices as usize));
         self.told[rank] = from.location;
+        self.taken += 1;
         if !from.location.is_lent() {
             self.noted.push((rank, from.crossed));
         }
         Ok(())
+    }
+
+    fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
+        assert!(location.agrees(self.slices as usize));
+        let wanted = if self.short { 1 } else { self.slices };
+        for slice in (0..wanted).filter(|_| !self.declines) {
+            let found = self.board.buffer(rank, location.place)[slice as usize].read();
+            expect_value(found, word_of(rank, self.first + slice));
+            self.taken += 1;
+        }
+        Ok(!self.declines)
     }
 
     /// Read when all have come, as a fold reads them.
@@ -177,49 +194,5 @@ impl Delivery for Words<'_> {
             expect_value(found, word_of(rank, self.first + slice));
         }
         Ok(())
-    }
-}
-
-/// The words of an offer.
-struct Offered<'a, 'b> {
-    words: &'a mut Words<'b>,
-    declines: bool,
-    taken: u64,
-}
-
-impl Delivery for Offered<'_, '_> {
-    fn location(&self) -> Location {
-        self.words.location
-    }
-
-    fn takes(&self, slice: u64, rank: usize) -> bool {
-        self.words.takes(slice, rank)
-    }
-
-    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
-        self.words.write(slice, slot, crossed);
-    }
-
-    fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
-        if self.declines {
-            return Ok(false);
-        }
-        assert!(location.agrees(self.words.slices as usize));
-        let Words { board, first, slices, short, .. } = *self.words;
-        for slice in 0..if short { 1 } else { slices } {
-            let found = board.buffer(rank, location.place)[slice as usize].read();
-            expect_value(found, word_of(rank, first + slice));
-            self.taken += 1;
-        }
-        Ok(true)
-    }
-
-    fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()> {
-        self.taken += 1;
-        self.words.read(slice, rank, from)
-    }
-
-    fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
-        self.words.complete(slice, slot)
     }
 }

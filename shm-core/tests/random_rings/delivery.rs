@@ -47,7 +47,8 @@ impl Engine {
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
         let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
         let told = vec![Location::CELL; size];
-        let mut work = Delivered { board, name, first, location, told, noted: Vec::new(), short, crosses, taken: 0 };
+        let (noted, reaches, taken) = (Vec::new(), true, 0);
+        let mut work = Delivered { board, name, first, slices, location, told, noted, short, crosses, reaches, taken };
         deliver(board, ring, (readers.as_ref(), sources), slices, tag, &mut work).unwrap();
         let expected = sources.ranks(me, size).count() as u64 * if short { 1 } else { slices };
         assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
@@ -65,10 +66,9 @@ impl Engine {
         board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
         let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
         let told = vec![Location::CELL; size];
-        let (noted, crosses) = (Vec::new(), false);
-        let mut words = Delivered { board, name, first, location, told, noted, short, crosses, taken: 0 };
+        let (noted, crosses, taken) = (Vec::new(), false, 0);
+        let mut work = Delivered { board, name, first, slices, location, told, noted, short, crosses, reaches, taken };
         let part = if me == root { Part::Root } else { Part::Reader(root) };
-        let mut work = Offered { words: &mut words, reaches, slices };
         offer::hand_out(board, ring, part, slices, tag, &mut work).unwrap();
         let expected = if me == root {
             0
@@ -77,52 +77,8 @@ impl Engine {
         } else {
             slices
         };
-        assert_eq!(words.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
+        assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
         board.rewrite(std::iter::empty());
-    }
-}
-
-/// The payload of an offer.
-struct Offered<'a, 'b> {
-    words: &'a mut Delivered<'b>,
-    reaches: bool,
-    slices: u64,
-}
-
-impl Delivery for Offered<'_, '_> {
-    fn location(&self) -> Location {
-        self.words.location
-    }
-
-    fn takes(&self, slice: u64, rank: usize) -> bool {
-        self.words.takes(slice, rank)
-    }
-
-    fn write(&mut self, slice: u64, slot: usize, crossed: bool) {
-        self.words.write(slice, slot, crossed);
-    }
-
-    fn meanwhile(&mut self) {
-        self.words.meanwhile();
-    }
-
-    fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
-        let Delivered { board, name, first, short, .. } = *self.words;
-        board.delay();
-        for slice in (0..if short { 1 } else { self.slices }).filter(|_| self.reaches) {
-            let found = board.read_at(name, rank, 0, location.place, slice as usize);
-            board.expect(found, word_of(rank, first + slice, 5), "offer");
-            self.words.taken += 1;
-        }
-        Ok(self.reaches)
-    }
-
-    fn read(&mut self, slice: u64, rank: usize, from: Origin) -> Result<()> {
-        self.words.read(slice, rank, from)
-    }
-
-    fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
-        self.words.complete(slice, slot)
     }
 }
 
@@ -131,6 +87,7 @@ pub struct Delivered<'a> {
     pub board: &'a HeapBoard,
     pub name: RingName,
     pub first: u64,
+    pub slices: u64,
     pub location: Location,
     /// What each rank said.
     pub told: Vec<Location>,
@@ -139,6 +96,8 @@ pub struct Delivered<'a> {
     pub short: bool,
     /// Whether cells change hands.
     pub crosses: bool,
+    /// Whether what is offered is reached.
+    pub reaches: bool,
     pub taken: u64,
 }
 
@@ -174,6 +133,17 @@ impl Delivery for Delivered<'_> {
             self.noted.push((rank, from.crossed));
         }
         Ok(())
+    }
+
+    fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
+        self.board.delay();
+        let wanted = if self.short { 1 } else { self.slices };
+        for slice in (0..wanted).filter(|_| self.reaches) {
+            let found = self.board.read_at(self.name, rank, 0, location.place, slice as usize);
+            self.board.expect(found, word_of(rank, self.first + slice, 5), "offer");
+            self.taken += 1;
+        }
+        Ok(self.reaches)
     }
 
     fn complete(&mut self, slice: u64, slot: usize) -> Result<()> {
