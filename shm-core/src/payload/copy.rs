@@ -227,10 +227,13 @@ pub(super) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
         let (from_lines, to_lines) = (from.wrapping_add(head), to.wrapping_add(head));
         if is_x86_feature_detected!("avx512f") {
             // SAFETY: the feature was just detected; so many whole lines are there, and `to_lines` is aligned to them.
-            unsafe { stream_lines_avx512(from_lines, to_lines, lines) };
-        } else {
+            unsafe { stream_avx512(from_lines, to_lines, lines) };
+        } else if is_x86_feature_detected!("avx2") {
             // SAFETY: the same.
-            unsafe { stream_lines(from_lines, to_lines, lines) };
+            unsafe { stream_avx2(from_lines, to_lines, lines) };
+        } else {
+            // SAFETY: the same, and every machine can.
+            unsafe { stream_sse2(from_lines, to_lines, lines) };
         }
         // SAFETY: `tail <= bytes`.
         unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(tail), to.wrapping_add(tail), bytes - tail) };
@@ -242,34 +245,65 @@ pub(super) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Streams whole lines, a register a line.
+/// Streams whole lines, with registers of a line.
 ///
 /// # Safety
 /// As [`copy_lines`], of `lines` lines, on a machine with this feature; `to` is aligned to lines.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn stream_lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
-    use core::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
-    for at in (0..lines).map(|line| line * LINE) {
-        // SAFETY: the line lies within the buffer; any alignment will do.
-        let value = unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) };
-        // SAFETY: the line lies within the cell, aligned.
-        unsafe { _mm512_stream_si512(to.wrapping_add(at).cast(), value) };
-    }
+unsafe fn stream_avx512(from: *const u8, to: *mut u8, lines: usize) {
+    use core::arch::x86_64::{__m512i, _mm512_stream_si512};
+    // SAFETY: by contract.
+    unsafe { stream_by::<__m512i, 1>(from, to, lines, |to, value| _mm512_stream_si512(to, value)) }
 }
 
-/// Streams whole lines, with what every x86-64 has: a line's four stores meet in a write-combining buffer.
+/// Streams whole lines, with registers of half a line.
 ///
 /// # Safety
-/// As [`copy_lines`], of `lines` lines; `to` is aligned to lines.
+/// As [`stream_avx512`].
 #[cfg(target_arch = "x86_64")]
-unsafe fn stream_lines(from: *const u8, to: *mut u8, lines: usize) {
-    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    for at in (0..lines * LINE).step_by(size_of::<__m128i>()) {
-        // SAFETY: these bytes lie within the buffer; any alignment will do.
-        let value = unsafe { _mm_loadu_si128(from.wrapping_add(at).cast()) };
-        // SAFETY: these bytes lie within the cell, aligned.
-        unsafe { _mm_stream_si128(to.wrapping_add(at).cast(), value) };
+#[target_feature(enable = "avx2")]
+unsafe fn stream_avx2(from: *const u8, to: *mut u8, lines: usize) {
+    use core::arch::x86_64::{__m256i, _mm256_stream_si256};
+    // SAFETY: by contract.
+    unsafe { stream_by::<__m256i, 2>(from, to, lines, |to, value| _mm256_stream_si256(to, value)) }
+}
+
+/// Streams whole lines, with what every x86-64 has.
+///
+/// # Safety
+/// As [`stream_avx512`], on any machine.
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream_sse2(from: *const u8, to: *mut u8, lines: usize) {
+    use core::arch::x86_64::{__m128i, _mm_stream_si128};
+    // SAFETY: by contract.
+    unsafe { stream_by::<__m128i, 4>(from, to, lines, |to, value| _mm_stream_si128(to, value)) }
+}
+
+/// The loop, with registers `R`, `LINED` of which hold a line: its stores meet in one write-combining buffer.
+///
+/// A turn moves a whole line, so that it does not count where the compiler puts the loop. With 16 bytes a turn it
+/// streamed 23 GB/s, and 12 where its few instructions lay across two lines of code (AMD EPYC, Zen 3, from a
+/// last-level cache): gathers of 256 KiB between 8 ranks took up to half longer in one build than in another.
+///
+/// # Safety
+/// As [`copy_lines`], of `lines` lines; `to` is aligned to lines; `store` stores a register to such a place.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn stream_by<R: Copy, const LINED: usize>(
+    from: *const u8,
+    to: *mut u8,
+    lines: usize,
+    store: impl Fn(*mut R, R),
+) {
+    const { assert!(LINED * size_of::<R>() == LINE) };
+    for at in (0..lines * LINE).step_by(LINE) {
+        let (from, to) = (from.wrapping_add(at).cast::<R>(), to.wrapping_add(at).cast::<R>());
+        // SAFETY: the line lies within the buffer; any alignment will do.
+        let values: [R; LINED] = std::array::from_fn(|i| unsafe { from.wrapping_add(i).read_unaligned() });
+        for (i, value) in values.into_iter().enumerate() {
+            store(to.wrapping_add(i), value);
+        }
     }
 }
 
@@ -324,15 +358,27 @@ mod tests {
     #[repr(align(64))]
     struct Lines([u8; 1024]);
 
+    /// With registers of every width.
     #[test]
-    fn lines_are_streamed_without_wide_registers_too() {
+    fn lines_are_streamed_and_nothing_beside_them() {
+        let mut loops = vec![("registers of 16 bytes", stream_sse2 as Copy)];
+        if is_x86_feature_detected!("avx2") {
+            loops.push(("registers of 32 bytes", stream_avx2));
+        }
+        if is_x86_feature_detected!("avx512f") {
+            loops.push(("registers of 64 bytes", stream_avx512));
+        }
         let from: Vec<u8> = (0..1024).map(|i| (i * 7 % 251) as u8).collect();
-        let mut to = Lines([255; 1024]);
-        // SAFETY: fifteen lines and a byte are there.
-        unsafe { stream_lines(from[1..].as_ptr(), to.0.as_mut_ptr(), 15) };
-        // SAFETY: every x86-64 has this fence.
-        unsafe { core::arch::x86_64::_mm_sfence() };
-        assert_eq!(to.0[..960], from[1..961]);
-        assert!(to.0[960..].iter().all(|&byte| byte == 255));
+        for (name, stream) in loops {
+            for lines in 0..=15 {
+                let (mut to, bytes) = (Lines([255; 1024]), lines * LINE);
+                // SAFETY: fifteen lines and a byte are there; the machine can.
+                unsafe { stream(from[1..].as_ptr(), to.0.as_mut_ptr(), lines) };
+                // SAFETY: every x86-64 has this fence.
+                unsafe { core::arch::x86_64::_mm_sfence() };
+                assert_eq!(to.0[..bytes], from[1..1 + bytes], "{name}, {lines}");
+                assert!(to.0[bytes..].iter().all(|&byte| byte == 255), "{name}, {lines}");
+            }
+        }
     }
 }
