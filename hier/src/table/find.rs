@@ -1,7 +1,7 @@
 //! Which table a job takes: the environment's word, or what lies in the usual place.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use shm_core::Error;
 use shm_core::job::{JobSpec, variable};
@@ -12,6 +12,9 @@ use crate::rules::{self, TreeRules};
 /// The variable that names a file: `FILE`, `adapt:FILE` for one that was measured on another machine, `none` for the
 /// built-in table.
 pub const VARIABLE: &str = "PHALANX_TABLE";
+
+/// What stands before the name of a file that may be of another machine.
+const ADAPT: &str = "adapt:";
 
 /// Which table is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +57,7 @@ impl Asked {
         match value {
             None => Asked::Usual(default_place()),
             Some("" | "none") => Asked::BuiltIn,
-            Some(value) => match value.strip_prefix("adapt:") {
+            Some(value) => match value.strip_prefix(ADAPT) {
                 Some(path) => Asked::File { path: path.into(), adapt: true },
                 None => Asked::File { path: value.into(), adapt: false },
             },
@@ -75,11 +78,12 @@ impl Asked {
         match self {
             Asked::BuiltIn | Asked::Usual(None) => Ok(Found::default()),
             Asked::File { path, adapt } => {
+                let named = format!("{}{}", if *adapt { ADAPT } else { "" }, path.display());
                 let text = topo::read_text(path).map_err(|error| {
                     let advice = format!("measure one with `phalanx tune`, or start without it: {VARIABLE}=none");
-                    wrong(path, format!("it cannot be read: {error}; {advice}"))
+                    wrong(&named, format!("it cannot be read: {error}; {advice}"))
                 })?;
-                let table = read(path, &text)?;
+                let table = read(&named, &text)?;
                 let differences = machine().differences(&table.machine);
                 if differences.is_empty() {
                     return Ok(Found { table: Some((table, path.clone())), remark: None });
@@ -88,10 +92,9 @@ impl Asked {
                 if !adapt {
                     let why = format!(
                         "it was measured on another machine (this one has {differences}): measure this one with \
-                         `phalanx tune`, or take it all the same with {VARIABLE}=adapt:{}",
-                        path.display()
+                         `phalanx tune`, or take it all the same with {VARIABLE}={ADAPT}{named}"
                     );
-                    return Err(wrong(path, why));
+                    return Err(wrong(&named, why));
                 }
                 let remark = format!(
                     "{} was measured on another machine (this one has {differences}); its rules are taken by ranks and ranks per core",
@@ -103,7 +106,7 @@ impl Asked {
             Asked::Usual(Some(path)) => {
                 // What is not there, or may not be read, is not asked for.
                 let Ok(text) = topo::read_text(path) else { return Ok(Found::default()) };
-                let table = read(path, &text)?;
+                let table = read(&path.display().to_string(), &text)?;
                 let differences = machine().differences(&table.machine);
                 if differences.is_empty() {
                     return Ok(Found { table: Some((table, path.clone())), remark: None });
@@ -155,12 +158,13 @@ pub(crate) fn job_spec(ranks: usize, asked: &Asked) -> Result<(JobSpec, TreeRule
     Ok((spec, trees))
 }
 
-fn read(path: &Path, text: &str) -> Result<Table, Error> {
+/// The table that a file holds, which the user knows by this name.
+fn read(named: &str, text: &str) -> Result<Table, Error> {
     Table::from_toml(text).map_err(|flaw| {
-        wrong(path, format!("{flaw}; mend it, measure anew with `phalanx tune`, or do without with {VARIABLE}=none"))
+        wrong(named, format!("{flaw}; mend it, measure anew with `phalanx tune`, or do without with {VARIABLE}=none"))
     })
 }
 
-fn wrong(path: &Path, why: String) -> Error {
-    Error::Environment { name: VARIABLE, value: path.display().to_string(), why }
+fn wrong(named: &str, why: String) -> Error {
+    Error::Environment { name: VARIABLE, value: named.to_owned(), why }
 }

@@ -221,6 +221,14 @@ impl Copying<'_> {
         let (at, all) = if self.rows { (board.rank() * bytes, self.size * bytes) } else { (0, bytes) };
         Ok((Source::find(board, rank, location, all, 1)?, at))
     }
+
+    /// Copies the block for this rank out of what `rank` has lent to `to`, its place in the caller's buffer.
+    fn copy_whole(&self, rank: usize, (source, at): (Source, usize), to: *mut u8, bytes: usize) -> Result<()> {
+        let input = source.input(rank, std::ptr::null(), at);
+        // SAFETY: the rank has lent so many bytes, which do not change before this one says so; the block's place is
+        // no other rank's.
+        unsafe { input.copy(Manner::of(self.way, bytes), self.out.board, to, bytes) }
+    }
 }
 
 impl Delivery for Copying<'_> {
@@ -269,11 +277,7 @@ impl Delivery for Copying<'_> {
                 // Its place still holds what is sent: it is taken slice by slice.
                 return Ok(());
             }
-            // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the
-            // block's place in the caller's buffer, which is no other rank's.
-            return unsafe {
-                source.input(rank, std::ptr::null(), at).copy(Manner::of(self.way, bytes), board, to, bytes)
-            };
+            return self.copy_whole(rank, (source, at), to, bytes);
         }
         let (at, len) = cut.range(bytes, slice);
         if len == 0 {
@@ -314,9 +318,7 @@ impl Delivery for Copying<'_> {
             }
             return Ok(is_read);
         }
-        // SAFETY: the rank has lent so many bytes, which do not change before this one says so; at `to` lies the
-        // block's place in the caller's buffer, which is no other rank's.
-        unsafe { source.input(rank, std::ptr::null(), at).copy(Manner::of(self.way, bytes), board, to, bytes) }?;
+        self.copy_whole(rank, (source, at), to, bytes)?;
         Ok(true)
     }
 
