@@ -21,13 +21,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// | [`Busy`](Error::Busy) | that call did nothing |
 ///
 /// The others come where a job or a world is made. Should one come of a call, its communicator cannot be used further.
+/// Any call that moves messages through cells may give [`Memory`](Error::Memory), any that has a buffer read where it
+/// lies [`Unreachable`](Error::Unreachable); the sections of the calls name what else there is.
 /// `{:?}` writes the same as `{}`, so that an error that leaves `main` says what to try next.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A rank of the job ended while others still counted on it.
     #[error(
-        "rank {rank} of the job has ended; collectives of this job cannot go on (the launcher's report says why it ended)"
+        "rank {rank} of the job has ended; collectives of this job cannot go on: end this program (the report of the \
+         launcher, where there is one, says why that rank has ended)"
     )]
     RankFailed {
         /// Its rank in the job's world.

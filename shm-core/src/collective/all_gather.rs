@@ -20,7 +20,8 @@ impl Communicator {
     /// copied from where it lies.
     ///
     /// # Cost
-    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep.
+    /// Blocks of up to 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores) go in a line each: one line
+    /// transfer deep.
     /// 2p(p+1)n bytes loaded and stored for blocks of n bytes on p ranks; 2p²n where all of them are copied from where
     /// they lie; 2pn less in place.
     ///

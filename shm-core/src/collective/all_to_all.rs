@@ -20,9 +20,9 @@ impl Communicator {
     /// ([`alloc`](Communicator::alloc)), is copied from where it lies.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
-    /// slot of lines: one line transfer deep. p(4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2p²n
-    /// where all `send`s are copied from where they lie.
+    /// Where the blocks of all other ranks fit in 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores)
+    /// they go in one slot of lines: one line transfer deep. p(4p-2)n bytes loaded and stored for blocks of n bytes on
+    /// p ranks; 2p²n where all `send`s are copied from where they lie.
     ///
     /// # Errors
     /// [`Length`](crate::Error::Length), [`Blocks`](crate::Error::Blocks): refused, nothing was written.

@@ -21,7 +21,8 @@ impl Process<'_> {
     /// returns when the root has it.
     ///
     /// # Cost
-    /// Blocks of up to 504 bytes (1,144 on two ranks, and with a core each) go in a line each: one line transfer deep.
+    /// Blocks of up to 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores) go in a line each: one line
+    /// transfer deep.
     /// (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2pn where all of them lie in shared memory.
     ///
     /// # Errors

@@ -19,9 +19,9 @@ impl Communicator {
     /// enough ([`alloc`](Communicator::alloc)), is combined where it lies.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
-    /// slot of lines: one line transfer deep. p(3p-1)n bytes loaded and stored for blocks of n bytes on p ranks;
-    /// p(p+1)n where all `send`s are combined where they lie.
+    /// Where the blocks of all other ranks fit in 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores)
+    /// they go in one slot of lines: one line transfer deep. p(3p-1)n bytes loaded and stored for blocks of n bytes on
+    /// p ranks; p(p+1)n where all `send`s are combined where they lie.
     ///
     /// # Errors
     /// [`Blocks`](crate::Error::Blocks), [`Tuning`](crate::Error::Tuning): refused, nothing was written.

@@ -24,9 +24,9 @@ impl Process<'_> {
     /// its block through cells.
     ///
     /// # Cost
-    /// Where the blocks of all other ranks fit in 504 bytes (1,144 on two ranks, and with a core each) they go in one
-    /// slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2pn
-    /// where they are copied from where the root has them.
+    /// Where the blocks of all other ranks fit in 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores)
+    /// they go in one slot of lines: one line transfer deep. (4p-2)n bytes loaded and stored for blocks of n bytes on p
+    /// ranks; 2pn where they are copied from where the root has them.
     ///
     /// # Errors
     /// As [`scatter_into_root`](Process::scatter_into_root).

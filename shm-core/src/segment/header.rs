@@ -1,6 +1,5 @@
 //! The first page of the segment: what it is, and the words that the whole job shares.
 
-use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
@@ -11,18 +10,25 @@ use crate::select::{Selection, Tuning};
 /// "phalanx" and a zero, read as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"phalanx\0");
 
+/// A number that differs between builds of other sources, by another compiler, or for another machine: they may lay the
+/// segment out differently, or go about it differently.
+const BUILD: u64 = match u64::from_str_radix(env!("SHM_CORE_BUILD"), 16) {
+    Ok(build) => build,
+    Err(_) => panic!("the build script wrote no number"),
+};
+
 /// The header. All fields but the atomic ones are written once, by the creator, before any rank has the descriptor.
 #[repr(C)]
 pub(crate) struct Header {
     pub magic: u64,
-    pub version: u32,
-    pub ranks: u32,
-    pub layout_hash: u64,
+    /// What its creator was built of.
+    pub build: u64,
     pub total: u64,
     pub cookie: u64,
     pub note_bytes: u64,
     pub arena_bytes: u64,
     pub heap_bytes: u64,
+    pub ranks: u32,
     /// Cores that the job may use, all ranks together.
     pub cores: u32,
     /// 1 when ranks that want to sleep can make the others pass a barrier; 0 when every publication must fence.
@@ -127,14 +133,13 @@ impl Header {
     pub unsafe fn write(at: *mut Header, value: HeaderValues) {
         let header = Header {
             magic: MAGIC,
-            version: layout::VERSION,
-            ranks: value.ranks,
-            layout_hash: layout_hash(),
+            build: BUILD,
             total: value.total,
             cookie: value.cookie,
             note_bytes: value.note_bytes,
             arena_bytes: value.arena_bytes,
             heap_bytes: value.heap_bytes,
+            ranks: value.ranks,
             cores: value.cores,
             membarrier: u32::from(value.membarrier),
             places: u32::from(value.places),
@@ -179,15 +184,9 @@ impl Header {
                 "start the program with `phalanx run`, and do not set PHALANX_SEGMENT by hand",
             );
         }
-        if self.version != layout::VERSION || self.layout_hash != layout_hash() {
+        if self.build != BUILD {
             return refuse(
-                format!(
-                    "its layout is version {} ({:#018x}), this program's is version {} ({:#018x})",
-                    self.version,
-                    self.layout_hash,
-                    layout::VERSION,
-                    layout_hash()
-                ),
+                format!("it was made by another build ({:#018x}) than this program's ({BUILD:#018x})", self.build),
                 "build the program and the `phalanx` command from the same sources, with the same compiler",
             );
         }
@@ -208,37 +207,6 @@ impl Header {
         }
         self.tuning.check()
     }
-}
-
-/// A number that differs between builds that lay the segment out differently.
-const fn layout_hash() -> u64 {
-    const PARTS: [usize; 18] = [
-        layout::VERSION as usize,
-        MOST_RANKS,
-        layout::APART,
-        layout::LINE,
-        layout::LINE_SLOTS,
-        layout::CROWDED_LINE_SLOTS,
-        layout::MOST_CROWDED,
-        layout::LINES_A_SLOT,
-        layout::CALLS,
-        layout::MOST_DOWN_SLOTS,
-        layout::CHUNK,
-        layout::EXTENT,
-        size_of::<Header>(),
-        offset_of!(Header, creator),
-        offset_of!(Header, tuning),
-        size_of::<Tuning>(),
-        size_of::<usize>(),
-        cfg!(target_endian = "big") as usize,
-    ];
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut i = 0;
-    while i < PARTS.len() {
-        hash = (hash ^ PARTS[i] as u64).wrapping_mul(0x0100_0000_01b3);
-        i += 1;
-    }
-    hash
 }
 
 /// What differs between headers.

@@ -90,7 +90,6 @@ impl Mapping {
     /// Where `bytes` bytes at `ptr` lie in the heap, if they lie in it as this process has it mapped. A slice that
     /// somebody holds there lies in extents that are taken: no other way leads to one.
     #[inline]
-    #[allow(dead_code, reason = "for collectives that work where buffers lie")]
     pub fn heap_offset(&self, ptr: *const u8, bytes: usize) -> Option<u64> {
         let at = ptr.addr().wrapping_sub(self.base().addr() + self.layout.heap);
         let heap = self.layout.extents * EXTENT;
@@ -102,7 +101,6 @@ impl Mapping {
     ///
     /// # Errors
     /// `Segment`.
-    #[allow(dead_code, reason = "for collectives that work where buffers lie")]
     pub fn heap_pointer(&self, offset: u64, bytes: usize, align: usize) -> Result<*mut u8> {
         let heap = (self.layout.extents * EXTENT) as u64;
         let end = offset.checked_add(bytes as u64).filter(|&end| end <= heap);

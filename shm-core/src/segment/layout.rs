@@ -48,9 +48,6 @@ pub const CHUNK: usize = 64 * 1024;
 /// The unit in which the heap is given out and reserved: a huge page of most machines.
 pub const EXTENT: usize = 2 * 1024 * 1024;
 
-/// Changes when the meaning of the segment's bytes changes.
-pub const VERSION: u32 = 17;
-
 /// Up slots a rank owns at most, in a communicator of `size` ranks.
 #[must_use]
 pub const fn most_up_slots(size: usize) -> usize {

@@ -71,7 +71,7 @@ impl Tuning {
                             "always" if name.trim() == "direct" => DIRECT_ALWAYS.into(),
                             value => number_of_bytes(value).ok_or_else(|| wrong(format!("{value:?} is no number")))?,
                         };
-                        self.set(name.trim(), number, &targets).map_err(wrong)?;
+                        self.set((name.trim(), value.trim()), number, &targets).map_err(wrong)?;
                     }
                     None if part == "auto" => targets.iter().for_each(|&what| self.forced[what as usize] = 0),
                     None => {
@@ -89,11 +89,20 @@ impl Tuning {
                 }
             }
         }
-        self.check()
+        self.check().map_err(|error| match error {
+            Error::Tuning { why } => wrong(why),
+            other => other,
+        })
     }
 
-    fn set(&mut self, name: &str, value: u64, targets: &[Collective]) -> std::result::Result<(), String> {
-        let narrow = u32::try_from(value).map_err(|_| format!("{name}={value} is too large"));
+    /// Sets a parameter, by its name and its value as they are written, to that value.
+    fn set(
+        &mut self,
+        (name, written): (&str, &str),
+        value: u64,
+        targets: &[Collective],
+    ) -> std::result::Result<(), String> {
+        let narrow = u32::try_from(value).map_err(|_| format!("{name}={written} is too large"));
         match name {
             "up_bytes" => self.up_bytes = narrow?,
             "down_bytes" => self.down_bytes = narrow?,
