@@ -1,5 +1,7 @@
 //! Message sizes and lists of numbers, as a person writes them.
 
+use hier::launch::MOST_RANKS;
+
 /// The sizes from `min` to `max`: 0 when `min` is 0, then powers of two from 4 bytes on.
 ///
 /// `max` itself is the last size even when it is no power of two.
@@ -57,11 +59,11 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| format!("'{text}' is more than an address can hold"))
 }
 
-/// Reads a rank count, 1 to 256.
+/// Reads a rank count, 1 to [`MOST_RANKS`].
 pub fn parse_ranks(text: &str) -> Result<usize, String> {
     match text.trim().parse::<usize>() {
-        Ok(ranks @ 1..=256) => Ok(ranks),
-        Ok(ranks) => Err(format!("{ranks} ranks: a job has 1 to 256")),
+        Ok(ranks @ 1..=MOST_RANKS) => Ok(ranks),
+        Ok(ranks) => Err(format!("{ranks} ranks: a job has 1 to {MOST_RANKS}")),
         Err(_) => Err(format!("'{text}' is no rank count: write for example 2 or 2,8")),
     }
 }

@@ -6,9 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::SharedBoard;
 use crate::pace::Way;
 use crate::protocol::RingName;
+use crate::segment::layout::{FIGURES, LINE};
 
 /// Beside the way that a slot's writer tells: that it waits for a figure.
 const FIGURE_WANTED: u64 = 1 << 32;
+
+// A `done` word and a figure of each ring, and the position of the call whose figure is wanted, share a line.
+const _: () = assert!(8 * RingName::ALL.len() <= FIGURES && FIGURES + 8 * (RingName::ALL.len() + 1) <= LINE);
 
 impl SharedBoard {
     /// Tells who reads an own up or down slot, which is published next, how its cell was filled, or how a call is done,
@@ -33,13 +37,13 @@ impl SharedBoard {
 
     /// Where a rank leaves figures for writers of a ring, in the line of its `done` words.
     fn figure_word(&self, ring: RingName, rank: usize) -> &AtomicU64 {
-        &self.word(rank, self.area.done + 32 + ring as usize * 8).0
+        &self.word(rank, self.area.done + FIGURES + ring as usize * 8).0
     }
 
     /// In the same line, behind the figures of all three rings: the position of the call of which a rank wants the
     /// other one's figure.
     fn wanted_word(&self, rank: usize) -> &AtomicU64 {
-        &self.word(rank, self.area.done + 32 + RingName::ALL.len() * 8).0
+        &self.word(rank, self.area.done + FIGURES + RingName::ALL.len() * 8).0
     }
 
     /// Wants a figure of the call that publishes its last slice at this position. A hint, told before the first one.

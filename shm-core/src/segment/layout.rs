@@ -42,6 +42,9 @@ pub const CALLS: usize = 256;
 /// Down slots a rank owns at most.
 pub const MOST_DOWN_SLOTS: usize = 64;
 
+/// How far behind the first `done` word, in its line, the figures begin that a rank leaves for writers.
+pub const FIGURES: usize = 32;
+
 /// The unit in which the arena is given out.
 pub const CHUNK: usize = 64 * 1024;
 
@@ -173,8 +176,8 @@ pub struct BlockLayout {
 /// Offsets within a rank's area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaLayout {
-    /// The `done` words, one a ring; 32 bytes on, in the same line, the figures that this rank leaves for writers, one
-    /// a ring (in that of the lines, of whole calls), and behind them the call of which it wants one itself.
+    /// The `done` words, one a ring; [`FIGURES`] bytes on, in the same line, the figures that this rank leaves for
+    /// writers, one a ring (in that of the lines, of whole calls), and behind them the call of which it wants one itself.
     pub done: usize,
     /// The core that this rank was on when it looked last, in a line of its own, since it seldom changes.
     pub core: usize,
