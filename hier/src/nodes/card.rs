@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::{Pid, gethostname};
+use nix::unistd::gethostname;
+use topo::binding_of;
 
 use super::error::{Error, Result};
 
@@ -19,7 +19,7 @@ pub(super) struct Card {
     pub process: u64,
     /// Cores that this process may use at once, by the limit of its control group; none if its mask says it all.
     pub quota: Option<usize>,
-    /// The processors on which it may run.
+    /// The processors on which it may run. Empty where the system does not say.
     pub mask: Vec<usize>,
     /// The ranks that the transport takes to share memory with it.
     pub mates: Option<Vec<usize>>,
@@ -31,10 +31,7 @@ impl Card {
         let host = gethostname().map_err(Error::system("gethostname"))?.to_string_lossy().into_owned();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let network = std::fs::read_link("/proc/self/ns/net").unwrap_or_default().to_string_lossy().into_owned();
-        let mask = match sched_getaffinity(Pid::from_raw(0)) {
-            Ok(set) => (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect(),
-            Err(_) => Vec::new(),
-        };
+        let mask = binding_of(None).unwrap_or_default();
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
         let quota = if mask.is_empty() || usable < mask.len() { Some(usable) } else { None };
         Ok(Self { host, boot, network, process: process_mark()?, quota, mask, mates })
