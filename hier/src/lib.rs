@@ -8,6 +8,7 @@
 
 pub mod across;
 mod communicator;
+mod cores;
 pub mod launch;
 pub mod nodes;
 mod note;

@@ -28,7 +28,9 @@ mod launchers;
 pub struct JobSpec {
     /// Ranks: 1 to 256.
     pub ranks: usize,
-    /// Cores that all ranks together may use.
+    /// Cores that all ranks together may use; threads of one core count once. Which processors are threads of one this
+    /// crate does not know: what it makes itself ([`new`](JobSpec::new)) counts each processor, within the quota of its
+    /// control group. Who knows the machine sets it anew.
     pub cores: usize,
     /// Bytes of the arena, from which all communicators take their blocks; none for a default that is ample for dozens
     /// of duplicates of the world. Only what is taken needs memory.
@@ -57,7 +59,7 @@ impl JobSpec {
         crowd_of(self.ranks, self.cores)
     }
 
-    /// A job of `ranks` ranks on as many cores as this process may use, as the environment (`PHALANX_ALGORITHM`,
+    /// A job of `ranks` ranks on as many processors as this process may use, as the environment (`PHALANX_ALGORITHM`,
     /// `PHALANX_ARENA`, `PHALANX_HEAP`, `PHALANX_CMA`, `PHALANX_PLACE`, `PHALANX_CONVERT`, `PHALANX_DEBUG`) wants it.
     /// An empty variable asks for nothing.
     ///

@@ -9,6 +9,7 @@ use shm_core::segment::layout::crowd_of;
 use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
+use crate::cores;
 use crate::note::Note;
 use crate::rules::TreeRules;
 use crate::table::{self, Asked};
@@ -30,7 +31,7 @@ impl Setting {
             (Err(error), Some(BindPolicy::Core | BindPolicy::Numa)) => return Err(LaunchError::Machine(error)),
             // Nobody asked for a binding, and without one the machine is not needed.
             (Err(_), _) => {
-                return Ok(Setting { machine: None, cores: usable.pus.len().max(1), masks: vec![None; ranks] });
+                return Ok(Setting { machine: None, cores: cores::count(&usable, None), masks: vec![None; ranks] });
             }
         };
         let cores = usable.cores(&machine);
@@ -100,8 +101,7 @@ pub fn default_policy(ranks: usize, usable_cores: usize) -> BindPolicy {
 /// # Errors
 /// When the system does not say which ones these are.
 pub fn usable_cores() -> Result<usize, LaunchError> {
-    let usable = Usable::discover().map_err(LaunchError::Machine)?;
-    Ok(Machine::discover().map_or(usable.pus.len(), |machine| usable.cores(&machine)))
+    cores::usable().map_err(LaunchError::Machine)
 }
 
 /// Ranks for each core that this process may use, rounded up, in a job of `ranks` ranks that it starts.

@@ -3,9 +3,10 @@
 use std::sync::OnceLock;
 
 use nix::unistd::gethostname;
-use topo::binding_of;
+use topo::{Machine, Usable, binding_of};
 
 use super::error::{Error, Result};
+use crate::cores;
 
 /// Facts of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +18,8 @@ pub(super) struct Card {
     pub network: String,
     /// A random number of the process, which is not its number: that may be the same in two containers.
     pub process: u64,
-    /// Cores that this process may use at once, by the limit of its control group; none if its mask says it all.
+    /// Cores that this process may use at once, by the limit of its control group, rounded up; none for no limit.
+    /// Where the mask is not known, processors that it may use at all.
     pub quota: Option<usize>,
     /// The processors on which it may run. Empty where the system does not say.
     pub mask: Vec<usize>,
@@ -32,8 +34,11 @@ impl Card {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let network = std::fs::read_link("/proc/self/ns/net").unwrap_or_default().to_string_lossy().into_owned();
         let mask = binding_of(None).unwrap_or_default();
-        let usable = std::thread::available_parallelism().map_or(1, usize::from);
-        let quota = if mask.is_empty() || usable < mask.len() { Some(usable) } else { None };
+        let quota = match Usable::discover() {
+            _ if mask.is_empty() => Some(std::thread::available_parallelism().map_or(1, usize::from)),
+            Ok(usable) => usable.quota_cores.map(|quota| quota.ceil() as usize),
+            Err(_) => None,
+        };
         Ok(Self { host, boot, network, process: process_mark()?, quota, mask, mates })
     }
 
@@ -93,19 +98,21 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
 
 /// Cores that the ranks of a node may use together: those in any mask, and no more than a quota allows. A rank that
 /// a launcher has bound sees but its own.
-pub(super) fn cores<'a>(cards: impl Iterator<Item = &'a Card>) -> usize {
-    let mut cpus: Vec<usize> = Vec::new();
+pub(super) fn cores<'a>(cards: impl Iterator<Item = &'a Card>, machine: Option<&Machine>) -> usize {
+    let mut pus: Vec<usize> = Vec::new();
     let mut quota = None;
     let mut unknown = false;
     for card in cards {
-        cpus.extend(&card.mask);
+        pus.extend(&card.mask);
         unknown |= card.mask.is_empty();
         quota = quota.max(card.quota);
     }
-    cpus.sort_unstable();
-    cpus.dedup();
-    let masks = if unknown { usize::MAX } else { cpus.len() };
-    masks.min(quota.unwrap_or(usize::MAX)).clamp(1, 1 << 20)
+    if unknown {
+        return quota.unwrap_or(1);
+    }
+    pus.sort_unstable();
+    pus.dedup();
+    cores::count(&Usable { pus, quota_cores: quota.map(|cores| cores as f64) }, machine)
 }
 
 #[cfg(test)]
@@ -128,10 +135,25 @@ mod tests {
 
     #[test]
     fn cores_of_bound_ranks_add_up() {
-        let cores = |cards: &[Card]| cores(cards.iter());
+        let cores = |cards: &[Card]| cores(cards.iter(), None);
         assert_eq!(cores(&[card(&[0], None), card(&[1], None), card(&[1], None)]), 2);
         assert_eq!(cores(&[card(&[0, 1, 2, 3], None), card(&[0, 1, 2, 3], None)]), 4);
         assert_eq!(cores(&[card(&[0, 1, 2, 3], Some(2)), card(&[4, 5], None)]), 2);
         assert_eq!(cores(&[card(&[], Some(3))]), 3);
+    }
+
+    #[test]
+    fn a_node_has_the_cores_that_a_launch_finds() {
+        let machine = Machine::synthetic("pack:2 core:4 pu:2").unwrap();
+        let cores = |cards: &[Card]| cores(cards.iter(), Some(&machine));
+        let all = Usable::all_of(&machine);
+        let bound: Vec<Card> = all.pus.iter().map(|&pu| card(&[pu], None)).collect();
+        for cards in [&bound[..], &[card(&all.pus, None)]] {
+            assert_eq!(cores(cards), all.cores(&machine));
+            assert_eq!(cores(cards), 8);
+        }
+        assert_eq!(cores(&[card(&[0, 1], None), card(&[1, 2], None)]), 2);
+        assert_eq!(cores(&[card(&all.pus, Some(3)), card(&all.pus, Some(3))]), 3);
+        assert_eq!(cores(&[card(&[0, 1], None), card(&[], Some(5))]), 5);
     }
 }

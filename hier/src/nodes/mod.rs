@@ -18,6 +18,7 @@ use std::time::Duration;
 use shm_core::job::{Job, JobSpec};
 use shm_core::{FlatPlan, Tuning};
 
+use crate::cores;
 use crate::transport::{Transport, all_gather};
 use card::Card;
 pub use error::{Error, Result};
@@ -122,7 +123,7 @@ pub fn join(transport: &dyn Transport, settings: &Settings) -> Result<Joined> {
 /// Makes the segment of a node, and listens for its ranks.
 fn make_hub(members: &[usize], cards: &[Card], settings: &Settings) -> Result<Hub> {
     let mut spec = JobSpec::new(members.len())?;
-    spec.cores = card::cores(members.iter().map(|&member| &cards[member]));
+    spec.cores = card::cores(members.iter().map(|&member| &cards[member]), cores::machine());
     // Ranks that may run on other processors than others of the node were bound by somebody, and stay there.
     let mut masks = members.iter().map(|&member| &cards[member].mask);
     let first = masks.next();

@@ -7,6 +7,7 @@ use shm_core::Error;
 use shm_core::job::{JobSpec, variable};
 
 use super::{Fingerprint, Table};
+use crate::cores;
 use crate::rules::{self, TreeRules};
 
 /// The variable that names a file: `FILE`, `adapt:FILE` for one that was measured on another machine, `none` for the
@@ -143,6 +144,10 @@ pub fn found(asked: &Asked) -> Result<Option<Table>, Error> {
 /// `Environment` when a variable or a table is not understood; `Tuning` when it cannot be carried out.
 pub(crate) fn job_spec(ranks: usize, asked: &Asked) -> Result<(JobSpec, TreeRules), Error> {
     let mut spec = JobSpec::new(ranks)?;
+    // A single rank has a core, however many there are.
+    if ranks > 1 {
+        spec.cores = cores::usable().unwrap_or(spec.cores);
+    }
     let mut trees = TreeRules::from_environment()?;
     if let Some(table) = found(asked)? {
         let debug = spec.tuning.debug;

@@ -5,6 +5,8 @@ use std::{fmt, fs};
 use shm_core::first_processor;
 use topo::Machine;
 
+use crate::cores;
+
 /// What a table was measured on. Two machines that are equal in this are taken for alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
@@ -32,8 +34,7 @@ impl Fingerprint {
             lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
         };
         let model = named("model name").or_else(|| named("CPU part")).unwrap_or_default();
-        let machine = Machine::discover().ok();
-        let count = |of: fn(&Machine) -> usize| machine.as_ref().map_or(0, of);
+        let count = |of: fn(&Machine) -> usize| cores::machine().map_or(0, of);
         Self {
             model,
             packages: count(Machine::packages),

@@ -117,8 +117,8 @@ fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
 }
 
 /// The processors of the core that `rank` of so many shares with its neighbours, if these `cores`, which it may use,
-/// are all that the job has: `all` in number, by cores (a launcher's count) or by processors (that of ranks that MPI
-/// has started, or of threads).
+/// are all that the job has: `all` in number, by cores or, where nobody knew which processors are threads of one, by
+/// processors.
 fn find((rank, ranks): (usize, usize), all: usize, cores: &[Vec<usize>]) -> Option<CpuSet> {
     if all != cores.len() && all != cores.iter().map(Vec::len).sum() {
         return None;
