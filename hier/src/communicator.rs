@@ -13,7 +13,7 @@ use topo::{Machine, binding_of};
 use crate::note::Note;
 use crate::plan::TopologyPlan;
 use crate::rules::TreeRules;
-use crate::table::{Asked, job_spec};
+use crate::table::threads_spec;
 
 /// A rank's handle on a group of ranks that call collectives together.
 ///
@@ -70,7 +70,7 @@ impl Communicator {
     /// assert_eq!(sums, [3; 3]);
     /// ```
     pub fn threads<R: Send>(n: usize, f: impl Fn(Self) -> R + Sync) -> Result<Vec<R>> {
-        let (spec, rules) = job_spec(n, &Asked::from_environment())?;
+        let (spec, rules) = threads_spec(n)?;
         Self::threads_of(&spec, rules, f)
     }
 
@@ -104,7 +104,7 @@ impl Communicator {
     }
 
     fn worlds_of_threads(n: usize) -> Result<Vec<Self>> {
-        let (spec, rules) = job_spec(n, &Asked::from_environment())?;
+        let (spec, rules) = threads_spec(n)?;
         let plan: Arc<dyn Plan> = Arc::new(TopologyPlan::new(rules, vec![[0; 3]; n], spec.crowd()));
         let job = shm_core::job::Job::create(&spec)?;
         (0..n).map(|rank| Ok(Self { node: job.attach(rank, Arc::clone(&plan))? })).collect()

@@ -142,7 +142,12 @@ impl TreeRules {
     /// # Errors
     /// `Environment` when it is not understood.
     pub fn from_environment() -> Result<Self, Error> {
-        variable(VARIABLE).map_or_else(|| Ok(Self::default()), |text| text.parse())
+        Self::default().by(&variable)
+    }
+
+    /// These rules, unless the `PHALANX_TREES` that `lookup` has asks for others.
+    pub(crate) fn by(self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        lookup(VARIABLE).map_or(Ok(self), |text| text.parse())
     }
 
     /// The rules for a job with `crowd` ranks for each core (rounded up): what is for such jobs counts there as what is

@@ -66,14 +66,27 @@ impl JobSpec {
     /// # Errors
     /// `Environment` when a variable is not understood.
     pub fn new(ranks: usize) -> Result<Self> {
-        let arena = bytes_of("PHALANX_ARENA", 1)?;
-        let heap = bytes_of("PHALANX_HEAP", 0)?;
-        let cma = variable("PHALANX_CMA").map_or(Ok(true), |value| read_cma(&value))?;
-        let place = variable("PHALANX_PLACE").map_or(Ok(true), |value| read_place(&value))?;
-        let convert = variable("PHALANX_CONVERT").map_or(Ok(Conversion::Never), |value| read_convert(&value))?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let tuning = Tuning::from_environment()?;
-        Ok(Self { ranks, cores, arena, heap, cma, place, convert, tuning, note: Vec::new() })
+        Self::by(ranks, Tuning::default(), &variable)
+    }
+
+    /// [`new`](JobSpec::new) over a table, with variables that `lookup` has: none for what asks for nothing.
+    ///
+    /// # Errors
+    /// `Environment` when a variable is not understood; `Tuning` when it cannot be carried out.
+    pub fn by(ranks: usize, table: Tuning, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        let bytes = |name, least| lookup(name).map(|value| read_bytes(name, &value, least)).transpose();
+        let allowed = |name| lookup(name).map_or(Ok(true), |value| auto_or_never(name, &value));
+        Ok(Self {
+            ranks,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            arena: bytes("PHALANX_ARENA", 1)?,
+            heap: bytes("PHALANX_HEAP", 0)?,
+            cma: allowed("PHALANX_CMA")?,
+            place: allowed("PHALANX_PLACE")?,
+            convert: lookup("PHALANX_CONVERT").map_or(Ok(Conversion::Never), |value| read_convert(&value))?,
+            tuning: table.by(lookup)?,
+            note: Vec::new(),
+        })
     }
 }
 
@@ -89,36 +102,13 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// A number of bytes, `least` or more, that a variable of the environment may hold.
-fn bytes_of(name: &'static str, least: u64) -> Result<Option<u64>> {
-    variable(name).map(|value| read_bytes(name, &value, least)).transpose()
-}
-
-/// The number of bytes that the variable `name`, of value `value`, stands for.
-///
-/// # Errors
-/// `Environment` when it is none, below `least`, or 64 TiB and more.
-pub fn read_bytes(name: &'static str, value: &str, least: u64) -> Result<u64> {
+/// The number of bytes that the variable `name`, of value `value`, stands for; an error when it is none, below `least`,
+/// or 64 TiB and more.
+fn read_bytes(name: &'static str, value: &str, least: u64) -> Result<u64> {
     number_of_bytes(value).filter(|&bytes| bytes >= least && bytes < 1 << 46).ok_or_else(|| {
         let why = format!("a number of bytes is expected, perhaps with a suffix K, M or G, from {least} to 64 TiB");
         wrong(name, value.to_owned(), why)
     })
-}
-
-/// Whether the value of `PHALANX_CMA` lets ranks copy from each other's private memory.
-///
-/// # Errors
-/// `Environment` when it is neither `auto` nor `never`.
-pub fn read_cma(value: &str) -> Result<bool> {
-    auto_or_never("PHALANX_CMA", value)
-}
-
-/// Whether the value of `PHALANX_PLACE` has ranks that share cores move to the core of their neighbours.
-///
-/// # Errors
-/// `Environment` when it is neither `auto` nor `never`.
-pub fn read_place(value: &str) -> Result<bool> {
-    auto_or_never("PHALANX_PLACE", value)
 }
 
 fn auto_or_never(name: &'static str, value: &str) -> Result<bool> {
@@ -167,10 +157,7 @@ impl Conversion {
 }
 
 /// What the value of `PHALANX_CONVERT` wants.
-///
-/// # Errors
-/// `Environment` when it is not `never`, `auto`, or a number of bytes.
-pub fn read_convert(value: &str) -> Result<Conversion> {
+fn read_convert(value: &str) -> Result<Conversion> {
     match value {
         "never" => Ok(Conversion::Never),
         "auto" => Ok(Conversion::Auto),

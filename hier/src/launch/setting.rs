@@ -3,16 +3,14 @@
 use std::ffi::{OsStr, OsString};
 
 use nix::sched::CpuSet;
-use shm_core::Tuning;
-use shm_core::job::{JobSpec, is_on, read_bytes, read_cma, read_convert, read_place};
+use shm_core::job::JobSpec;
 use shm_core::segment::layout::crowd_of;
 use topo::{BindPolicy, Machine, Usable};
 
 use super::{LaunchError, spawn};
 use crate::cores;
 use crate::note::Note;
-use crate::rules::TreeRules;
-use crate::table::{self, Asked};
+use crate::table;
 
 /// The places of the ranks, and what the job knows of the machine.
 pub(super) struct Setting {
@@ -41,52 +39,18 @@ impl Setting {
         Ok(Setting { machine: Some(machine), cores, masks })
     }
 
-    /// The job, as this process's environment and, before it, the variables given to the ranks want it.
+    /// The job, as the variables given to the ranks and, after them, this process's environment want it. One that is
+    /// given hides that of the environment, even if it is empty.
     pub(super) fn spec(self, ranks: usize, given: &[(OsString, OsString)]) -> Result<JobSpec, LaunchError> {
-        let asked = match text(given, table::VARIABLE) {
-            Some(value) => Asked::from_value(Some(&value)),
-            None => Asked::from_environment(),
-        };
-        let (mut spec, trees) = table::job_spec(ranks, &asked).map_err(LaunchError::Job)?;
-        let rules = match text(given, "PHALANX_TREES") {
-            // An empty text asks for nothing, and hides what this process's own environment asks for.
-            Some(rules) if rules.is_empty() => {
-                let table = table::found(&asked).map_err(LaunchError::Job)?;
-                Ok(table.map_or_else(TreeRules::default, |table| table.trees))
-            }
-            Some(rules) => rules.parse(),
-            None => Ok(trees),
-        };
-        if let Some(algorithm) = text(given, "PHALANX_ALGORITHM") {
-            let debug = spec.tuning.debug;
-            // What this process's own environment says of algorithms does not count then.
-            let table = table::found(&asked).map_err(LaunchError::Job)?;
-            spec.tuning = table.map_or(Ok(Tuning::default()), |table| table.tuning()).map_err(LaunchError::Job)?;
-            spec.tuning.debug = debug;
-            spec.tuning.force(&algorithm).map_err(LaunchError::Job)?;
-        }
-        if let Some(debug) = text(given, "PHALANX_DEBUG") {
-            spec.tuning.debug = u32::from(is_on(&debug));
-        }
-        if let Some(value) = text(given, "PHALANX_ARENA") {
-            spec.arena = wanted(value, |value| read_bytes("PHALANX_ARENA", value, 1))?;
-        }
-        if let Some(value) = text(given, "PHALANX_HEAP") {
-            spec.heap = wanted(value, |value| read_bytes("PHALANX_HEAP", value, 0))?;
-        }
-        if let Some(value) = text(given, "PHALANX_CMA") {
-            spec.cma = wanted(value, read_cma)?.unwrap_or(true);
-        }
-        if let Some(value) = text(given, "PHALANX_PLACE") {
-            spec.place = wanted(value, read_place)?.unwrap_or(true);
-        }
-        if let Some(value) = text(given, "PHALANX_CONVERT") {
-            spec.convert = wanted(value, read_convert)?.unwrap_or_default();
-        }
+        self.spec_by(ranks, &|name| text(given, name).or_else(|| table::own_variable(name)))
+    }
+
+    fn spec_by(self, ranks: usize, value: &dyn Fn(&str) -> Option<String>) -> Result<JobSpec, LaunchError> {
+        let (mut spec, rules) = table::job_spec(ranks, value).map_err(LaunchError::Job)?;
         spec.cores = self.cores;
         // Who is bound stays there.
         spec.place &= self.masks.iter().all(Option::is_none);
-        spec.note = Note { machine: self.machine, rules: rules.map_err(LaunchError::Job)? }.to_bytes();
+        spec.note = Note { machine: self.machine, rules }.to_bytes();
         Ok(spec)
     }
 }
@@ -117,11 +81,6 @@ fn text(given: &[(OsString, OsString)], name: &str) -> Option<String> {
     Some(value.to_string_lossy().into_owned())
 }
 
-/// What a value asks for. An empty one asks for nothing, and hides what this process's own environment asks for.
-fn wanted<T>(value: String, read: impl FnOnce(&str) -> shm_core::Result<T>) -> Result<Option<T>, LaunchError> {
-    Some(value).filter(|value| !value.is_empty()).map(|value| read(&value)).transpose().map_err(LaunchError::Job)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +90,42 @@ mod tests {
     fn spec(given: &[(&str, &str)]) -> Result<JobSpec, LaunchError> {
         let given: Vec<(OsString, OsString)> = given.iter().map(|(key, value)| (key.into(), value.into())).collect();
         Setting { machine: None, cores: 3, masks: vec![] }.spec(2, &given)
+    }
+
+    const WRONG: [(&str, &str); 7] = [
+        ("PHALANX_HEAP", "-1"),
+        ("PHALANX_CMA", "perhaps"),
+        ("PHALANX_PLACE", "always"),
+        ("PHALANX_CONVERT", "always"),
+        ("PHALANX_ARENA", "much"),
+        ("PHALANX_ALGORITHM", "best"),
+        ("PHALANX_TREES", "bush"),
+    ];
+
+    #[test]
+    fn what_is_given_anew_is_not_asked_of_the_own_environment() {
+        let absent = ("PHALANX_TABLE", "/nowhere/table.toml");
+        for (name, own) in WRONG.into_iter().chain([absent]) {
+            let made = |given: &[(OsString, OsString)]| {
+                let value = |asked: &str| text(given, asked).or_else(|| (asked == name).then(|| own.to_owned()));
+                // No table of whoever runs the test.
+                let value =
+                    |asked: &str| value(asked).or_else(|| (asked == "PHALANX_TABLE").then(|| "none".to_owned()));
+                Setting { machine: None, cores: 3, masks: vec![] }.spec_by(2, &value)
+            };
+            let error = made(&[]).err().unwrap();
+            assert!(error.to_string().contains(name), "{error}");
+            let anew = match name {
+                "PHALANX_ARENA" | "PHALANX_HEAP" => "3M",
+                "PHALANX_ALGORITHM" => "all:cells",
+                "PHALANX_TREES" => "gather:kary:7",
+                "PHALANX_TABLE" => "none",
+                _ => "never",
+            };
+            for given in [anew, ""] {
+                made(&[(name.into(), given.into())]).unwrap_or_else(|error| panic!("{name}={given}: {error}"));
+            }
+        }
     }
 
     #[test]
@@ -180,15 +175,7 @@ mod tests {
             assert!(note.contains(tree), "{given:?}: {note}");
         }
         std::fs::remove_file(&file).unwrap();
-        for wrong in [
-            ("PHALANX_HEAP", "-1"),
-            ("PHALANX_CMA", "perhaps"),
-            ("PHALANX_PLACE", "always"),
-            ("PHALANX_CONVERT", "always"),
-            ("PHALANX_ARENA", "much"),
-            ("PHALANX_ALGORITHM", "best"),
-            ("PHALANX_TREES", "bush"),
-        ] {
+        for wrong in WRONG {
             let error = spec(&[wrong]).err().unwrap();
             assert!(error.to_string().contains(wrong.0), "{error}");
             assert_eq!(error.status(), 2);

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use shm_core::Error;
-use shm_core::job::{JobSpec, variable};
+use shm_core::job::JobSpec;
 
 use super::{Fingerprint, Table};
 use crate::cores;
-use crate::rules::{self, TreeRules};
+use crate::rules::TreeRules;
 
 /// The variable that names a file: `FILE`, `adapt:FILE` for one that was measured on another machine, `none` for the
 /// built-in table.
@@ -68,7 +68,7 @@ impl Asked {
     /// What this process's environment asks for.
     #[must_use]
     pub fn from_environment() -> Self {
-        Self::from_value(std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned()).as_deref())
+        Self::from_value(own_variable(VARIABLE).as_deref())
     }
 
     /// Looks for it.
@@ -137,28 +137,34 @@ pub fn found(asked: &Asked) -> Result<Option<Table>, Error> {
     Ok(found.table.map(|(table, _)| table))
 }
 
-/// A job of `ranks` ranks, and its trees, as a table and, before it, the environment's `PHALANX_ALGORITHM` and
-/// `PHALANX_TREES` want them.
+/// A variable of this process's own environment, which may be empty.
+pub(crate) fn own_variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// A job of `ranks` ranks, and its trees, as the variables that `value` has and, after them, the table that they name
+/// want them. An empty variable asks for nothing; of tables, for none.
 ///
 /// # Errors
 /// `Environment` when a variable or a table is not understood; `Tuning` when it cannot be carried out.
-pub(crate) fn job_spec(ranks: usize, asked: &Asked) -> Result<(JobSpec, TreeRules), Error> {
-    let mut spec = JobSpec::new(ranks)?;
+pub(crate) fn job_spec(ranks: usize, value: &dyn Fn(&str) -> Option<String>) -> Result<(JobSpec, TreeRules), Error> {
+    let (tuning, trees) = match found(&Asked::from_value(value(VARIABLE).as_deref()))? {
+        Some(table) => (table.tuning()?, table.trees),
+        None => Default::default(),
+    };
+    let wanted = |name: &str| value(name).filter(|value| !value.is_empty());
+    Ok((JobSpec::by(ranks, tuning, &wanted)?, trees.by(&wanted)?))
+}
+
+/// The job of `ranks` ranks that are threads of this process, and its trees, as its environment wants them.
+///
+/// # Errors
+/// As of [`job_spec`].
+pub(crate) fn threads_spec(ranks: usize) -> Result<(JobSpec, TreeRules), Error> {
+    let (mut spec, trees) = job_spec(ranks, &own_variable)?;
     // A single rank has a core, however many there are.
     if ranks > 1 {
         spec.cores = cores::usable().unwrap_or(spec.cores);
-    }
-    let mut trees = TreeRules::from_environment()?;
-    if let Some(table) = found(asked)? {
-        let debug = spec.tuning.debug;
-        spec.tuning = table.tuning()?;
-        spec.tuning.debug = debug;
-        if let Some(rules) = variable("PHALANX_ALGORITHM") {
-            spec.tuning.force(&rules)?;
-        }
-        if variable(rules::VARIABLE).is_none() {
-            trees = table.trees;
-        }
     }
     Ok((spec, trees))
 }

@@ -57,8 +57,8 @@ mod read;
 mod rust;
 mod write;
 
-pub(crate) use find::job_spec;
 pub use find::{Asked, Found, VARIABLE, default_place, found};
+pub(crate) use find::{job_spec, own_variable, threads_spec};
 pub use machine::Fingerprint;
 pub use network::{NetworkBand, NetworkRule, NetworkTable};
 pub use read::Flaw;

@@ -38,12 +38,16 @@ impl Tuning {
     /// # Errors
     /// `Environment` when a rule is not understood; `Tuning` when it cannot be carried out.
     pub fn from_environment() -> Result<Self> {
-        let mut tuning = Self::default();
-        if let Some(text) = variable(VARIABLE) {
-            tuning.force(&text)?;
+        Self::default().by(&variable)
+    }
+
+    /// This table, as the `PHALANX_ALGORITHM` and `PHALANX_DEBUG` that `lookup` has change it.
+    pub(crate) fn by(mut self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        if let Some(text) = lookup(VARIABLE) {
+            self.force(&text)?;
         }
-        tuning.debug = u32::from(variable("PHALANX_DEBUG").is_some_and(|value| is_on(&value)));
-        Ok(tuning)
+        self.debug = u32::from(lookup("PHALANX_DEBUG").is_some_and(|value| is_on(&value)));
+        Ok(self)
     }
 
     /// Changes the table as `rules` (the text of `PHALANX_ALGORITHM`) say.
