@@ -353,8 +353,7 @@ mod tests {
     fn every_move_is_compared_once() {
         let wish = wish(2, Binding::Core);
         if !wish.has_cores_for_two() {
-            eprintln!("skipped: it takes two cores");
-            return;
+            return phalanx_tests::library::say_skipped("it takes two cores");
         }
         let compared = compared(&wish);
         assert_eq!(compared.len(), 2 + OF_LINES.len() + MOVES.len() * MOVED.len());

@@ -1,6 +1,7 @@
 //! Ranks that are processes, for tests of this crate: each runs this test program again, with one test that plays its
-//! part.
+//! part. And what a test says that cannot run here.
 
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -8,6 +9,12 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::job::Job;
+
+/// Says that the calling test, or a part of it, is skipped, past the capture of output.
+pub fn say_skipped(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
+}
 
 /// Starts a rank of a job as a process that runs `test` (which is ignored otherwise), with `environment` besides the
 /// job's.

@@ -11,6 +11,7 @@ use hier::operator::{Max, Sum};
 use hier::{Communicator, Error, TopologyPlan, TreeRules};
 use phalanx_tests::command::{bare, job, run};
 use phalanx_tests::footprint::Footprint;
+use phalanx_tests::library::say_skipped;
 use phalanx_tests::phalanx_command;
 use phalanx_tests::watchdog::watchdog;
 
@@ -185,8 +186,7 @@ fn messages_longer_than_four_gibibytes() {
     let free = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:")).unwrap();
     let free: u64 = free.split_whitespace().next().unwrap().parse().unwrap();
     if free < 12 << 20 {
-        println!("skipped: {} GiB of memory are free, 12 are needed", free >> 20);
-        return;
+        return say_skipped(&format!("{} GiB of memory are free, 12 are needed", free >> 20));
     }
     watchdog(LIMIT, || {
         // In words, so that the loops are short; as bytes, more than 2^32.

@@ -245,7 +245,9 @@ mod tests {
             !refused
         });
         if !given.unwrap()[0] {
-            println!("skipped: this system gives shared memory huge pages at once, or none, or has none left");
+            crate::processes::say_skipped(
+                "this system gives shared memory huge pages at once, or none, or has none left",
+            );
         }
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     fn several_cores() -> Option<Vec<Vec<usize>>> {
         let cores = system();
         if cores.len() < 2 {
-            eprintln!("skipped: who may use one core is nowhere else");
+            crate::processes::say_skipped("who may use one core is nowhere else");
             return None;
         }
         Some(cores)

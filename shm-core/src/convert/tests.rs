@@ -29,7 +29,7 @@ fn spec(ranks: usize, rules: &str) -> JobSpec {
 /// which buffers can be moved.
 fn alone<T: Fn()>(test: T) -> bool {
     if !super::is_possible() {
-        eprintln!("skipped: conversion takes Linux 6.11, and /proc");
+        crate::processes::say_skipped("conversion takes Linux 6.11, and /proc");
         return false;
     }
     crate::processes::is_alone(test)

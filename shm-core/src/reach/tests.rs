@@ -258,13 +258,20 @@ fn start(job: &Job, rank: usize, role: &str, strangers: bool) -> Child {
     processes::start(job, rank, "reach::tests::process", &environment)
 }
 
+/// All have found the same; where that is a refusal, they have tried nothing more.
+fn agreed(found: &[String]) {
+    assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
+    if found[0] != "Allowed" {
+        processes::say_skipped(&format!("ranks do not reach each other's memory: {}", found[0]));
+    }
+}
+
 #[test]
 fn processes_reach_each_other() {
     for ranks in [2, 3] {
         let job = Job::create(&with_known_ways(ranks)).unwrap();
         let found = ended((0..ranks).map(|rank| start(&job, rank, "reader", false)).collect());
-        assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
-        println!("{}", found[0]);
+        agreed(&found);
         assert!((0..ranks).all(|rank| job.standing(rank) == Standing::Left));
     }
 }
@@ -274,8 +281,7 @@ fn what_cannot_be_reached_any_more_is_declined() {
     for role in ["closing by both", "closing by the taker", "hidden by both", "hidden by the taker"] {
         let job = Job::create(&with_known_ways(2)).unwrap();
         let found = ended((0..2).map(|rank| start(&job, rank, role, false)).collect());
-        assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
-        println!("{}", found[0]);
+        agreed(&found);
         assert!((0..2).all(|rank| job.standing(rank) == Standing::Left));
     }
 }
@@ -284,8 +290,7 @@ fn what_cannot_be_reached_any_more_is_declined() {
 fn who_does_not_reach_what_is_offered_gets_it_through_cells() {
     let job = Job::create(&JobSpec { cores: 1, ..JobSpec::new(4).unwrap() }).unwrap();
     let found = ended((0..4).map(|rank| start(&job, rank, "offered", false)).collect());
-    assert!(found.iter().all(|word| *word == found[0]), "{found:?}");
-    println!("{}", found[0]);
+    agreed(&found);
     assert!((0..4).all(|rank| job.standing(rank) == Standing::Left));
 }
 

@@ -13,7 +13,7 @@ use crate::element::type_number;
 use crate::error::{Error, Result};
 use crate::job::{Job, JobSpec};
 use crate::operator::{Fold, Sum};
-use crate::processes::{ended, start};
+use crate::processes::{ended, say_skipped, start};
 use crate::reach::Reaching;
 use crate::segment::layout::EXTENT;
 use crate::select::Collective;
@@ -225,7 +225,11 @@ fn processes_that_disagree_on_the_length() {
             .map(|rank| start(&job, rank, "regime::lengths::process", &[("LENGTHS_SHARED", shared)]))
             .collect();
         let found = ended(children);
-        assert!(found.iter().all(|word| word == "a mismatch everywhere" || word == "no reach"), "{rules}: {found:?}");
+        match found[0].as_str() {
+            "no reach" => say_skipped(&format!("{rules}: ranks do not reach each other's memory")),
+            word => assert_eq!(word, "a mismatch everywhere", "{rules}"),
+        }
+        assert!(found.iter().all(|word| *word == found[0]), "{rules}: {found:?}");
     }
 }
 

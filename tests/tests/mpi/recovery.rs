@@ -2,7 +2,7 @@
 
 use crate::each;
 use crate::job::{Hosts, run_with};
-use phalanx_tests::library::Library;
+use phalanx_tests::library::{Library, say_skipped};
 
 /// Elements, each rank's node, and who fails, one after another: see `mpi_rank recover`.
 const CASES: [(&str, &str, &[&str]); 9] = [
@@ -28,11 +28,19 @@ fn went_on(library: Library, hosts: Hosts, words: &[&str]) {
     assert!(done.left.is_empty(), "left behind: {:?}\n{text}", done.left);
 }
 
+/// Whether a job of it goes on without a rank that fails; says so if not.
+fn goes_on(library: Library) -> bool {
+    let goes_on = library.recovers();
+    if !goes_on {
+        say_skipped(&format!("{} ends a job when a rank fails", library.name));
+    }
+    goes_on
+}
+
 #[test]
 fn the_others_go_on_without_ranks_that_fail() {
     each(|library| {
-        if !library.recovers() {
-            eprintln!("skipped: {} ends a job when a rank fails", library.name);
+        if !goes_on(library) {
             return;
         }
         for (elements, nodes, ends) in CASES {
@@ -45,8 +53,7 @@ fn the_others_go_on_without_ranks_that_fail() {
 #[test]
 fn the_others_go_on_without_ranks_that_fail_on_a_cluster() {
     each(|library| {
-        if !library.recovers() {
-            eprintln!("skipped: {} ends a job when a rank fails", library.name);
+        if !goes_on(library) {
             return;
         }
         for victims in ["kill:1", "kill:0", "kill:2+3"] {
@@ -62,8 +69,7 @@ fn the_others_go_on_without_a_rank_that_exits_with_a_status() {
         "--with-ft ulfm --mca mpi_ft_detector true --mca mpi_ft_detector_period 0.5 --mca mpi_ft_detector_timeout 3";
     let looks: Vec<&str> = looks.split(' ').collect();
     each(|library| {
-        if !library.recovers() {
-            eprintln!("skipped: {} ends a job when a rank fails", library.name);
+        if !goes_on(library) {
             return;
         }
         for victim in ["status:1", "status:2"] {
