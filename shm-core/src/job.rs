@@ -174,6 +174,13 @@ pub fn can_convert() -> bool {
     crate::convert::is_possible()
 }
 
+/// Bytes of memory that the machine, or the container, has left; none where the system does not say.
+#[doc(hidden)]
+#[must_use]
+pub fn memory_left() -> Option<u64> {
+    memory_left::now()
+}
+
 /// A handle on a job's segment: its creator's, or one of a process that watches over other ranks.
 pub struct Job {
     mapping: Arc<Mapping>,

@@ -12,7 +12,7 @@ use phalanx::topo::{Machine, Usable};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 use rustix::thread::{MembarrierCommand, futex, membarrier, sched_getaffinity, sched_setaffinity};
-use shm_core::job::{Job, JobSpec};
+use shm_core::job::{Job, JobSpec, memory_left};
 
 /// Look whether this machine, or container, has what a job needs
 ///
@@ -127,26 +127,17 @@ fn segment() -> Finding {
 
 fn memory() -> Finding {
     const LITTLE: u64 = 256 << 20;
-    let kibibytes = |name: &str| {
-        let text = fs::read_to_string("/proc/meminfo").ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?.trim().split(' ').next()?.parse::<u64>();
-        line.ok().map(|kibibytes| kibibytes << 10)
+    let Some(left) = memory_left() else {
+        return Warn("/proc/meminfo does not say how much there is".to_owned());
     };
-    let container =
-        own_limit("memory.max").zip(own_limit("memory.current")).map(|(most, used)| most.saturating_sub(used));
-    let (from, free) = match (kibibytes("MemAvailable:"), container) {
-        (Some(machine), Some(container)) if container < machine => ("in this container", container),
-        (Some(machine), _) => ("on this machine", machine),
-        (None, _) => return Warn("/proc/meminfo does not say how much there is".to_owned()),
-    };
-    let text = format!("{} MiB available {from}", free >> 20);
+    let text = format!("{} MiB available on this machine, or in this container", left >> 20);
     let address_space = getrlimit(Resource::As).current;
     match address_space {
         Some(limit) => Warn(format!(
             "{text}, and `ulimit -v` allows each process {} MiB; raise it if ranks cannot attach",
             limit >> 20
         )),
-        None if free < LITTLE => {
+        None if left < LITTLE => {
             Warn(format!("{text}: 1 MiB a rank is needed, more for large jobs and many communicators"))
         }
         None => Fine(text),

@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit};
 const UNKNOWN: u64 = 16 << 30;
 
 /// Bytes that can be had without anything being thrown out; none when the system does not say.
-pub(super) fn now() -> Option<u64> {
+pub(crate) fn now() -> Option<u64> {
     let machine = meminfo("MemAvailable:")?;
     let container = groups().into_iter().filter_map(|group| {
         let most = number(&group.join("memory.max"))?;
