@@ -256,25 +256,32 @@ fn some_cycles() {
 /// and not measured.
 #[inline(always)]
 fn after<const MULTIPLICATIONS: usize>(seen: u64) -> Moment {
+    // SAFETY: no bit is kept.
+    unsafe { Moment::when_known(squared::<MULTIPLICATIONS, 0>(seen)) }
+}
+
+/// The bits `KEPT` of `seen`, squared, and that squared, so many times. The result is known when all of it is over,
+/// whatever is kept: the compiler knows none of it before.
+#[inline(always)]
+fn squared<const TIMES: usize, const KEPT: isize>(seen: u64) -> usize {
     #[cfg(target_arch = "x86_64")]
-    let zero = {
-        let zero: usize;
+    {
+        let value: usize;
         // SAFETY: it computes in a register.
         unsafe {
             core::arch::asm!(
-                ".rept {times}", "imul {zero}, {zero}", ".endr", "and {zero}, 0",
-                times = const MULTIPLICATIONS, zero = inout(reg) seen as usize => zero, options(pure, nomem, nostack)
+                ".rept {times}", "imul {value}, {value}", ".endr", "and {value}, {kept}",
+                times = const TIMES, kept = const KEPT, value = inout(reg) seen as usize => value,
+                options(pure, nomem, nostack)
             );
         }
-        zero
-    };
+        value
+    }
     #[cfg(not(target_arch = "x86_64"))]
-    let zero = {
-        let value = (0..MULTIPLICATIONS).fold(seen as usize, |value, _| black_box(value.wrapping_mul(value)));
-        value & black_box(0)
-    };
-    // SAFETY: the last step leaves no bit.
-    unsafe { Moment::when_known(zero) }
+    {
+        let value = (0..TIMES).fold(seen as usize, |value, _| black_box(value.wrapping_mul(value)));
+        value & black_box(KEPT as usize)
+    }
 }
 
 /// Takes 264 cycles, three for each multiplication, and lets no later load begin before they are over; on other
@@ -378,22 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn each_multiplication_waits_for_the_one_before() {
-        let least = |moment: fn(u64) -> Moment| {
-            let times = (0..20).map(|_| {
-                let begun = ticks();
-                let mut seen = 3;
-                for _ in 0..1000 {
-                    seen += moment(seen).zero() as u64;
-                }
-                black_box(seen);
-                ticks().wrapping_sub(begun)
-            });
-            times.min().unwrap()
-        };
-        let [none, behind, held_back] = [after::<0>, after::<BEHIND>, after::<HELD_BACK>].map(least);
-        // What else a turn takes is the same in all three.
-        assert!(none < behind && behind - none < (held_back - behind) / 3, "{none} {behind} {held_back}");
+    fn each_multiplication_takes_what_the_one_before_has_left() {
+        for seen in [0, 2, 3, 7, 0x5555_5555_5555_5555, u64::MAX] {
+            let expected = |times| (0..times).fold(seen as usize, |value, _| value.wrapping_mul(value));
+            assert_eq!(squared::<0, -1>(seen), expected(0));
+            assert_eq!(squared::<1, -1>(seen), expected(1));
+            assert_eq!(squared::<BEHIND, -1>(seen), expected(BEHIND));
+            assert_eq!(squared::<HELD_BACK, -1>(seen), expected(HELD_BACK));
+        }
     }
 
     /// At which exchanges a rank is held back when it misses these.
