@@ -167,8 +167,8 @@ fn count(
     };
     // Nothing past the cells: what is read by kernel-assisted copies is not what is counted here.
     let algorithm = match OF_BLOCKS.contains(&operation) {
-        true => "all:direct_least=1,direct=always,reach_least=never".to_owned(),
-        false => format!("{operation}:{regime};all:direct_least=1,direct=always,reach_least=never"),
+        true => "all:direct_from=1,direct=always,reach_from=never".to_owned(),
+        false => format!("{operation}:{regime};all:direct_from=1,direct=always,reach_from=never"),
     };
     ours::run(&order, Some(&algorithm), scratch, progress)?.into_single()
 }

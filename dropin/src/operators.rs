@@ -8,7 +8,7 @@
 use std::mem::transmute;
 
 use hier::operator::{
-    BitAnd, BitOr, BitXor, Far, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Operator, Product, Sum,
+    BitAnd, BitOr, BitXor, Hint, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Operator, Product, Sum,
 };
 use hier::{Element, Pair};
 use num_complex::Complex;
@@ -165,7 +165,7 @@ pub enum Shape {
 }
 
 type Fold = unsafe fn(*mut u8, &[*const u8], usize);
-type FoldTo = unsafe fn(&[*mut u8], &[*const u8], Option<Far>, usize);
+type FoldTo = unsafe fn(&[*mut u8], &[*const u8], Option<Hint>, usize);
 
 /// An operator on elements of a shape.
 #[derive(Clone, Copy)]
@@ -196,18 +196,18 @@ impl Kernel {
         unsafe fn fold_to<T: Element, O: Operator<T> + Default>(
             dsts: &[*mut u8],
             operands: &[*const u8],
-            far: Option<Far>,
+            hint: Option<Hint>,
             n: usize,
         ) {
             // SAFETY: pointers to bytes and to elements are laid out alike.
             let dsts = unsafe { transmute::<&[*mut u8], &[*mut T]>(dsts) };
             // SAFETY: the same.
             let operands = unsafe { transmute::<&[*const u8], &[*const T]>(operands) };
-            match far {
+            match hint {
                 // SAFETY: by contract.
                 None => unsafe { O::default().fold_to(dsts, operands, n) },
                 // SAFETY: by contract.
-                Some(far) => unsafe { O::default().fold_from(dsts, operands, far, n) },
+                Some(hint) => unsafe { O::default().fold_from(dsts, operands, hint, n) },
             }
         }
         debug_assert_eq!((size_of::<T>(), align_of::<T>()), shape.layout());
@@ -311,22 +311,22 @@ unsafe impl<T: Element> Operator<T> for Kernel {
         unsafe { self.fold_all(dsts, operands, None, n) }
     }
 
-    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], hint: Hint, n: usize) {
         // SAFETY: by contract.
-        unsafe { self.fold_all(dsts, operands, Some(far), n) }
+        unsafe { self.fold_all(dsts, operands, Some(hint), n) }
     }
 }
 
 impl Kernel {
     /// # Safety
     /// As [`Operator::fold_from`] on elements of a `T` that has the layout of the kernel's type.
-    unsafe fn fold_all<T>(&self, dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
+    unsafe fn fold_all<T>(&self, dsts: &[*mut T], operands: &[*const T], hint: Option<Hint>, n: usize) {
         // SAFETY: pointers to bytes and to elements are laid out alike.
         let dsts = unsafe { transmute::<&[*mut T], &[*mut u8]>(dsts) };
         // SAFETY: the same.
         let operands = unsafe { transmute::<&[*const T], &[*const u8]>(operands) };
         // SAFETY: by contract, and I1.
-        unsafe { (self.fold_to)(dsts, operands, far, n) }
+        unsafe { (self.fold_to)(dsts, operands, hint, n) }
     }
 }
 

@@ -20,7 +20,7 @@ fn the_built_in_table_is_that_of_the_file() {
     assert_eq!(table.trees, TreeRules::default());
     assert_eq!(table.tuning().unwrap().select(7, 2), Tuning::default().select(7, 2));
     let (own, built_in) = (table.tuning().unwrap(), Tuning::default());
-    assert_eq!((own.flat_ranks, own.reach_least), (built_in.flat_ranks, built_in.reach_least));
+    assert_eq!((own.flat_ranks, own.reach_from), (built_in.flat_ranks, built_in.reach_from));
     assert_eq!(table.network, None);
     assert_eq!(table.to_rust(), include_str!("../../shm-core/src/select/default.rs"), "run scripts/default-table");
 }
@@ -55,8 +55,8 @@ prop_compose! {
                 _ => Band::line(from),
             }
         }).collect();
-        let rule = Rule::new(what, &bands).unwrap().on_ranks(ranks.0.min(ranks.1)..=ranks.0.max(ranks.1)).in_strict_mode(strict).direct_from(direct);
-        let rule = rule.reached_from(reach).from_l2(l2);
+        let rule = Rule::new(what, &bands).unwrap().on_ranks(ranks.0.min(ranks.1)..=ranks.0.max(ranks.1)).in_strict_mode(strict).with_direct_from(direct);
+        let rule = rule.with_reach_from(reach).with_l2_from(l2);
         match crowd {
             None => rule,
             Some((least, None)) => rule.on_crowds(least..=u32::MAX),
@@ -73,8 +73,8 @@ proptest! {
         table.rules = rules;
         table.flat_ranks = flat;
         table.flat_ranks_crowded = [flat, 7][flat as usize % 2];
-        table.direct_least = [None, Some(u64::MAX), Some(12345)][flat as usize % 3];
-        table.reach_least = [u64::MAX, [1 << 16, REACH_TRIED][flat as usize % 2], 777, u64::MAX];
+        table.direct_from = [None, Some(u64::MAX), Some(12345)][flat as usize % 3];
+        table.reach_from = [u64::MAX, [1 << 16, REACH_TRIED][flat as usize % 2], 777, u64::MAX];
         table.readers = flat % 9;
         table.trees = "gather(3..4): knomial:4 < 512, kary:2; release(8): kary:3".parse().unwrap();
         if network {
@@ -232,11 +232,11 @@ fn a_table_of_another_machine_is_refused_or_adapted_and_says_so() {
 fn what_a_rule_says_of_shared_buffers_counts_before_what_the_node_says() {
     let mut table = Table::from_toml(BUILT_IN).unwrap();
     table.rules.truncate(1);
-    table.direct_least = Some(777);
+    table.direct_from = Some(777);
     let bands = [Band::cells(0, (32, 32 << 10), (32, 32 << 10))];
-    table.rules.push(Rule::new(Collective::Reduce, &bands).unwrap().direct_from(4242));
+    table.rules.push(Rule::new(Collective::Reduce, &bands).unwrap().with_direct_from(4242));
     let back = Table::from_toml(&table.to_toml()).unwrap();
     let selection = back.tuning().unwrap().select(8, 4);
-    assert_eq!(selection.direct_least(Collective::Reduce), 4242);
-    assert_eq!(selection.direct_least(Collective::Allreduce), 777);
+    assert_eq!(selection.direct_from(Collective::Reduce), 4242);
+    assert_eq!(selection.direct_from(Collective::Allreduce), 777);
 }

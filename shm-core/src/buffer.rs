@@ -62,7 +62,7 @@ impl Communicator {
     /// than a call with private buffers would have. So allreduces, and of two ranks broadcasts and reductions, are
     /// tried both ways now and then (some 26 calls in 2048, from 1 MiB on 14 in 512), and go through cells where that
     /// saves the program a fifth of the time from one call to the next, from 256 KiB on an eighth. `direct=always` in
-    /// `PHALANX_ALGORITHM` has no trials; with `direct_least=never` all is copied.
+    /// `PHALANX_ALGORITHM` has no trials; with `direct_from=never` all is copied.
     ///
     /// # Cost
     /// Under a microsecond and the writing of zeros, when the rank has kept memory enough; else the system's time for

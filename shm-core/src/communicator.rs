@@ -97,8 +97,8 @@ impl Communicator {
         let layout = selection.block_layout();
         let slot_below = Collective::ALL.map(|what| selection.slot_below(what));
         let tuning = &seat.mapping().header().tuning;
-        let singles = singles(&selection, tuning.convert_least);
-        let (thresholds, convert) = (Thresholds::new(tuning, &selection), (tuning.convert_least, tuning.convert_after));
+        let singles = singles(&selection, tuning.convert_from);
+        let (thresholds, convert) = (Thresholds::new(tuning, &selection), (tuning.convert_from, tuning.convert_after));
         // SAFETY: by contract; the block stays until this handle and all others have dropped it.
         let board = unsafe { SharedBoard::new(Arc::clone(&seat), offset, layout, rank, members) };
         Self {
@@ -202,7 +202,7 @@ impl Communicator {
         }
         self.selection = selection;
         // What the job was asked for stands.
-        let least = self.seat.mapping().header().tuning.convert_least.min(tuning.convert_least);
+        let least = self.seat.mapping().header().tuning.convert_from.min(tuning.convert_from);
         self.convert = (least, tuning.convert_after);
         self.slot_below = Collective::ALL.map(|what| self.selection.slot_below(what));
         self.singles = singles(&self.selection, least);

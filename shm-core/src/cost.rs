@@ -201,7 +201,7 @@ mod tests {
 
         let all_lines = words as u64 / 8;
         for size in 2..=5 {
-            for rules in ["all:direct_least=1,cells", "all:direct_least=1,shares,leaders=0;broadcast:cells"] {
+            for rules in ["all:direct_from=1,cells", "all:direct_from=1,shares,leaders=0;broadcast:cells"] {
                 let mut spec = JobSpec::new(size).unwrap();
                 spec.tuning.force(rules).unwrap();
                 spec.on_threads(|comm| {
@@ -236,13 +236,13 @@ mod tests {
                         0 => root.reduce_into_root(&send, &mut recv, Sum).unwrap(),
                         _ => root.reduce_into(&send, Sum).unwrap(),
                     });
-                    if rules == "all:direct_least=1,cells" && size == 2 {
+                    if rules == "all:direct_from=1,cells" && size == 2 {
                         // Each loads the half of its own part, too.
                         let expected = (counted(Collective::Reduce), all_of(reduced));
                         assert_eq!(expected, (all_lines + 2, 3 * all_lines), "reduce on 2");
                         return;
                     }
-                    if rules == "all:direct_least=1,cells" {
+                    if rules == "all:direct_from=1,cells" {
                         // The root loads its own contribution too, and stores the result: 2n.
                         let expected = counted(Collective::Reduce) - peers + 2 * all_lines;
                         assert_eq!(reduced, if comm.rank() == 0 { expected } else { 0 }, "reduce on {size}");

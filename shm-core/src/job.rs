@@ -214,7 +214,7 @@ impl Job {
         let file = memory_file::create(layout.total() as u64)?;
         memory_file::reserve(&file, "the segment's header", 0, layout.before_arena() as u64)?;
         let mapping = Mapping::of_own(file, layout)?;
-        tuning.convert_least = tuning.convert_least.min(spec.convert.least(spec.crowd()));
+        tuning.convert_from = tuning.convert_from.min(spec.convert.least(spec.crowd()));
         let values = HeaderValues {
             ranks: spec.ranks as u32,
             total: layout.total() as u64,

@@ -185,7 +185,7 @@ fn call(comm: &Communicator, number: usize, draw: &mut Draw, wrong: usize) -> Re
 
 const RULES: [&str; 6] = [
     "all:auto",
-    "all:auto,line_most=33,shares_least=400,cell=64,cells=2",
+    "all:auto,line_most=33,shares_from=400,cell=64,cells=2",
     "all:line",
     "all:cells,cell=64,cells=2",
     "broadcast:line;allreduce:exchange,cell=128,cells=3",
@@ -201,7 +201,7 @@ fn seed_of_run() -> u64 {
 fn world(size: usize, rules: &str, cores: usize) -> JobSpec {
     let mut spec = JobSpec::new(size).unwrap();
     // Short ones are lent too.
-    spec.tuning.force(&format!("all:direct_least=1;{rules}")).unwrap();
+    spec.tuning.force(&format!("all:direct_from=1;{rules}")).unwrap();
     spec.cores = cores;
     spec
 }

@@ -230,15 +230,15 @@ impl<'a> Rank<'a> {
 
 const RULES: [&str; 11] = [
     "all:auto",
-    "all:auto,reach_least=1",
-    "all:cells,cell=32K,cells=2,reach_least=20000",
+    "all:auto,reach_from=1",
+    "all:cells,cell=32K,cells=2,reach_from=20000",
     "all:cells,cell=1K,cells=2",
     "all:cells,cell=256,cells=3,stream=2",
     "all:cells,cell=8K,cells=3,stream=4",
-    "all:cells,cell=1K,cells=4,reach_least=1",
-    "all:cells,up_cell=1K,up_cells=3,down_cell=256,down_cells=5,direct_least=3000",
+    "all:cells,cell=1K,cells=4,reach_from=1",
+    "all:cells,up_cell=1K,up_cells=3,down_cell=256,down_cells=5,direct_from=3000",
     "broadcast:cells,cell=256,cells=3;reduce:cells,cell=512,cells=2;allreduce:exchange,cell=128,cells=4",
-    "strict;all:cells,cell=512,cells=2,reach_least=1,stream=2",
+    "strict;all:cells,cell=512,cells=2,reach_from=1,stream=2",
     "allreduce:shares,share_cell=4K;all:line_most=64,cell=2K,cells=4",
 ];
 
@@ -259,7 +259,7 @@ fn calls_of_run() -> usize {
 fn spec(size: usize, rules: &str) -> JobSpec {
     let mut spec = JobSpec::new(size).unwrap();
     // Short ones are lent too, where nobody says otherwise.
-    let short = if rules == "all:auto" { "" } else { "all:direct_least=1;" };
+    let short = if rules == "all:auto" { "" } else { "all:direct_from=1;" };
     spec.tuning.force(&format!("{short}{rules}")).unwrap();
     spec
 }

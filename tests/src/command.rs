@@ -45,7 +45,7 @@ pub fn job(program: &str, ranks: usize, args: &[&str]) -> Command {
 /// Has the ranks of a job take these algorithms ([`forced`]); where these have private buffers moved, the allocator
 /// maps even short ones, as it otherwise does long ones.
 pub fn force<'a>(command: &'a mut Command, rules: &str) -> &'a mut Command {
-    if rules.contains("convert_least") {
+    if rules.contains("convert_from") {
         command.env("MALLOC_MMAP_THRESHOLD_", "4096").env("MALLOC_TOP_PAD_", "0");
     }
     command.env("PHALANX_ALGORITHM", forced(rules))

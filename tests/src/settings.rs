@@ -58,18 +58,18 @@ pub const SETTINGS: [Setting; 24] = [
     ),
     setting("allreduce:exchange", Some(Regime::Exchange), &[8192, 40960], None),
     setting("allreduce:exchange,cell=64,cells=2", Some(Regime::Exchange), &[64, 128, 640], None),
-    setting("allreduce:exchange,cell=192,cells=5,reach_least=1", Some(Regime::Exchange), &[192, 960], None),
+    setting("allreduce:exchange,cell=192,cells=5,reach_from=1", Some(Regime::Exchange), &[192, 960], None),
     setting("all:shares", Some(Regime::Shares), &[8192], Some((0, 2048))),
     setting("all:shares,leaders=1,share_cell=64", Some(Regime::Shares), &[64], Some((1, 64))),
     setting("all:shares,leaders=2,share_cell=64,share_downs=2", Some(Regime::Shares), &[64], Some((2, 64))),
     setting("all:shares,leaders=3,share_cell=192,share_downs=3", Some(Regime::Shares), &[200], Some((3, 192))),
     // Private buffers are read where they lie, from the first byte on.
-    setting("all:cells,cell=64,cells=2,reach_least=1,readers=1", Some(Regime::Cells), &[64, 128, 640], None),
-    setting("all:shares,share_cell=128,reach_least=1", Some(Regime::Shares), &[64], Some((0, 128))),
+    setting("all:cells,cell=64,cells=2,reach_from=1,readers=1", Some(Regime::Cells), &[64, 128, 640], None),
+    setting("all:shares,share_cell=128,reach_from=1", Some(Regime::Shares), &[64], Some((0, 128))),
     setting("all:shares,share_cell=128", Some(Regime::Shares), &[64], Some((0, 128))),
     // Private buffers become shared memory as soon as they are seen.
     setting(
-        "all:cells,cell=1K,cells=2,convert_least=1,convert_after=0",
+        "all:cells,cell=1K,cells=2,convert_from=1,convert_after=0",
         Some(Regime::Cells),
         &[1024, 4096, 8192, 12_288],
         None,
@@ -81,13 +81,13 @@ pub const SETTINGS: [Setting; 24] = [
     setting("all:shares,share_cell=8K,share_downs=2,stream=3", Some(Regime::Shares), &[5120], Some((2, 8192))),
     setting("allreduce:exchange,cell=16K,cells=4;all:cell=16K,stream=3", None, &[5120, 16_384, 32_768], None),
     setting(
-        "all:auto,line_most=100,shares_least=9000,cell=6K,cells=2,share_cell=6K,leaders=2,stream=2,reach_least=15000",
+        "all:auto,line_most=100,shares_from=9000,cell=6K,cells=2,share_cell=6K,leaders=2,stream=2,reach_from=15000",
         None,
         &[100, 6144, 9000, 15_000],
         Some((2, 6144)),
     ),
     setting(
-        "all:auto,line_most=120,shares_least=1500,cell=128,cells=3,share_cell=256",
+        "all:auto,line_most=120,shares_from=1500,cell=128,cells=3,share_cell=256",
         None,
         &[120, 128, 384, 1500],
         Some((0, 256)),
@@ -127,7 +127,7 @@ pub const TREES: [&str; 16] = [
 /// `all:auto` alone is what it says.
 #[must_use]
 pub fn forced(rules: &str) -> String {
-    if rules == "all:auto" { rules.to_owned() } else { format!("all:direct_least=1;{rules}") }
+    if rules == "all:auto" { rules.to_owned() } else { format!("all:direct_from=1;{rules}") }
 }
 
 /// A job of ranks that are threads, under [`forced`] rules. By the seed, it takes its ranks for having a core each,

@@ -23,7 +23,7 @@ fn sweep(ranks: usize, (rules, trees): (&str, &str), args: &[&str]) -> String {
     force(&mut command, rules).env("PHALANX_TREES", trees);
     let said = run(&mut command, LIMIT).succeeded();
     assert!(said.contains(&format!("calls on {ranks} ranks")), "{args:?}: {said}");
-    let moves = rules.contains("convert_least") && ranks > 1 && args[0] == "lengths" && node_job::can_convert();
+    let moves = rules.contains("convert_from") && ranks > 1 && args[0] == "lengths" && node_job::can_convert();
     assert!(!moves || !said.contains("; 0 private bytes"), "{rules} {args:?}: {said}");
     said
 }
@@ -59,7 +59,7 @@ fn every_root_over_trees_in_time_and_late() {
         for (at, trees) in TREES.into_iter().enumerate() {
             let seed = mixed(seed ^ (ranks * 100 + at) as u64).to_string();
             let mode = if at % 2 == 0 { "roots" } else { "late" };
-            sweep(ranks, ("all:auto,line_most=64,shares_least=3000,cell=128,cells=2", trees), &[mode, &seed]);
+            sweep(ranks, ("all:auto,line_most=64,shares_from=3000,cell=128,cells=2", trees), &[mode, &seed]);
         }
     }
 }

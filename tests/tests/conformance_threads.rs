@@ -93,7 +93,7 @@ fn every_tree_with_every_root() {
                 let rules = [
                     "all:cells,cell=64,cells=2",
                     "all:line,flat_ranks=1",
-                    "all:auto,flat_ranks=2,line_most=64,shares_least=1000",
+                    "all:auto,flat_ranks=2,line_most=64,shares_from=1000",
                 ];
                 // On many ranks each tree goes with one of them.
                 for (_, rules) in rules.into_iter().enumerate().filter(|&(nth, _)| is_tried(at + nth, ranks, seed)) {

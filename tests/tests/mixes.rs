@@ -18,11 +18,11 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// Regimes by size, with thresholds so low that all of them meet in a mix.
 const RULES: [&str; 5] = [
-    "all:auto,line_most=32,shares_least=400,cell=64,cells=2,share_cell=64,share_downs=2",
-    "all:auto,line_most=64,shares_least=1000,cell=128,cells=3,share_cell=192,leaders=2,flat_ranks=2",
-    "broadcast:cells,cell=64,cells=3;reduce:shares,share_cell=128;allreduce:auto,line_most=100,shares_least=700",
-    "all:auto,leaders=3,shares_least=256,share_cell=64,up_cell=192,up_cells=2,down_cell=64,down_cells=4",
-    "all:auto,convert_least=2K,convert_after=1",
+    "all:auto,line_most=32,shares_from=400,cell=64,cells=2,share_cell=64,share_downs=2",
+    "all:auto,line_most=64,shares_from=1000,cell=128,cells=3,share_cell=192,leaders=2,flat_ranks=2",
+    "broadcast:cells,cell=64,cells=3;reduce:shares,share_cell=128;allreduce:auto,line_most=100,shares_from=700",
+    "all:auto,leaders=3,shares_from=256,share_cell=64,up_cell=192,up_cells=2,down_cell=64,down_cells=4",
+    "all:auto,convert_from=2K,convert_after=1",
 ];
 
 #[test]

@@ -40,7 +40,7 @@ const RULES: [&str; 7] = [
     "strict; all:cells,cell=256,cells=3",
     "strict; all:shares,share_cell=192",
     "strict; all:shares,leaders=2",
-    "all:auto,line_most=64,shares_least=2000; strict",
+    "all:auto,line_most=64,shares_from=2000; strict",
 ];
 
 /// Whether all sums are those in rank order.

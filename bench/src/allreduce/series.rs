@@ -27,7 +27,7 @@ const NAMED: [(&str, Option<&str>, BufferMode); 7] = [
     ("cells", Some("allreduce:cells"), BufferMode::Rewritten),
     ("exchange", Some("allreduce:exchange"), BufferMode::Rewritten),
     ("shares", Some("allreduce:shares"), BufferMode::Rewritten),
-    ("direct", Some("allreduce:shares,direct_least=1,direct=always"), BufferMode::Shared),
+    ("direct", Some("allreduce:shares,direct_from=1,direct=always"), BufferMode::Shared),
     ("view", Some("all:direct=always"), BufferMode::View),
 ];
 

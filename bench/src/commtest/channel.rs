@@ -34,7 +34,7 @@ impl Slots {
     pub fn rule(self) -> String {
         match self {
             Slots::Lines => "broadcast:line".to_owned(),
-            Slots::Cells => format!("broadcast:cells,cell={CELL},cells={CELLS},reach_least=never"),
+            Slots::Cells => format!("broadcast:cells,cell={CELL},cells={CELLS},reach_from=never"),
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use shm_core::operator::{Far, Max, Operator};
+use shm_core::operator::{Hint, Max, Operator};
 use shm_core::{Collective, Element};
 
 use super::adapt::{self, Search};
@@ -364,8 +364,8 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for InOrder<'_, O> {
         unsafe { self.0.fold_to(dsts, operands, n) }
     }
 
-    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], hint: Hint, n: usize) {
         // SAFETY: by contract.
-        unsafe { self.0.fold_from(dsts, operands, far, n) }
+        unsafe { self.0.fold_from(dsts, operands, hint, n) }
     }
 }

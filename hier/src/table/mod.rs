@@ -84,10 +84,10 @@ pub struct Table {
     pub flat_ranks_crowded: u32,
     /// Bytes from which buffers in the job's heap are used where they lie, by the built-in rules that complete these;
     /// `u64::MAX` for never, and nothing for as they say.
-    pub direct_least: Option<u64>,
+    pub direct_from: Option<u64>,
     /// Bytes from which private buffers are read by kernel-assisted copies, by [`Collective`](shm_core::Collective),
     /// where no rule says it; `u64::MAX` for never.
-    pub reach_least: [u64; 4],
+    pub reach_from: [u64; 4],
     /// Ranks that do so in one rank's memory at a time, at most; 0 for any number.
     pub readers: u32,
     /// The trees.
@@ -108,8 +108,8 @@ impl Table {
             machine,
             flat_ranks: shm_core::select::FLAT_RANKS,
             flat_ranks_crowded: shm_core::select::FLAT_RANKS,
-            direct_least: None,
-            reach_least: shm_core::select::REACH_LEAST,
+            direct_from: None,
+            reach_from: shm_core::select::REACH_LEAST,
             readers: shm_core::select::READERS,
             trees: TreeRules::default(),
             rules: Vec::new(),
@@ -125,8 +125,8 @@ impl Table {
     pub fn tuning(&self) -> Result<Tuning, Error> {
         let mut tuning = Tuning::of(&self.rules)?;
         (tuning.flat_ranks, tuning.flat_ranks_crowded) = (self.flat_ranks, self.flat_ranks_crowded);
-        (tuning.reach_least, tuning.readers) = (self.reach_least, self.readers);
-        self.direct_least.inspect(|&least| tuning.set_direct_least(self.rules.len(), least));
+        (tuning.reach_from, tuning.readers) = (self.reach_from, self.readers);
+        self.direct_from.inspect(|&least| tuning.set_direct_from(self.rules.len(), least));
         Ok(tuning)
     }
 }

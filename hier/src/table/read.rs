@@ -69,16 +69,16 @@ fn table(file: file::File) -> Piece<Table> {
     let mut table = Table::new(machine);
     table.flat_ranks = file.node.flat_ranks.unwrap_or(table.flat_ranks);
     table.flat_ranks_crowded = file.node.flat_ranks_crowded.unwrap_or(table.flat_ranks);
-    table.direct_least = file.node.direct_from.as_ref().map(threshold).transpose()?;
+    table.direct_from = file.node.direct_from.as_ref().map(threshold).transpose()?;
     for (what, least) in &file.node.reach_from {
         let what = collective(what)?;
-        table.reach_least[what as usize] = reach(what, least)?;
+        table.reach_from[what as usize] = reach(what, least)?;
     }
     table.readers = file.node.readers.unwrap_or(table.readers);
     if let Some(trees) = file.node.trees {
         table.trees = trees.as_ref().parse().map_err(|error: shm_core::Error| (trees.span(), error.to_string()))?;
     }
-    table.rules = file.rules.iter().map(|form| rule(form, table.direct_least)).collect::<Result<_, _>>()?;
+    table.rules = file.rules.iter().map(|form| rule(form, table.direct_from)).collect::<Result<_, _>>()?;
     table.network = file.network.map(network).transpose()?;
     Ok(table)
 }
@@ -140,14 +140,14 @@ fn rule(form: &Spanned<file::Rule>, direct: Option<u64>) -> Piece<Rule> {
     if let Some(l2) = &form.l2_from {
         let kib =
             u32::try_from(bytes(l2)?.div_ceil(1024)).map_err(|_| (l2.span(), "no cache is as large".to_owned()))?;
-        rule = rule.from_l2(kib);
+        rule = rule.with_l2_from(kib);
     }
     if let Some(least) = form.direct_from.as_ref().map(threshold).transpose()?.or(direct) {
-        rule = rule.direct_from(least);
+        rule = rule.with_direct_from(least);
     }
     if let Some(least) = form.reach_from.as_ref().map(|least| reach(what, least)).transpose()? {
         // Of no bytes nothing is reached.
-        rule = rule.reached_from(least.max(1));
+        rule = rule.with_reach_from(least.max(1));
     }
     match &form.order {
         None => Ok(rule),

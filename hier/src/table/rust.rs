@@ -34,13 +34,13 @@ pub(super) const RULES: &[Rule] = &[
                 "    Rule::built_in({what:?}, ({least}, {most}), ({thin}, {thick}), {}, &[{}]){}{}{},",
                 rule.is_strict(),
                 bands.join(", "),
-                match rule.direct_least() {
+                match rule.direct_from() {
                     DIRECT_LEAST => String::new(),
-                    u64::MAX => ".direct_from(u64::MAX)".to_owned(),
-                    least => format!(".direct_from({least})"),
+                    u64::MAX => ".with_direct_from(u64::MAX)".to_owned(),
+                    least => format!(".with_direct_from({least})"),
                 },
-                rule.reach_least().map_or(String::new(), |least| format!(".reached_from({least})")),
-                if rule.l2_least() > 0 { format!(".from_l2({})", rule.l2_least()) } else { String::new() }
+                rule.reach_from().map_or(String::new(), |least| format!(".with_reach_from({least})")),
+                if rule.l2_from() > 0 { format!(".with_l2_from({})", rule.l2_from()) } else { String::new() }
             );
         }
         text.push_str("];\n");

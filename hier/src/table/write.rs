@@ -42,7 +42,7 @@ impl Table {
             size(machine.l2),
             size(machine.l3)
         );
-        let direct = self.direct_least.map_or(String::new(), |least| {
+        let direct = self.direct_from.map_or(String::new(), |least| {
             format!("# The same as in rules, for those that do not say it.\ndirect_from = {}\n", threshold(least))
         });
         let crowded = match self.flat_ranks_crowded {
@@ -59,11 +59,11 @@ impl Table {
             text,
             "\n[node]\n# Ranks up to which everybody reads everybody's line.\nflat_ranks = {}\n{crowded}{direct}# Bytes from which private buffers are reached by kernel-assisted copies (\"tried\": where calls that try both find that quicker).\nreach_from = {{ {} }}\n{readers}# Trees, as PHALANX_TREES has them.\ntrees = {}\n",
             self.flat_ranks,
-            Collective::ALL.map(|what| format!("{what} = {}", reach(self.reach_least[what as usize]))).join(", "),
+            Collective::ALL.map(|what| format!("{what} = {}", reach(self.reach_from[what as usize]))).join(", "),
             quoted(&self.trees.to_string())
         );
         for (at, rule) in self.rules.iter().enumerate() {
-            let unsaid = self.direct_least.unwrap_or(DIRECT_LEAST);
+            let unsaid = self.direct_from.unwrap_or(DIRECT_LEAST);
             write_rule(&mut text, rule, unsaid, self.remarks.get(at).map_or(&[], Vec::as_slice));
         }
         if let Some(network) = &self.network {
@@ -87,16 +87,16 @@ fn write_rule(text: &mut String, rule: &Rule, unsaid: u64, remarks: &[String]) {
         let most = if most == u32::MAX { String::new() } else { most.to_string() };
         let _ = writeln!(text, "ranks_per_core = \"{least}..{most}\"");
     }
-    if rule.l2_least() > 0 {
-        let _ = writeln!(text, "l2_from = {}", threshold(1024 * u64::from(rule.l2_least())));
+    if rule.l2_from() > 0 {
+        let _ = writeln!(text, "l2_from = {}", threshold(1024 * u64::from(rule.l2_from())));
     }
     if rule.is_strict() {
         text.push_str("order = \"rank\"\n");
     }
-    if what != Collective::Barrier || rule.direct_least() != unsaid {
-        let _ = writeln!(text, "direct_from = {}", threshold(rule.direct_least()));
+    if what != Collective::Barrier || rule.direct_from() != unsaid {
+        let _ = writeln!(text, "direct_from = {}", threshold(rule.direct_from()));
     }
-    if let Some(least) = rule.reach_least() {
+    if let Some(least) = rule.reach_from() {
         let _ = writeln!(text, "reach_from = {}", reach(least));
     }
     text.push_str("ladder = [\n");

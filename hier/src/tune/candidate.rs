@@ -56,7 +56,8 @@ impl Candidate {
     pub fn tuning(&self, what: Collective) -> Result<Tuning, Error> {
         let direct = if self.lying == Lying::Direct { 1 } else { u64::MAX };
         let reached = if let Lying::Reached(_) = self.lying { 1 } else { 0 };
-        let mut tuning = Tuning::of(&[Rule::new(what, &[self.band])?.direct_from(direct).reached_from(reached)])?;
+        let mut tuning =
+            Tuning::of(&[Rule::new(what, &[self.band])?.with_direct_from(direct).with_reach_from(reached)])?;
         if let Lying::Reached(readers) = self.lying {
             tuning.readers = readers;
         }

@@ -43,7 +43,7 @@ mod tests {
                 .map(|candidate| {
                     // What lends is what the table of the candidate has lend.
                     let table = candidate.tuning(what).unwrap().select(2, 1);
-                    let lends = candidate.lying != Lying::Private && table.direct_least(what) <= bytes as u64;
+                    let lends = candidate.lying != Lying::Private && table.direct_from(what) <= bytes as u64;
                     let ratio = bytes as f64 / self.even;
                     let time = match (lends, self.long_ones) {
                         (false, _) => 1.0,
@@ -64,7 +64,7 @@ mod tests {
         let selection = table.tuning().unwrap().select(2, 1);
         let text = explanation(std::slice::from_ref(&findings));
         for finding in &findings.collectives {
-            assert_eq!(selection.direct_least(finding.what), finding.direct, "{}", finding.what);
+            assert_eq!(selection.direct_from(finding.what), finding.direct, "{}", finding.what);
             assert!(finding.direct_looked.len() >= 5);
         }
         assert!(text.contains("used where they lie from"), "{text}");
@@ -87,7 +87,7 @@ mod tests {
         // Always quicker: from the shortest on that was measured.
         for finding in found(1.0, true) {
             assert_eq!(finding.direct, finding.direct_looked[0].bytes as u64);
-            assert!(finding.direct < built_in.direct_least(finding.what), "{}", finding.what);
+            assert!(finding.direct < built_in.direct_from(finding.what), "{}", finding.what);
         }
         // Never: beyond the longest.
         for finding in found(1e12, true) {

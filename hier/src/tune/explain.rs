@@ -43,7 +43,7 @@ pub fn table_of(machine: Fingerprint, findings: &[Findings]) -> Result<Table, Er
                 .map(|(from, candidate, _)| Band { from: *from as u64, ..candidate.band })
                 .collect();
             let rule = Rule::new(finding.what, &bands)?.on_ranks(least as u32..=most as u32).on_crowds(crowds.clone());
-            let rule = rule.direct_from(finding.direct).reached_from(finding.reach.unwrap_or(0));
+            let rule = rule.with_direct_from(finding.direct).with_reach_from(finding.reach.unwrap_or(0));
             table.rules.push(rule.in_strict_mode(finding.strict));
             table.remarks.push(finding.ladder.iter().map(|(_, _, remark)| remark.clone()).collect());
         }
@@ -199,7 +199,7 @@ mod tests {
         let table = table_of(Fingerprint::of_this_machine(), findings).unwrap();
         let back = Table::from_toml(&table.to_toml()).unwrap();
         let whom =
-            |rule: &Rule| (rule.collective(), rule.ranks(), rule.crowd(), rule.direct_least(), rule.bands().len());
+            |rule: &Rule| (rule.collective(), rule.ranks(), rule.crowd(), rule.direct_from(), rule.bands().len());
         assert!(back.rules.iter().map(whom).eq(table.rules.iter().map(whom)), "{:?}", back.rules);
         assert_eq!(Table::from_toml(&back.to_toml()).unwrap(), back);
         assert_eq!(back.trees, table.trees);
@@ -227,7 +227,7 @@ mod tests {
                 assert_eq!(odd, counts, "{what} on {size} ranks, {crowd} a core");
                 if !counts {
                     assert_eq!(chosen.bands(what), built_in.bands(what));
-                    assert_eq!(chosen.direct_least(what), built_in.direct_least(what));
+                    assert_eq!(chosen.direct_from(what), built_in.direct_from(what));
                 }
             }
             let tree = if counts { "kary:4".to_owned() } else { release_tree(&TreeRules::default(), size, crowd) };

@@ -71,7 +71,7 @@ mod tests {
             let time = |candidate: &Candidate| {
                 let tuning = candidate.tuning(what).unwrap();
                 // What reaches is what the table of the candidate has reach.
-                let reaches = tuning.select(8, 1).reach_least(what) <= bytes as u64;
+                let reaches = tuning.select(8, 1).reach_from(what) <= bytes as u64;
                 assert_eq!(reaches, matches!(candidate.lying, Lying::Reached(_)));
                 assert!(self.may || !reaches);
                 match candidate.lying {
@@ -111,7 +111,7 @@ mod tests {
             for finding in findings.collectives.iter().filter(|finding| !finding.strict) {
                 let from = finding.reach.unwrap() as f64;
                 assert!((even / 1.05..=even * 1.05).contains(&from), "{}: {from}", finding.what);
-                let reach = |size, crowd| tuning.select(size, crowd).reach_least(finding.what);
+                let reach = |size, crowd| tuning.select(size, crowd).reach_from(finding.what);
                 assert_eq!(reach(8, 1) as f64, from);
                 // Elsewhere nothing is said of it.
                 assert_eq!(reach(8, 2), shm_core::select::REACH_LEAST[finding.what as usize]);
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!(tuning.readers, READERS);
             for finding in findings.collectives {
                 assert_eq!(finding.reach, (may && !finding.strict).then_some(u64::MAX));
-                let least = tuning.select(8, 1).reach_least(finding.what);
+                let least = tuning.select(8, 1).reach_from(finding.what);
                 assert!(least >= shm_core::select::REACH_TRIED, "{}: {least}", finding.what);
             }
         }
@@ -141,7 +141,7 @@ mod tests {
         for finding in findings.collectives {
             let tried = finding.what == Collective::Broadcast;
             assert_eq!(finding.reach.is_none(), tried);
-            assert_eq!(selection.reach_least(finding.what) == shm_core::select::REACH_TRIED, tried);
+            assert_eq!(selection.reach_from(finding.what) == shm_core::select::REACH_TRIED, tried);
         }
     }
 }

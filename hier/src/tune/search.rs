@@ -252,7 +252,7 @@ impl<T: Times> Search<'_, T> {
             let least = (1..ladder.len()).min_by(|&a, &b| span(a).total_cmp(&span(b))).unwrap_or(1);
             ladder.remove(least);
         }
-        let built_in = built_in.direct_least(what);
+        let built_in = built_in.direct_from(what);
         // Of calls in rank order nothing else is to be expected.
         let (direct, direct_looked) = match strict {
             true => (built_in, Vec::new()),
@@ -407,7 +407,7 @@ mod tests {
                 for looked in &finding.looked {
                     assert_eq!(looked.taken, 0);
                 }
-                assert_eq!(finding.direct, built_in.direct_least(finding.what));
+                assert_eq!(finding.direct, built_in.direct_from(finding.what));
                 let regimes = finding.ladder.iter().map(|(_, candidate, _)| candidate.band.regime());
                 let (regimes, usual): (Vec<_>, Vec<_>) =
                     (regimes.collect(), built_in.bands(finding.what).iter().map(|band| band.regime()).collect());

@@ -120,7 +120,7 @@ impl Communicator {
     /// # Safety
     /// As there.
     unsafe fn lend_sent(&self, route: &mut Route<'_>) -> Option<Lent> {
-        let direct = self.selection.block_least(route.waits_for_all());
+        let direct = self.selection.block_from(route.waits_for_all());
         let (buffer, bytes) = match &mut route.send {
             Sending::Same(buffer, bytes) if route.lends => (buffer, *bytes),
             Sending::Rows(buffer, blocks) if route.lends => (buffer, self.size() * blocks.len(0)),

@@ -10,7 +10,7 @@ impl Communicator {
     /// From how many bytes on a call that is carried out so uses buffers in the heap where they lie.
     #[inline]
     pub(crate) fn lends_from(&self, what: Collective, choice: &Choice) -> u64 {
-        if choice.regime == Regime::Line { u64::MAX } else { self.selection.direct_least(what) }
+        if choice.regime == Regime::Line { u64::MAX } else { self.selection.direct_from(what) }
     }
 
     /// What a call that uses buffers in the heap from `direct` bytes on is to see in the place of a buffer of `bytes`

@@ -39,7 +39,7 @@ impl Process<'_> {
     /// them: a program must not count on either.
     ///
     /// A buffer in shared memory that is long enough ([`alloc`](crate::Communicator::alloc), which says when not) is
-    /// copied from where it lies; so is a long private one, by the kernel, where the system lets it (`reach_least` of
+    /// copied from where it lies; so is a long private one, by the kernel, where the system lets it (`reach_from` of
     /// [`Tuning`](crate::Tuning)): of two ranks that of a message of 128 KiB and more, where trials find that quicker.
     /// Its owner then returns when its readers have the message.
     ///

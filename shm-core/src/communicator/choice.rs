@@ -53,9 +53,9 @@ impl Communicator {
 }
 
 /// The calls that go through one cell where no buffer lies in the heap: of fewer bytes than private ones that are
-/// reached, or moved there (from `convert_least` on).
-pub(super) fn singles(selection: &Selection, convert_least: u64) -> [Singles; 4] {
-    Collective::ALL.map(|what| Singles::of(selection, what, convert_least))
+/// reached, or moved there (from `convert_from` on).
+pub(super) fn singles(selection: &Selection, convert_from: u64) -> [Singles; 4] {
+    Collective::ALL.map(|what| Singles::of(selection, what, convert_from))
 }
 
 #[cfg(test)]
@@ -94,18 +94,18 @@ mod tests {
                 (1..40_000).filter(|&bytes| comm.single(what, bytes, given).is_some()).max().unwrap_or(0)
             };
             for what in [Collective::Broadcast, Collective::Reduce] {
-                let direct = comm.selection.direct_least(what) as usize;
+                let direct = comm.selection.direct_from(what) as usize;
                 let all = [private, shared, nothing].map(|given| longest(&comm, what, given));
                 assert_eq!(all, [32 << 10, direct - 1, JOINT_LEAST - 1], "{what}");
             }
-            let direct = comm.selection.direct_least(Collective::Allreduce) as usize;
+            let direct = comm.selection.direct_from(Collective::Allreduce) as usize;
             assert_eq!(longest(&comm, Collective::Allreduce, shared), direct - 1);
             assert_eq!(longest(&comm, Collective::Barrier, private), 0);
             for (rules, wanted) in [
-                ("all:direct_least=2K", [32 << 10, 2047, JOINT_LEAST - 1]),
-                ("all:reach_least=3K", [3071, 3071, 3071]),
-                ("all:direct_least=2K,convert_least=5K", [5119, 2047, 5119]),
-                ("all:direct_least=6K,convert_least=5K", [6143, 6143, 6143]),
+                ("all:direct_from=2K", [32 << 10, 2047, JOINT_LEAST - 1]),
+                ("all:reach_from=3K", [3071, 3071, 3071]),
+                ("all:direct_from=2K,convert_from=5K", [5119, 2047, 5119]),
+                ("all:direct_from=6K,convert_from=5K", [6143, 6143, 6143]),
                 ("broadcast:cells,down_cell=4K", [4096, 4096, 4096]),
                 ("broadcast:line", [0, 0, 0]),
             ] {

@@ -33,7 +33,7 @@ impl Communicator {
     /// # Errors
     /// [`Busy`](crate::Error::Busy), inside of a call.
     pub fn explain_shared(&self, what: Collective, bytes: usize) -> Result<Explanation> {
-        let is_lent = bytes as u64 >= self.selection.direct_least(what);
+        let is_lent = bytes as u64 >= self.selection.direct_from(what);
         self.explain_payload(what, bytes, if is_lent { Payload::Lent } else { Payload::InCells })
     }
 
@@ -127,7 +127,7 @@ mod tests {
     fn explanations_know_from_which_size_on_shared_buffers_are_lent() {
         Communicator::threads(2, |mut comm| {
             let mut tuning = Tuning::default();
-            tuning.force("all:cells;broadcast:direct_least=90000;allreduce:direct_least=70000").unwrap();
+            tuning.force("all:cells;broadcast:direct_from=90000;allreduce:direct_from=70000").unwrap();
             comm.set_tuning(&tuning).unwrap();
             for (what, least) in [(Collective::Broadcast, 90_000), (Collective::Allreduce, 70_000)] {
                 let explained = |bytes| {

@@ -40,7 +40,7 @@ fn ranks<R: Send>(number: usize, rules: &str, f: impl Fn(Communicator) -> R + Sy
 }
 
 /// Every buffer is moved when it is seen.
-const AT_ONCE: &str = "all:auto,convert_least=1,convert_after=0,line_most=64,direct_least=1";
+const AT_ONCE: &str = "all:auto,convert_from=1,convert_after=0,line_most=64,direct_from=1";
 
 fn moved(comm: &Communicator) -> u64 {
     comm.seat().conversions().bytes()
@@ -95,8 +95,8 @@ fn parts_of_vectors_at_odd_places() {
     }
     for rules in [
         AT_ONCE,
-        "all:cells,cell=1K,cells=3,convert_least=1,convert_after=3",
-        "all:shares,convert_least=1,convert_after=1",
+        "all:cells,cell=1K,cells=3,convert_from=1,convert_after=3",
+        "all:shares,convert_from=1,convert_after=1",
     ] {
         for number in [2, 3] {
             let most = ranks(number, rules, |comm| {
@@ -159,7 +159,7 @@ fn what_comes_seldom_or_is_short_stays() {
     if !alone(what_comes_seldom_or_is_short_stays) {
         return;
     }
-    ranks(2, "all:auto,convert_least=64K,convert_after=5", |comm| {
+    ranks(2, "all:auto,convert_from=64K,convert_after=5", |comm| {
         let (mut long, mut short) = (words(1 << 17), words_of_all(&comm, 4 << 10));
         for turn in 0..5 {
             sums(&comm, &mut long, turn);
@@ -536,14 +536,14 @@ fn pages_stay_where_calls_would_copy_them_all_the_same() {
     };
     // Of 512 KiB and of 1 MiB.
     for (direct, short, long) in
-        [("direct_least=1M", false, true), ("direct_least=never", false, false), ("direct_least=512K", true, true)]
+        [("direct_from=1M", false, true), ("direct_from=never", false, false), ("direct_from=512K", true, true)]
     {
         for (number, moves) in [(64 << 10, short), (128 << 10, long)] {
             assert_eq!(seen(direct, number, false) > 0, moves, "allreduce of {number} words, {direct}");
             // Blocks go from 8 KiB on, unless no allreduce does.
             assert_eq!(
                 seen(direct, number, true) > 0,
-                direct != "direct_least=never",
+                direct != "direct_from=never",
                 "allgather of {number} words, {direct}"
             );
         }

@@ -151,7 +151,7 @@ impl Case {
     /// What is forced, as in `PHALANX_ALGORITHM`.
     fn rules(self) -> String {
         let cells = format!(
-            "all:cell={CELL},cells=64,share_cell={CELL},leaders=256,direct_least=1,reach_least=never,flat_ranks=256"
+            "all:cell={CELL},cells=64,share_cell={CELL},leaders=256,direct_from=1,reach_from=never,flat_ranks=256"
         );
         let way = match (self.way, self.what) {
             (Way::Lines, _) => "all:line",

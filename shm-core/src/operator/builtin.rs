@@ -8,7 +8,7 @@ use num_complex::Complex;
 
 use super::halves;
 use super::kernel::{Scalar, fold, fold_from, fold_to};
-use super::{Far, Operator};
+use super::{Hint, Operator};
 use crate::element::Pair;
 
 macro_rules! operators {
@@ -104,9 +104,9 @@ macro_rules! operator {
             }
 
             #[inline]
-            unsafe fn fold_from(&self, dsts: &[*mut $type], operands: &[*const $type], far: Far, n: usize) {
+            unsafe fn fold_from(&self, dsts: &[*mut $type], operands: &[*const $type], hint: Hint, n: usize) {
                 // SAFETY: by contract.
-                unsafe { $fold_from(dsts, operands, far, n) }
+                unsafe { $fold_from(dsts, operands, hint, n) }
             }
         }
     };

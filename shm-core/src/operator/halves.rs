@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use convert::{BLOCK, Convert, Half};
 
-use super::Far;
+use super::Hint;
 #[cfg(target_arch = "x86_64")]
 use super::Loads;
 use super::kernel::Scalar;
@@ -36,15 +36,15 @@ pub(super) unsafe fn fold_to<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands:
 /// # Safety
 /// As [`Operator::fold_from`](super::Operator::fold_from).
 #[inline]
-pub(super) unsafe fn fold_from<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Far, n: usize) {
+pub(super) unsafe fn fold_from<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], hint: Hint, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_several::<H, S>(dsts, operands, Some(far), n) }
+    unsafe { fold_several::<H, S>(dsts, operands, Some(hint), n) }
 }
 
 /// # Safety
 /// As [`fold_to`].
 #[inline(never)]
-unsafe fn fold_several<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Option<Far>, n: usize) {
+unsafe fn fold_several<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], hint: Option<Hint>, n: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f")
@@ -53,17 +53,17 @@ unsafe fn fold_several<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*co
             && is_x86_feature_detected!("avx512vl")
         {
             // SAFETY: the features were just detected; the rest by contract.
-            return unsafe { fold_avx512::<H, S>(dsts, operands, far, n) };
+            return unsafe { fold_avx512::<H, S>(dsts, operands, hint, n) };
         }
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
             // Nothing is asked for there, as of other elements ([`kernel`](super::kernel)).
-            let far = far.filter(|far| far.loads == Loads::Abreast);
+            let hint = hint.filter(|hint| hint.loads == Loads::Abreast);
             // SAFETY: the features were just detected; the rest by contract.
-            return unsafe { fold_avx2::<H, S>(dsts, operands, far, n) };
+            return unsafe { fold_avx2::<H, S>(dsts, operands, hint, n) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = far;
+    let _ = hint;
     // SAFETY: plain instructions; the rest by contract.
     unsafe { fold_blocks::<H, S, H::Plain>(dsts, operands, None, n) }
 }
@@ -72,18 +72,18 @@ unsafe fn fold_several<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*co
 /// As [`fold_to`], on a machine with these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,f16c")]
-unsafe fn fold_avx512<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Option<Far>, n: usize) {
+unsafe fn fold_avx512<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], hint: Option<Hint>, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_blocks::<H, S, H::Avx512>(dsts, operands, far, n) }
+    unsafe { fold_blocks::<H, S, H::Avx512>(dsts, operands, hint, n) }
 }
 
 /// # Safety
 /// As [`fold_to`], on a machine with these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn fold_avx2<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], far: Option<Far>, n: usize) {
+unsafe fn fold_avx2<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const H], hint: Option<Hint>, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_blocks::<H, S, H::Avx2>(dsts, operands, far, n) }
+    unsafe { fold_blocks::<H, S, H::Avx2>(dsts, operands, hint, n) }
 }
 
 /// # Safety
@@ -92,11 +92,11 @@ unsafe fn fold_avx2<H: Half, S: Scalar<f32>>(dsts: &[*mut H], operands: &[*const
 unsafe fn fold_blocks<H: Half, S: Scalar<f32>, C: Convert<H>>(
     dsts: &[*mut H],
     operands: &[*const H],
-    far: Option<Far>,
+    hint: Option<Hint>,
     n: usize,
 ) {
     // SAFETY: by contract.
-    let folded = unsafe { fold_whole::<H, Wide<S, C>, BLOCK>(dsts, operands, far, n) };
+    let folded = unsafe { fold_whole::<H, Wide<S, C>, BLOCK>(dsts, operands, hint, n) };
     if folded < n {
         // SAFETY: by contract; less than a block is left.
         unsafe { fold_rest::<H, S, C>(dsts, operands, folded, n - folded) };
@@ -216,22 +216,22 @@ mod tests {
     }
 
     /// A fold to several places, by certain instructions or those that the machine has.
-    type Folds<H> = unsafe fn(&[*mut H], &[*const H], Option<Far>, usize);
+    type Folds<H> = unsafe fn(&[*mut H], &[*const H], Option<Hint>, usize);
 
     /// All that this machine has.
     fn folds<H: Half, S: Scalar<f32>>() -> Vec<(&'static str, Folds<H>)> {
         let mut folds: Vec<(&str, Folds<H>)> = vec![
             ("chosen", fold_several::<H, S>),
-            ("plain", |dsts, operands, far, n| {
+            ("plain", |dsts, operands, hint, n| {
                 // SAFETY: that of the caller; plain instructions.
-                unsafe { fold_blocks::<H, S, H::Plain>(dsts, operands, far, n) }
+                unsafe { fold_blocks::<H, S, H::Plain>(dsts, operands, hint, n) }
             }),
         ];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
-            folds.push(("avx2", |dsts, operands, far, n| {
+            folds.push(("avx2", |dsts, operands, hint, n| {
                 // SAFETY: that of the caller; the features were just detected.
-                unsafe { fold_avx2::<H, S>(dsts, operands, far, n) }
+                unsafe { fold_avx2::<H, S>(dsts, operands, hint, n) }
             }));
         }
         folds
@@ -262,7 +262,7 @@ mod tests {
         operator: &S,
         (operands, results): (usize, usize),
         (n, apart, in_place): (usize, usize, bool),
-        far: Option<Far>,
+        hint: Option<Hint>,
     ) {
         let filled = |number: usize| -> Vec<H> { values(number, apart + n + 1) };
         let inputs: Vec<Vec<H>> = (0..operands).map(filled).collect();
@@ -291,7 +291,7 @@ mod tests {
             let dsts: Vec<*mut H> = taken.iter().map(|&at| pointers[at]).collect();
             let from: Vec<*const H> = pointers[..operands].iter().map(|at| at.cast_const()).collect();
             // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
-            unsafe { fold(&dsts, &from, far, n) };
+            unsafe { fold(&dsts, &from, hint, n) };
             for (at, (place, before)) in places.iter().zip(&before).enumerate() {
                 let wanted = |i: usize| {
                     let is_result = taken.contains(&at) && (apart..apart + n).contains(&i);
@@ -299,7 +299,7 @@ mod tests {
                 };
                 let is_right = (0..place.len()).all(|i| same(place[i], wanted(i)));
                 let case = (operands, results, n, apart, in_place);
-                assert!(is_right, "{name}: place {at} of {case:?}, {far:?}");
+                assert!(is_right, "{name}: place {at} of {case:?}, {hint:?}");
             }
         }
     }
@@ -320,7 +320,7 @@ mod tests {
                 asking.into_iter().chain([Loads::Abreast]).flat_map(|loads| (0..3).map(move |at| (at, loads)))
             {
                 for (results, in_place) in [(1, false), (1, true), (2, false), (2, true)] {
-                    is_alike::<H, S>(&operator, (2, results), (n, 1, in_place), Some(Far { operand, loads }));
+                    is_alike::<H, S>(&operator, (2, results), (n, 1, in_place), Some(Hint { operand, loads }));
                 }
             }
         }

@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 
-use super::Far;
+use super::Hint;
 #[cfg(target_arch = "x86_64")]
 use super::Loads;
 use super::order::{Block, fold_whole};
@@ -54,9 +54,9 @@ pub(super) unsafe fn fold_to<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &
 /// # Safety
 /// As [`Operator::fold_from`](super::Operator::fold_from).
 #[inline]
-pub(super) unsafe fn fold_from<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
+pub(super) unsafe fn fold_from<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], hint: Hint, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_several::<T, S>(dsts, operands, Some(far), n) }
+    unsafe { fold_several::<T, S>(dsts, operands, Some(hint), n) }
 }
 
 /// Kept out of [`fold`], which then needs no stack of its own.
@@ -64,7 +64,7 @@ pub(super) unsafe fn fold_from<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands:
 /// # Safety
 /// As [`fold`].
 #[inline(never)]
-unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
+unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], hint: Option<Hint>, n: usize) {
     // A few elements are folded before a wider loop would have been entered.
     if n * size_of::<T>() < BLOCK {
         // SAFETY: by contract.
@@ -78,18 +78,18 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*cons
             && is_x86_feature_detected!("avx512vl")
         {
             // SAFETY: the features were just detected; the rest by contract.
-            return unsafe { fold_avx512::<T, S>(dsts, operands, far, n) };
+            return unsafe { fold_avx512::<T, S>(dsts, operands, hint, n) };
         }
         if is_x86_feature_detected!("avx2") {
             // Asking ahead gains nothing there, and costs 6 to 10 percent of reductions and allreduces of 4 and 16 KiB
             // (AMD EPYC, Zen 3).
-            let far = far.filter(|far| far.loads == Loads::Abreast);
+            let hint = hint.filter(|hint| hint.loads == Loads::Abreast);
             // SAFETY: the feature was just detected; the rest by contract.
-            return unsafe { fold_avx2::<T, S>(dsts, operands, far, n) };
+            return unsafe { fold_avx2::<T, S>(dsts, operands, hint, n) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = far;
+    let _ = hint;
     // SAFETY: by contract.
     unsafe { fold_here::<T, S>(dsts, operands, None, n) }
 }
@@ -98,18 +98,18 @@ unsafe fn fold_several<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*cons
 /// As [`fold`], on a machine with these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
+unsafe fn fold_avx512<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], hint: Option<Hint>, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dsts, operands, far, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, hint, n) }
 }
 
 /// # Safety
 /// As [`fold`], on a machine with this feature.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
+unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], hint: Option<Hint>, n: usize) {
     // SAFETY: by contract.
-    unsafe { fold_here::<T, S>(dsts, operands, far, n) }
+    unsafe { fold_here::<T, S>(dsts, operands, hint, n) }
 }
 
 /// One arm for each size of element: the length of a block must be a constant. So must the conditions be, or every arm
@@ -118,22 +118,22 @@ unsafe fn fold_avx2<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
 /// # Safety
 /// As [`fold`].
 #[inline(always)]
-unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], far: Option<Far>, n: usize) {
+unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T], hint: Option<Hint>, n: usize) {
     if const { size_of::<T>() == 1 } {
         // SAFETY: by contract.
-        unsafe { fold_blocks::<T, S, BLOCK>(dsts, operands, far, n) }
+        unsafe { fold_blocks::<T, S, BLOCK>(dsts, operands, hint, n) }
     } else if const { size_of::<T>() == 2 } {
         // SAFETY: by contract.
-        unsafe { fold_blocks::<T, S, { BLOCK / 2 }>(dsts, operands, far, n) }
+        unsafe { fold_blocks::<T, S, { BLOCK / 2 }>(dsts, operands, hint, n) }
     } else if const { size_of::<T>() == 4 } {
         // SAFETY: by contract.
-        unsafe { fold_blocks::<T, S, { BLOCK / 4 }>(dsts, operands, far, n) }
+        unsafe { fold_blocks::<T, S, { BLOCK / 4 }>(dsts, operands, hint, n) }
     } else if const { size_of::<T>() == 8 && !S::NARROW } {
         // SAFETY: by contract.
-        unsafe { fold_blocks::<T, S, { BLOCK / 8 }>(dsts, operands, far, n) }
+        unsafe { fold_blocks::<T, S, { BLOCK / 8 }>(dsts, operands, hint, n) }
     } else {
         // SAFETY: by contract.
-        unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dsts, operands, far, n) }
+        unsafe { fold_blocks::<T, S, { BLOCK / 16 }>(dsts, operands, hint, n) }
     }
 }
 
@@ -143,11 +143,11 @@ unsafe fn fold_here<T: Copy, S: Scalar<T>>(dsts: &[*mut T], operands: &[*const T
 unsafe fn fold_blocks<T: Copy, S: Scalar<T>, const N: usize>(
     dsts: &[*mut T],
     operands: &[*const T],
-    far: Option<Far>,
+    hint: Option<Hint>,
     n: usize,
 ) {
     // SAFETY: by contract.
-    let folded = unsafe { fold_whole::<T, Each<S>, N>(dsts, operands, far, n) };
+    let folded = unsafe { fold_whole::<T, Each<S>, N>(dsts, operands, hint, n) };
     // SAFETY: by contract.
     unsafe { fold_rest::<T, S>(dsts, operands, folded, n) }
 }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     /// A fold with a hint.
-    type Folds<T> = unsafe fn(&[*mut T], &[*const T], Far, usize);
+    type Folds<T> = unsafe fn(&[*mut T], &[*const T], Hint, usize);
 
     /// Whichever operand is far, and none, and however it is loaded: the same, at lengths around those from which its
     /// lines are asked for, runs begin, and blocks are left behind them, to one result and to two. The first result
@@ -257,9 +257,9 @@ mod tests {
         let mut folds: Vec<Folds<T>> = vec![fold_from::<T, S>];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            folds.push(|dsts, operands, far, n| {
+            folds.push(|dsts, operands, hint, n| {
                 // SAFETY: that of the caller; the feature was just detected.
-                unsafe { fold_avx2::<T, S>(dsts, operands, Some(far), n) }
+                unsafe { fold_avx2::<T, S>(dsts, operands, Some(hint), n) }
             });
         }
         let asking = [0, 7, 3072, 6144, usize::MAX].map(Loads::Asking);
@@ -284,7 +284,7 @@ mod tests {
                     }
                     let (operands, dsts) = ([a.as_ptr(), own.as_ptr()], [own.as_mut_ptr(), other.as_mut_ptr()]);
                     // SAFETY: `n` elements are at each place; what overlaps is an operand and its result.
-                    unsafe { fold(&dsts[..results], &operands, Far { operand, loads }, n) };
+                    unsafe { fold(&dsts[..results], &operands, Hint { operand, loads }, n) };
                     assert!(
                         own == wanted && other == beside,
                         "{n} elements, {operand} by {loads:?}, {results} results"

@@ -42,7 +42,7 @@ use crate::select::Vector;
 /// An operand of a fold that was stored by another core, as a rule, and lies in its caches: a hint how to load it, by
 /// which no result changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Far {
+pub struct Hint {
     /// Its index among the operands. From one that none of them has nothing follows.
     pub operand: usize,
     /// How it is best loaded.
@@ -105,8 +105,8 @@ pub unsafe trait Operator<T: Element> {
     ///
     /// # Safety
     /// As for `fold_to`.
-    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
-        let _ = far;
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], hint: Hint, n: usize) {
+        let _ = hint;
         // SAFETY: by contract.
         unsafe { self.fold_to(dsts, operands, n) }
     }
@@ -125,7 +125,7 @@ pub(crate) struct Fold<'a> {
     pub code: u8,
     operator: *const (),
     call: unsafe fn(*const (), *mut u8, &[*const u8], usize),
-    call_to: unsafe fn(*const (), &[*mut u8], &[*const u8], Option<Far>, usize),
+    call_to: unsafe fn(*const (), &[*mut u8], &[*const u8], Option<Hint>, usize),
     lives: std::marker::PhantomData<&'a ()>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Fold<'a> {
             operator: *const (),
             dsts: &[*mut u8],
             operands: &[*const u8],
-            far: Option<Far>,
+            hint: Option<Hint>,
             bytes: usize,
         ) {
             let n = bytes.checked_div(size_of::<T>()).unwrap_or(0);
@@ -164,11 +164,11 @@ impl<'a> Fold<'a> {
             let operands = unsafe { std::slice::from_raw_parts(operands.as_ptr().cast::<*const T>(), operands.len()) };
             // SAFETY: the same.
             let dsts = unsafe { std::slice::from_raw_parts(dsts.as_ptr().cast::<*mut T>(), dsts.len()) };
-            match far {
+            match hint {
                 // SAFETY: by contract as `fold_to` wants it.
                 None => unsafe { operator.fold_to(dsts, operands, n) },
                 // SAFETY: the same.
-                Some(far) => unsafe { operator.fold_from(dsts, operands, far, n) },
+                Some(hint) => unsafe { operator.fold_from(dsts, operands, hint, n) },
             }
         }
         const { assert!(align_of::<T>() <= LINE, "an element of a reduction is aligned to a cache line at most") };
@@ -217,10 +217,10 @@ impl<'a> Fold<'a> {
     /// # Safety
     /// As [`Operator::fold_from`], with `bytes / element` elements of the type this was made for.
     #[inline]
-    pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], far: Option<Far>, bytes: usize) {
+    pub unsafe fn apply_to(&self, dsts: &[*mut u8], operands: &[*const u8], hint: Option<Hint>, bytes: usize) {
         operands.iter().for_each(|&operand| note::loaded(operand, bytes));
         dsts.iter().for_each(|&dst| note::stored(dst, bytes));
         // SAFETY: `operator` lives for 'a and is the `O` that `call_to` was made for; the rest by contract.
-        unsafe { (self.call_to)(self.operator, dsts, operands, far, bytes) }
+        unsafe { (self.call_to)(self.operator, dsts, operands, hint, bytes) }
     }
 }

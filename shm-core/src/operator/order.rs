@@ -1,6 +1,6 @@
 //! In which order blocks are folded, and which lines of an operand are asked for meanwhile.
 
-use super::{Far, Loads};
+use super::{Hint, Loads};
 use crate::abreast;
 use crate::ask;
 use crate::segment::layout::LINE;
@@ -29,10 +29,10 @@ pub(super) trait Block<T, const N: usize> {
 pub(super) unsafe fn fold_whole<T: Copy, B: Block<T, N>, const N: usize>(
     dsts: &[*mut T],
     operands: &[*const T],
-    far: Option<Far>,
+    hint: Option<Hint>,
     n: usize,
 ) -> usize {
-    let order = || far.and_then(|far| Some(Order::of(*operands.get(far.operand)?, far.loads, (N, n))));
+    let order = || hint.and_then(|hint| Some(Order::of(*operands.get(hint.operand)?, hint.loads, (N, n))));
     match (dsts, operands) {
         // SAFETY: by contract.
         (&[dst], &[left, right]) => unsafe { fold_in::<T, B, N>(&[dst], &[left, right], order(), n) },

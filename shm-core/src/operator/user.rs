@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Far, Operator};
+use super::{Hint, Operator};
 use crate::element::Element;
 
 /// An operator made of a closure `f(left, right)` that stores `left op right` in `left`, element by element.
@@ -143,9 +143,9 @@ unsafe impl<T: Element, O: Operator<T> + ?Sized> Operator<T> for &O {
         unsafe { (**self).fold_to(dsts, operands, n) }
     }
 
-    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], far: Far, n: usize) {
+    unsafe fn fold_from(&self, dsts: &[*mut T], operands: &[*const T], hint: Hint, n: usize) {
         // SAFETY: by contract.
-        unsafe { (**self).fold_from(dsts, operands, far, n) }
+        unsafe { (**self).fold_from(dsts, operands, hint, n) }
     }
 }
 

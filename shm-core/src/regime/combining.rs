@@ -258,7 +258,7 @@ mod tests {
 
     fn threads<R: Send>(ranks: usize, cells: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
         let mut spec = JobSpec::new(ranks).unwrap();
-        spec.tuning.force(&format!("all:cells,direct=always,direct_least=1,{cells}")).unwrap();
+        spec.tuning.force(&format!("all:cells,direct=always,direct_from=1,{cells}")).unwrap();
         spec.on_threads(f)
     }
 

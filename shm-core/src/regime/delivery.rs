@@ -292,7 +292,7 @@ impl Delivery for Copying<'_> {
                 _ => Manner::Keeping,
             };
             // SAFETY: as below, of the own slot where they are crossed.
-            return unsafe { Input::Near(cell).copy(manner, board, to, len) };
+            return unsafe { Input::Mapped(cell).copy(manner, board, to, len) };
         }
         // SAFETY: the slot is published and holds a slice of the block there, as all ranks agree on its length; its
         // place in the caller's buffer has room for it.
@@ -309,7 +309,7 @@ impl Delivery for Copying<'_> {
         let (source, at) = self.find(rank, location)?;
         let (start, bytes) = self.landing.of(rank);
         let to = self.recv.wrapping_add(start);
-        if let Source::Far(address) = source {
+        if let Source::Remote(address) = source {
             // SAFETY: as of what is read; where it is not, nobody goes by what lies in the block's place.
             let is_read = unsafe { board.tries_to_read(rank, address + at as u64, to, bytes) };
             if is_read {

@@ -216,7 +216,7 @@ impl Slices for Exchanging<'_> {
         let me = self.board.rank();
         let others = || (0..self.results.len()).filter(|&rank| rank != me);
         self.location.result.is_some()
-            && others().all(|rank| matches!(self.sources[rank], Source::Near(_)) && self.results[rank].is_some())
+            && others().all(|rank| matches!(self.sources[rank], Source::Mapped(_)) && self.results[rank].is_some())
     }
 
     fn combine_share(&mut self) -> Result<()> {

@@ -296,7 +296,7 @@ impl Gathers for Prefixes<'_> {
         };
         let Operands { inputs, results, .. } = &mut *self.operands;
         inputs.clear();
-        inputs.extend([Input::Near(before), Input::Own(send)]);
+        inputs.extend([Input::Mapped(before), Input::Own(send)]);
         results.clear();
         // The own result, which may take the place of the own vector, and, last, the cell.
         results.extend((!self.exclusive).then_some(recv));

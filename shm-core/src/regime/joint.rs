@@ -197,7 +197,7 @@ impl Copying<'_> {
     /// Whether loads and stores of both ranks reach both buffers, and all stays in the caches.
     fn is_open(&self) -> bool {
         self.way == Way::Cached
-            && matches!(self.other, Source::Near(_))
+            && matches!(self.other, Source::Mapped(_))
             && matches!(self.location.place, Place::Heap(_))
     }
 
@@ -249,7 +249,7 @@ impl Halves for Copying<'_> {
             // The giver may still read what the slot's last use told, which is as good.
             self.board.tell_reader(RingName::Up, self.answer, self.by, false);
         }
-        if let (Source::Far(base), false) = (self.other, self.location.whole) {
+        if let (Source::Remote(base), false) = (self.other, self.location.whole) {
             self.location = if location.alone { self.take_all(base) } else { self.answer_to_private(base) };
         }
         Ok(())
@@ -275,11 +275,11 @@ impl Halves for Copying<'_> {
         }
         match other {
             // SAFETY: the taker has said that so many bytes belong there, and this rank has claimed the half.
-            Source::Near(base) => unsafe {
+            Source::Mapped(base) => unsafe {
                 copy_in(own, base.wrapping_add(at), len, if by == Way::Cached { way } else { by })
             },
             // SAFETY: the same.
-            Source::Far(base) => unsafe { board.write_private(1 - board.rank(), own, base + at as u64, len) }?,
+            Source::Remote(base) => unsafe { board.write_private(1 - board.rank(), own, base + at as u64, len) }?,
             // Who takes all alone leaves nothing to claim.
             Source::Cell | Source::CellOf(_) => return Err(board.differs(1 - board.rank(), 0, bytes)),
         }

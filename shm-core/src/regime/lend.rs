@@ -22,9 +22,9 @@ pub(super) enum Source {
     /// In that of the same number of this rank.
     CellOf(usize),
     /// Byte 0 of the message here.
-    Near(*mut u8),
+    Mapped(*mut u8),
     /// Byte 0 of the message at this address of the other rank.
-    Far(u64),
+    Remote(u64),
 }
 
 impl Source {
@@ -45,13 +45,13 @@ impl Source {
                     advice: "the segment is damaged: start the job again",
                 });
             }
-            Place::Heap(offset) => Source::Near(board.seat().mapping().heap_pointer(offset, bytes, align)?),
-            Place::Private(address) => Source::Far(address),
+            Place::Heap(offset) => Source::Mapped(board.seat().mapping().heap_pointer(offset, bytes, align)?),
+            Place::Private(address) => Source::Remote(address),
         })
     }
 
     pub fn is_lent(self) -> bool {
-        matches!(self, Source::Near(_) | Source::Far(_))
+        matches!(self, Source::Mapped(_) | Source::Remote(_))
     }
 
     /// The rank in whose cell it lies, if it lies in one; `from` is who has told.
@@ -60,7 +60,7 @@ impl Source {
         match self {
             Source::Cell => Some(from),
             Source::CellOf(rank) => Some(rank),
-            Source::Near(_) | Source::Far(_) => None,
+            Source::Mapped(_) | Source::Remote(_) => None,
         }
     }
 
@@ -74,9 +74,9 @@ impl Source {
     /// The bytes from `at` on, in `cell` if the payload is there.
     pub fn input(self, rank: usize, cell: *const u8, at: usize) -> Input {
         match self {
-            Source::Cell | Source::CellOf(_) => Input::Near(cell),
-            Source::Near(base) => Input::Near(base.wrapping_add(at)),
-            Source::Far(base) => Input::There { rank, address: base + at as u64 },
+            Source::Cell | Source::CellOf(_) => Input::Mapped(cell),
+            Source::Mapped(base) => Input::Mapped(base.wrapping_add(at)),
+            Source::Remote(base) => Input::Remote { rank, address: base + at as u64 },
         }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
     fn threads<R: Send>(ranks: usize, rules: &str, f: impl Fn(Communicator) -> R + Sync) -> Vec<R> {
         let mut spec = JobSpec::new(ranks).unwrap();
         // Short ones are lent too.
-        spec.tuning.force(&format!("all:direct_least=1;{rules}")).unwrap();
+        spec.tuning.force(&format!("all:direct_from=1;{rules}")).unwrap();
         spec.on_threads(f)
     }
 
@@ -284,7 +284,7 @@ mod tests {
                 for size in 1..=4 {
                     let cells = "all:cell=1K,share_cell=1K";
                     let forced = if regime == "exchange" { "allreduce:exchange" } else { &format!("all:{regime}") };
-                    threads(size, &format!("{cells};{forced};all:reach_least={reach}"), |comm| {
+                    threads(size, &format!("{cells};{forced};all:reach_from={reach}"), |comm| {
                         for count in [0, 1, 9, 500, 5000] {
                             // All, none, and one of each kind, on other ranks.
                             for kind in 0..4 + size {

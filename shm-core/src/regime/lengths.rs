@@ -186,7 +186,7 @@ fn job(ranks: usize, rules: &str) -> Job {
     let mut spec = JobSpec::new(ranks).unwrap();
     spec.heap = Some((extents(ranks) * EXTENT) as u64);
     // Short ones are lent too.
-    spec.tuning.force(&format!("all:direct_least=1;{rules}")).unwrap();
+    spec.tuning.force(&format!("all:direct_from=1;{rules}")).unwrap();
     Job::create(&spec).unwrap()
 }
 
@@ -217,7 +217,7 @@ fn threads_that_disagree_on_the_length() {
 #[test]
 fn processes_that_disagree_on_the_length() {
     let rules =
-        ["all:cells", "all:shares;broadcast:cells", "all:cells;all:reach_least=1", "all:shares;all:reach_least=1"];
+        ["all:cells", "all:shares;broadcast:cells", "all:cells;all:reach_from=1", "all:shares;all:reach_from=1"];
     for (ranks, rules) in cases(&rules) {
         let job = job(ranks, rules);
         let shared = if rules.contains("reach") { "0" } else { "1" };

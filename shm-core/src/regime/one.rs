@@ -306,8 +306,7 @@ mod tests {
     /// need the same history on both.
     #[test]
     fn the_short_way_and_the_long_one_leave_the_same_behind() {
-        for rules in
-            ["all:auto", "all:direct_least=1", "all:direct_least=never", "allreduce:up_cells=16", "all:cell=8K"]
+        for rules in ["all:auto", "all:direct_from=1", "all:direct_from=never", "allreduce:up_cells=16", "all:cell=8K"]
         {
             let mut spec = JobSpec::new(2).unwrap();
             spec.tuning.force(rules).unwrap();

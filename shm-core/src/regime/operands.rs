@@ -7,7 +7,7 @@ use crate::ask::{BEHIND_A_WRITER, BESIDE_A_WRITER, FAR_AHEAD_FROM, FOUND, FRESH}
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
-use crate::operator::{Far, Fold, Loads};
+use crate::operator::{Fold, Hint, Loads};
 use crate::pace::Way;
 use crate::payload::{Manner, copy_out};
 use crate::segment::layout::{LINE, round_up};
@@ -18,9 +18,9 @@ pub(super) enum Input {
     /// In the own buffer.
     Own(*const u8),
     /// In memory that another rank stores to, and that this one has mapped.
-    Near(*const u8),
+    Mapped(*const u8),
     /// In another rank's private memory.
-    There { rank: usize, address: u64 },
+    Remote { rank: usize, address: u64 },
 }
 
 impl Input {
@@ -32,9 +32,9 @@ impl Input {
     pub unsafe fn copy(self, manner: Manner, board: &SharedBoard, to: *mut u8, len: usize) -> Result<()> {
         match self {
             // SAFETY: by contract.
-            Input::Own(from) | Input::Near(from) => unsafe { copy_out(from, to, len, manner) },
+            Input::Own(from) | Input::Mapped(from) => unsafe { copy_out(from, to, len, manner) },
             // SAFETY: by contract.
-            Input::There { rank, address } => unsafe { board.read_private(rank, address, to, len) }?,
+            Input::Remote { rank, address } => unsafe { board.read_private(rank, address, to, len) }?,
         }
         add(&board.tally.loaded, len);
         add(&board.tally.stored, len);
@@ -42,8 +42,8 @@ impl Input {
     }
 }
 
-/// Bytes of private memory into which the pieces of all far operands of a fold are read: they should stay in a core's
-/// cache.
+/// Bytes of private memory into which the pieces of all remote operands of a fold are read: they should stay in a
+/// core's cache.
 const LANDING: usize = 256 * 1024;
 
 /// What a fold works with, kept between calls to spare allocations.
@@ -75,10 +75,10 @@ impl Operands {
         way: Way,
     ) -> Result<()> {
         let Self { inputs, results, here, landing, piece: scratch } = self;
-        let there = inputs.iter().filter(|input| matches!(input, Input::There { .. })).count();
-        let far = match inputs[..] {
-            [Input::Near(_), Input::Own(_)] => hint(0, BESIDE_A_WRITER, (len, bytes)),
-            [Input::Own(_), Input::Near(_)] => hint(1, BESIDE_A_WRITER, (len, bytes)),
+        let there = inputs.iter().filter(|input| matches!(input, Input::Remote { .. })).count();
+        let hint = match inputs[..] {
+            [Input::Mapped(_), Input::Own(_)] => hint_of(0, BESIDE_A_WRITER, (len, bytes)),
+            [Input::Own(_), Input::Mapped(_)] => hint_of(1, BESIDE_A_WRITER, (len, bytes)),
             _ => None,
         };
         let piece = match there {
@@ -98,8 +98,8 @@ impl Operands {
             let mut place = landing.as_mut_ptr().cast::<u8>();
             for &input in inputs.iter() {
                 here.push(match input {
-                    Input::Own(from) | Input::Near(from) => from.wrapping_add(at),
-                    Input::There { rank, address } => {
+                    Input::Own(from) | Input::Mapped(from) => from.wrapping_add(at),
+                    Input::Remote { rank, address } => {
                         // SAFETY: by contract `len` bytes are there; the row has room for the part.
                         unsafe { board.read_private(rank, address + at as u64, place, part) }?;
                         let operand = place.cast_const();
@@ -110,12 +110,12 @@ impl Operands {
             }
             match (&mut results[..], way) {
                 // SAFETY: by contract; rows are aligned to lines.
-                ([result], Way::Cached) if far.is_none() => unsafe { fold.apply(result.wrapping_add(at), here, part) },
+                ([result], Way::Cached) if hint.is_none() => unsafe { fold.apply(result.wrapping_add(at), here, part) },
                 (results, way) => {
                     results.iter_mut().for_each(|result| *result = result.wrapping_add(at));
                     match way {
                         // SAFETY: the same.
-                        Way::Cached => unsafe { fold.apply_to(results, here, far, part) },
+                        Way::Cached => unsafe { fold.apply_to(results, here, hint, part) },
                         // SAFETY: the same.
                         way => unsafe { fold_and_copy(fold, here, results, (part, way), scratch) },
                     }
@@ -149,7 +149,7 @@ pub(super) unsafe fn fold_two<const RESULTS: usize>(
     add(&board.tally.stored, results.len() * len);
     let ahead = if len >= FAR_AHEAD_FROM { BEHIND_A_WRITER } else { BESIDE_A_WRITER };
     // SAFETY: by contract.
-    unsafe { fold.apply_to(&results, &operands, hint(near, ahead, (len, bytes)), len) };
+    unsafe { fold.apply_to(&results, &operands, hint_of(near, ahead, (len, bytes)), len) };
 }
 
 /// Bytes of a message from which an operand is loaded [abreast], where that serves: of 64 and 128 KiB allreduces took 2
@@ -158,11 +158,11 @@ const ABREAST_FROM: usize = 192 * 1024;
 
 /// This operand, if `len` bytes of it, of a message of `bytes` bytes, are better loaded otherwise than line by line:
 /// four runs [abreast], or asking so far ahead.
-fn hint(operand: usize, ahead: usize, (len, bytes): (usize, usize)) -> Option<Far> {
+fn hint_of(operand: usize, ahead: usize, (len, bytes): (usize, usize)) -> Option<Hint> {
     if bytes >= ABREAST_FROM && abreast::serves(len) {
-        return Some(Far { operand, loads: Loads::Abreast });
+        return Some(Hint { operand, loads: Loads::Abreast });
     }
-    (len > FOUND && bytes <= FRESH).then_some(Far { operand, loads: Loads::Asking(ahead) })
+    (len > FOUND && bytes <= FRESH).then_some(Hint { operand, loads: Loads::Asking(ahead) })
 }
 
 #[cfg(test)]
@@ -184,7 +184,7 @@ mod tests {
             (short, FRESH + 1, None),
             (short + 1, FRESH + 1, abreast),
         ] {
-            let hint = hint(1, BESIDE_A_WRITER, (len, bytes));
+            let hint = hint_of(1, BESIDE_A_WRITER, (len, bytes));
             assert_eq!(hint.map(|hint| (hint.operand, hint.loads)), wanted.map(|loads| (1, loads)), "{len} of {bytes}");
         }
     }

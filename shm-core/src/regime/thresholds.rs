@@ -10,10 +10,10 @@ use crate::select::{Collective, Selection, Tuning};
 /// The thresholds of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Thresholds {
-    direct_least: [u64; 4],
+    direct_from: [u64; 4],
     /// Of blocks: where some ranks wait for others, and where all wait for all.
-    block_least: [u64; 2],
-    reach_least: [u64; 4],
+    block_from: [u64; 2],
+    reach_from: [u64; 4],
     /// Whether a root offers long blocks where they lie: where ranks share cores. The same on all ranks.
     pub offers_blocks: bool,
     /// Whether trials may say that what lies in the heap is copied.
@@ -28,11 +28,11 @@ impl Thresholds {
     /// Those of a table for a communicator, for which this was picked out of it.
     pub fn new(tuning: &Tuning, selection: &Selection) -> Self {
         Self {
-            direct_least: Collective::ALL.map(|what| selection.direct_least(what)),
-            block_least: [false, true].map(|together| selection.block_least(together)),
-            reach_least: Collective::ALL.map(|what| selection.reach_least(what)),
+            direct_from: Collective::ALL.map(|what| selection.direct_from(what)),
+            block_from: [false, true].map(|together| selection.block_from(together)),
+            reach_from: Collective::ALL.map(|what| selection.reach_from(what)),
             // What measuring has found of broadcasts says nothing of these.
-            offers_blocks: selection.shares_cores() && tuning.reach_least[Collective::Broadcast as usize] != u64::MAX,
+            offers_blocks: selection.shares_cores() && tuning.reach_from[Collective::Broadcast as usize] != u64::MAX,
             readers: tuning.readers,
             tries_direct: tuning.direct != DIRECT_ALWAYS,
             stream: tuning.stream,
@@ -42,7 +42,7 @@ impl Thresholds {
     /// The same, but that in calls of this collective nothing in the heap is used where it lies.
     #[must_use]
     pub fn copying(mut self, what: Collective) -> Self {
-        self.direct_least[what as usize] = u64::MAX;
+        self.direct_from[what as usize] = u64::MAX;
         self
     }
 
@@ -57,7 +57,7 @@ impl Thresholds {
 
     /// Whether trials are to say when private buffers are lent in calls of this collective.
     pub fn tries(&self, what: Collective) -> bool {
-        self.reach_least[what as usize] == REACH_TRIED
+        self.reach_from[what as usize] == REACH_TRIED
     }
 
     /// Whether trials are to say when buffers in the heap are used where they lie.
@@ -67,7 +67,7 @@ impl Thresholds {
 
     /// Where others find `bytes` bytes at `buffer` in a call of this collective.
     pub fn place(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Place {
-        self.place_from(self.direct_least[what as usize], board, (buffer, bytes), || self.reaches(board, what, bytes))
+        self.place_from(self.direct_from[what as usize], board, (buffer, bytes), || self.reaches(board, what, bytes))
     }
 
     /// The same in a call on blocks, in which all ranks wait for all (`together`) or not; private ones are reached as
@@ -80,14 +80,14 @@ impl Thresholds {
         (buffer, bytes): (*const u8, usize),
         offered: bool,
     ) -> Place {
-        self.place_from(self.block_least[usize::from(together)], board, (buffer, bytes), || {
+        self.place_from(self.block_from[usize::from(together)], board, (buffer, bytes), || {
             self.reaches(board, what, bytes) || offered && board.shows(buffer, bytes)
         })
     }
 
     /// Whether private buffers of so many bytes are reached in calls of this collective.
     fn reaches(&self, board: &SharedBoard, what: Collective, bytes: usize) -> bool {
-        bytes as u64 >= self.reach_least[what as usize] && board.can_reach()
+        bytes as u64 >= self.reach_from[what as usize] && board.can_reach()
     }
 
     /// Where others find a buffer: in the heap, from `least` bytes on; in private memory, if `reaches` says so.
@@ -108,7 +108,7 @@ impl Thresholds {
     /// Where `bytes` bytes at `buffer` lie in the heap, if they do, and are long enough to be used there in a call of
     /// this collective.
     pub fn heap_offset(&self, board: &SharedBoard, what: Collective, buffer: *const u8, bytes: usize) -> Option<u64> {
-        board.in_heap(buffer, bytes).filter(|_| bytes as u64 >= self.direct_least[what as usize])
+        board.in_heap(buffer, bytes).filter(|_| bytes as u64 >= self.direct_from[what as usize])
     }
 }
 
@@ -148,11 +148,11 @@ mod tests {
         let mut tuning = Tuning::default();
         assert!(offers(&tuning, 2) && !offers(&tuning, 1));
         let mut rule = Rule::new(Collective::Broadcast, &[Band::cells(0, (2, 4096), (2, 4096))]).unwrap();
-        rule = rule.reached_from(u64::MAX);
+        rule = rule.with_reach_from(u64::MAX);
         let measured = Tuning::of(&[rule]).unwrap();
-        assert_eq!(measured.select(4, 2).reach_least(Collective::Broadcast), u64::MAX);
+        assert_eq!(measured.select(4, 2).reach_from(Collective::Broadcast), u64::MAX);
         assert!(offers(&measured, 2));
-        tuning.force("broadcast:reach_least=never").unwrap();
+        tuning.force("broadcast:reach_from=never").unwrap();
         assert!(!offers(&tuning, 2));
     }
 
@@ -186,7 +186,7 @@ mod tests {
             let mut tuning = Tuning::default();
             let regime = if matches!(self, Call::Exchange) { "exchange" } else { "shares" };
             tuning
-                .force(&format!("broadcast:cells;reduce:cells;allreduce:{regime};all:reach_least=never;{rules}"))
+                .force(&format!("broadcast:cells;reduce:cells;allreduce:{regime};all:reach_from=never;{rules}"))
                 .unwrap();
             comm.set_tuning(&tuning).unwrap();
             let (rank, size, words) = (comm.rank(), comm.size(), n / 8);
@@ -230,13 +230,13 @@ mod tests {
     /// multiples of what 2 and 3 ranks share out.
     const TABLES: [(&str, [usize; 8]); 4] = [
         (
-            "barrier:direct_least=1;broadcast:direct_least=4800;reduce:direct_least=6000;allreduce:direct_least=24000",
+            "barrier:direct_from=1;broadcast:direct_from=4800;reduce:direct_from=6000;allreduce:direct_from=24000",
             [4800, 6000, 24_000, 24_000, DIRECT_LEAST as usize, DIRECT_LEAST as usize, 1, 1],
         ),
-        ("all:direct_least=never", [usize::MAX; 8]),
-        ("all:direct_least=never;allreduce:direct_least=4800", [usize::MAX, usize::MAX, 4800, 4800, 4800, 4800, 1, 1]),
+        ("all:direct_from=never", [usize::MAX; 8]),
+        ("all:direct_from=never;allreduce:direct_from=4800", [usize::MAX, usize::MAX, 4800, 4800, 4800, 4800, 1, 1]),
         (
-            "all:direct_least=never;broadcast:direct_least=1;reduce:direct_least=6000",
+            "all:direct_from=never;broadcast:direct_from=1;reduce:direct_from=6000",
             [1, 6000, usize::MAX, usize::MAX, usize::MAX, usize::MAX, usize::MAX, usize::MAX],
         ),
     ];

@@ -28,7 +28,7 @@ pub(super) unsafe fn fold_two_ranks(
     let (me, other) = (board.rank(), 1 - board.rank());
     let source = Source::find(board, other, location, bytes, fold.align)?;
     let there = match source.input(other, cell, 0) {
-        Input::Own(near) | Input::Near(near) => {
+        Input::Own(near) | Input::Mapped(near) => {
             let both = if me == 0 { [send, near] } else { [near, send] };
             // SAFETY: by contract; `bytes` bytes of the caller's buffers are there.
             let combine = || unsafe { fold_two(board, &fold, [recv], both, other, (bytes, bytes)) };

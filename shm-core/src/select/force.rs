@@ -6,17 +6,17 @@
 //! collective        = barrier | broadcast | reduce | allreduce | all
 //! algorithm         = line | cells | shares | exchange | auto
 //! parameter         = leaders | cell | cells | up_cell | up_cells | down_cell | down_cells | share_cell | share_downs
-//!                   | line_most | shares_least | direct_least | reach_least | convert_least | convert_after
+//!                   | line_most | shares_from | direct_from | reach_from | convert_from | convert_after
 //!                   | up_bytes | down_bytes | stream | readers | direct | flat_ranks
 //! ```
 //!
 //! An algorithm takes the place of the table's choice at every size; `auto` leaves the choice to the table. Parameters
 //! change all bands of the collective's rules ([`Band`] says what they mean); `cell` and `cells` set the up and the
 //! down ring alike; `leaders=0` is all ranks (of many, as many as [`Band`] says), and a number larger than there are
-//! ranks is each of them. `line_most` and `shares_least` move the edges of bands: bytes up to which lines are taken,
-//! and from which shares, and `direct_least` that from which buffers in shared memory are used where they lie;
-//! `direct=always` for that to be so whatever trials would say (`direct=tried`). `reach_least` is [`Tuning`]'s field
-//! for these collectives, and for broadcasts `tried` where trials are to say it; `convert_least`, `convert_after`,
+//! ranks is each of them. `line_most` and `shares_from` move the edges of bands: bytes up to which lines are taken,
+//! and from which shares, and `direct_from` that from which buffers in shared memory are used where they lie;
+//! `direct=always` for that to be so whatever trials would say (`direct=tried`). `reach_from` is [`Tuning`]'s field
+//! for these collectives, and for broadcasts `tried` where trials are to say it; `convert_from`, `convert_after`,
 //! `up_bytes`, `down_bytes`, `stream`, `readers`, `direct` and `flat_ranks` are its fields for all (`flat_ranks` is both
 //! of that name). Values take the suffixes K, M and G; `never` is more than any.
 //!
@@ -70,7 +70,7 @@ impl Tuning {
                     Some((name, value)) => {
                         let number = match value.trim() {
                             "never" => u64::MAX,
-                            "tried" if name.trim() == "reach_least" => REACH_TRIED,
+                            "tried" if name.trim() == "reach_from" => REACH_TRIED,
                             "tried" if name.trim() == "direct" => 0,
                             "always" if name.trim() == "direct" => DIRECT_ALWAYS.into(),
                             value => number_of_bytes(value).ok_or_else(|| wrong(format!("{value:?} is no number")))?,
@@ -113,24 +113,24 @@ impl Tuning {
             "flat_ranks" => (self.flat_ranks, self.flat_ranks_crowded) = (narrow.clone()?, narrow?),
             "stream" => self.stream = narrow?,
             "direct" if value == u64::MAX => {
-                return Err("direct=never: write direct_least=never, for nothing to be used where it lies".to_owned());
+                return Err("direct=never: write direct_from=never, for nothing to be used where it lies".to_owned());
             }
             "direct" => self.direct = narrow?,
-            "direct_least" => self.change(targets, |rule| rule.direct_from(value)),
-            "convert_least" => self.convert_least = value,
+            "direct_from" => self.change(targets, |rule| rule.with_direct_from(value)),
+            "convert_from" => self.convert_from = value,
             "convert_after" => self.convert_after = narrow?,
-            "reach_least" if value == REACH_TRIED && targets != [Collective::Broadcast] => {
-                return Err("reach_least=tried is for broadcasts: write broadcast:reach_least=tried".to_owned());
+            "reach_from" if value == REACH_TRIED && targets != [Collective::Broadcast] => {
+                return Err("reach_from=tried is for broadcasts: write broadcast:reach_from=tried".to_owned());
             }
-            "reach_least" => {
-                targets.iter().for_each(|&what| self.reach_least[what as usize] = value);
-                self.change(targets, |rule| rule.reached_from(0));
+            "reach_from" => {
+                targets.iter().for_each(|&what| self.reach_from[what as usize] = value);
+                self.change(targets, |rule| rule.with_reach_from(0));
             }
             "readers" => self.readers = narrow?,
             "line_most" => self.edit(targets, |_, bands| lines_up_to(bands, value))?,
-            "shares_least" => self.edit(targets, |what, bands| {
+            "shares_from" => self.edit(targets, |what, bands| {
                 if Regime::Shares.serves(what) {
-                    shares_from(bands, value);
+                    shares_begin_at(bands, value);
                 }
             })?,
             _ => {
@@ -142,8 +142,8 @@ impl Tuning {
                 if !known {
                     return Err(format!(
                         "{name:?} is no parameter: leaders, cell, cells, up_cell, up_cells, down_cell, down_cells, \
-                         share_cell, share_downs, line_most, shares_least, direct_least, reach_least, \
-                         convert_least, convert_after, up_bytes, down_bytes, stream, readers, direct, flat_ranks"
+                         share_cell, share_downs, line_most, shares_from, direct_from, reach_from, \
+                         convert_from, convert_after, up_bytes, down_bytes, stream, readers, direct, flat_ranks"
                     ));
                 }
             }
@@ -211,7 +211,7 @@ fn lines_up_to(bands: &mut Vec<Band>, most: u64) {
 }
 
 /// Shares for messages of `least` bytes and more, and for no others; bands of lines stay.
-fn shares_from(bands: &mut Vec<Band>, least: u64) {
+fn shares_begin_at(bands: &mut Vec<Band>, least: u64) {
     let Some(last) = bands.last().copied() else { return };
     let lines = bands.iter().filter(|band| band.regime() == Some(Regime::Line)).count();
     let end_of_lines = bands.get(lines).map_or(0, |band| band.from);
@@ -256,11 +256,11 @@ mod tests {
     fn buffers_are_used_where_they_lie_from_what_is_forced_on() {
         let mut tuning = Tuning::default();
         let usual = tuning.select(8, 4);
-        tuning.force("reduce:direct_least=3000").unwrap();
+        tuning.force("reduce:direct_from=3000").unwrap();
         let forced = tuning.select(8, 4);
-        assert_eq!(forced.direct_least(Collective::Reduce), 3000);
+        assert_eq!(forced.direct_from(Collective::Reduce), 3000);
         for what in [Collective::Broadcast, Collective::Allreduce] {
-            assert_eq!(forced.direct_least(what), usual.direct_least(what), "{what}");
+            assert_eq!(forced.direct_from(what), usual.direct_from(what), "{what}");
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
         for what in [Collective::Reduce, Collective::Allreduce] {
             for (lines, shares) in [(0, 1), (8, 16), (120, 1504), (504, 8), (2000, 3000), (0, 1 << 30)] {
                 let mut tuning = Tuning::default();
-                tuning.force(&format!("{what}:line_most={lines},shares_least={shares}")).unwrap();
+                tuning.force(&format!("{what}:line_most={lines},shares_from={shares}")).unwrap();
                 for bytes in (0..5000).step_by(8) {
                     let expected: &[Regime] = match bytes {
                         bytes if bytes <= lines => &[Regime::Line],
@@ -300,7 +300,7 @@ mod tests {
             }
         }
         let mut tuning = Tuning::default();
-        tuning.force("all:line_most=64,shares_least=3000,leaders=3").unwrap();
+        tuning.force("all:line_most=64,shares_from=3000,leaders=3").unwrap();
         assert_eq!(choose(&tuning, Collective::Broadcast, 64).regime, Regime::Line);
         assert_eq!(choose(&tuning, Collective::Broadcast, 4096).regime, Regime::Cells);
         assert_eq!(choose(&tuning, Collective::Allreduce, 4096).leaders, 3);
@@ -318,10 +318,10 @@ mod tests {
             ("reduce:cells,cell=100", "multiples of 64"),
             ("reduce:cells,cells=1", "up_cells"),
             ("strictly", "or strict"),
-            ("all:reach_least=tried", "write broadcast:reach_least=tried"),
+            ("all:reach_from=tried", "write broadcast:reach_from=tried"),
             ("broadcast:cell=tried", "no number"),
             ("all:direct=often", "no number"),
-            ("all:direct=never", "write direct_least=never"),
+            ("all:direct=never", "write direct_from=never"),
             ("all:direct=2", "not within 0..=1"),
         ] {
             let error = Tuning::default().force(rules).unwrap_err().to_string();

@@ -118,7 +118,7 @@ impl Band {
     }
 }
 
-/// [`Rule::direct_least`], where nobody says otherwise.
+/// [`Rule::direct_from`], where nobody says otherwise.
 pub const DIRECT_LEAST: u64 = 8 << 10;
 
 /// One rule: what a collective takes, by message size, on communicators of some sizes.
@@ -134,12 +134,12 @@ pub struct Rule {
     crowd: [u32; 2],
     length: u32,
     /// KiB that a processor's second-level cache must have for the rule to count on a machine; 0 for all machines.
-    l2_least: u32,
+    l2_from: u32,
     /// Bytes from which buffers in the job's heap are used where they lie, where cells or shares would be, and trials
     /// do not say otherwise; `u64::MAX` for never.
-    direct_least: u64,
+    direct_from: u64,
     /// Bytes from which private buffers are reached by kernel-assisted copies; 0 for as the table says of the collective.
-    reach_least: u64,
+    reach_from: u64,
     /// `length` bands, from 0 bytes on, rising; what follows is no band.
     ladder: [Band; MOST_BANDS],
 }
@@ -151,9 +151,9 @@ pub(super) const EMPTY: Rule = Rule {
     ranks: [0; 2],
     crowd: [0; 2],
     length: 0,
-    l2_least: 0,
-    direct_least: DIRECT_LEAST,
-    reach_least: 0,
+    l2_from: 0,
+    direct_from: DIRECT_LEAST,
+    reach_from: 0,
     ladder: [Band { from: 0, ..Band::new(0, Regime::Line) }; MOST_BANDS],
 };
 
@@ -213,8 +213,8 @@ impl Rule {
     /// The same for machines whose processors have a second-level cache of so many KiB or more, each or in common;
     /// [`Tuning::on_machine`](super::Tuning::on_machine) says what comes of it.
     #[must_use]
-    pub const fn from_l2(mut self, kib: u32) -> Self {
-        self.l2_least = kib;
+    pub const fn with_l2_from(mut self, kib: u32) -> Self {
+        self.l2_from = kib;
         self
     }
 
@@ -227,16 +227,16 @@ impl Rule {
 
     /// The same with buffers in the job's heap used where they lie from so many bytes on; `u64::MAX` for never.
     #[must_use]
-    pub const fn direct_from(mut self, bytes: u64) -> Self {
-        self.direct_least = bytes;
+    pub const fn with_direct_from(mut self, bytes: u64) -> Self {
+        self.direct_from = bytes;
         self
     }
 
     /// The same with private buffers reached by kernel-assisted copies from so many bytes on; `u64::MAX` for never, and
-    /// 0 for as [the table](super::Tuning::reach_least) says.
+    /// 0 for as [the table](super::Tuning::reach_from) says.
     #[must_use]
-    pub const fn reached_from(mut self, bytes: u64) -> Self {
-        self.reach_least = bytes;
+    pub const fn with_reach_from(mut self, bytes: u64) -> Self {
+        self.reach_from = bytes;
         self
     }
 
@@ -260,8 +260,8 @@ impl Rule {
 
     /// KiB that a processor's second-level cache must have for the rule to count on a machine; 0 for all machines.
     #[must_use]
-    pub fn l2_least(&self) -> u32 {
-        self.l2_least
+    pub fn l2_from(&self) -> u32 {
+        self.l2_from
     }
 
     /// Whether it is for the strict mode only.
@@ -274,14 +274,14 @@ impl Rule {
     /// for never. Who lends a buffer copies nothing, but waits until the others are through with it: where ranks share
     /// cores, that is a turn of everybody.
     #[must_use]
-    pub fn direct_least(&self) -> u64 {
-        self.direct_least
+    pub fn direct_from(&self) -> u64 {
+        self.direct_from
     }
 
     /// Bytes from which private buffers are reached by kernel-assisted copies, `u64::MAX` for never, if the rule says it.
     #[must_use]
-    pub fn reach_least(&self) -> Option<u64> {
-        (self.reach_least > 0).then_some(self.reach_least)
+    pub fn reach_from(&self) -> Option<u64> {
+        (self.reach_from > 0).then_some(self.reach_from)
     }
 
     /// Its bands.
@@ -303,7 +303,7 @@ impl Rule {
 
     /// Whether it is for calls of `what` on `size` ranks, of whatever machine.
     pub(super) fn fits(&self, what: Collective, size: usize, crowd: u32) -> bool {
-        self.l2_least == 0
+        self.l2_from == 0
             && self.collective == what as u32
             && self.ranks().contains(&(size as u32))
             && self.crowd().contains(&crowd)

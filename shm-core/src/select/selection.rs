@@ -39,9 +39,9 @@ impl Ladder {
 pub struct Selection {
     ladders: [Ladder; 4],
     /// Bytes from which buffers in the job's heap are used where they lie, by collective.
-    direct_least: [u64; 4],
+    direct_from: [u64; 4],
     /// Bytes from which private buffers are reached by kernel-assisted copies, by collective.
-    reach_least: [u64; 4],
+    reach_from: [u64; 4],
     forced: [Option<Regime>; 4],
     size: usize,
     /// Line slots a rank owns.
@@ -78,10 +78,10 @@ impl Selection {
         let up_area = area(table.up_bytes, up).max(least_up_slots(size) * LINE).max(most(|band| band.areas().0));
         Self {
             ladders,
-            direct_least: rules.map(|rule| rule.map_or(DIRECT_LEAST, Rule::direct_least)),
-            reach_least: Collective::ALL.map(|what| {
-                let said = rules[what as usize].and_then(Rule::reach_least);
-                said.unwrap_or(table.reach_least[what as usize])
+            direct_from: rules.map(|rule| rule.map_or(DIRECT_LEAST, Rule::direct_from)),
+            reach_from: Collective::ALL.map(|what| {
+                let said = rules[what as usize].and_then(Rule::reach_from);
+                said.unwrap_or(table.reach_from[what as usize])
             }),
             forced,
             block_lines: block_lines(&ladders, &forced),
@@ -130,22 +130,22 @@ impl Selection {
     /// Bytes from which calls of `what` reach private buffers by kernel-assisted copies; `u64::MAX` for never, and
     /// [`REACH_TRIED`](super::REACH_TRIED) where trials are to say it.
     #[must_use]
-    pub fn reach_least(&self, what: Collective) -> u64 {
-        self.reach_least[what as usize]
+    pub fn reach_from(&self, what: Collective) -> u64 {
+        self.reach_from[what as usize]
     }
 
     /// Bytes from which calls of `what` use buffers in the job's heap where they lie; `u64::MAX` for never.
     #[must_use]
-    pub fn direct_least(&self, what: Collective) -> u64 {
-        self.direct_least[what as usize]
+    pub fn direct_from(&self, what: Collective) -> u64 {
+        self.direct_from[what as usize]
     }
 
     /// Bytes from which calls on blocks do so; no rule speaks of them. Where every rank waits for every other anyway
     /// (`together`) this gains from [`DIRECT_LEAST`] bytes on, else always; or from less on, or never, if allreduces
     /// do.
     #[must_use]
-    pub(crate) fn block_least(&self, together: bool) -> u64 {
-        match self.direct_least(Collective::Allreduce) {
+    pub(crate) fn block_from(&self, together: bool) -> u64 {
+        match self.direct_from(Collective::Allreduce) {
             u64::MAX => u64::MAX,
             least => least.min(if together { DIRECT_LEAST } else { 1 }),
         }

@@ -37,10 +37,10 @@ impl Singles {
     }
 
     /// Those of a collective by what the table chooses, of messages that are too short to stay where they lie in
-    /// private memory: to be moved into the heap (as they are from `convert_least` bytes on, if they are used there),
+    /// private memory: to be moved into the heap (as they are from `convert_from` bytes on, if they are used there),
     /// or to be reached.
-    pub fn of(selection: &Selection, what: Collective, convert_least: u64) -> Self {
-        let most = convert_least.max(selection.direct_least(what)).min(selection.reach_least(what));
+    pub fn of(selection: &Selection, what: Collective, convert_from: u64) -> Self {
+        let most = convert_from.max(selection.direct_from(what)).min(selection.reach_from(what));
         let regime = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
         // With tracing, every call goes the long way, which says what it chose.
         if selection.size() != 2 || selection.debug || what == Collective::Barrier {
@@ -54,7 +54,7 @@ impl Singles {
             let next = bands.get(at + 1).map_or(u64::MAX, |band| band.from);
             // An element is no longer than the message, so that no cell has to be larger for it.
             let below = next.min(most).min(cell as u64 + 1);
-            let lent_from = usize::try_from(selection.direct_least(what)).unwrap_or(usize::MAX);
+            let lent_from = usize::try_from(selection.direct_from(what)).unwrap_or(usize::MAX);
             let single = Single { from: from as usize, below: below as usize, cell, slots, lent_from };
             (choice.regime == regime && from < below).then_some(single)
         };
@@ -85,7 +85,7 @@ mod tests {
             "all:cells,cell=4K",
             "broadcast:cells,down_cell=64",
             "allreduce:exchange,cell=192",
-            "all:direct_least=2K",
+            "all:direct_from=2K",
             "all:shares",
         ] {
             let mut table = Tuning::default();
@@ -102,7 +102,7 @@ mod tests {
                         let wanted = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
                         assert_eq!(choice.regime, wanted, "{rules}: {what} of {bytes}");
                         assert_eq!(cut(what, &choice), (single.cell, single.slots), "{rules}: {what} of {bytes}");
-                        assert!(bytes <= single.cell && single.lent_from as u64 == selection.direct_least(what));
+                        assert!(bytes <= single.cell && single.lent_from as u64 == selection.direct_from(what));
                     }
                 }
             }

@@ -21,10 +21,10 @@ pub struct Tuning {
     /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system
     /// allows it, and no rule says it; `u64::MAX` for never, and for broadcasts [`REACH_TRIED`] where trials are to say
     /// it.
-    pub reach_least: [u64; 4],
+    pub reach_from: [u64; 4],
     /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page;
     /// `u64::MAX` for never.
-    pub convert_least: u64,
+    pub convert_from: u64,
     length: u32,
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody), in jobs with a core
     /// for each rank.
@@ -75,10 +75,10 @@ pub const DIRECT_ALWAYS: u32 = 1;
 /// Ranks up to which lines are exchanged flat, where nobody says otherwise.
 pub const FLAT_RANKS: u32 = 32;
 
-/// [`Tuning::reach_least`] of broadcasts: of two ranks trials say it of long messages; else never.
+/// [`Tuning::reach_from`] of broadcasts: of two ranks trials say it of long messages; else never.
 pub const REACH_TRIED: u64 = u64::MAX - 1;
 
-/// [`Tuning::reach_least`], where nobody says otherwise.
+/// [`Tuning::reach_from`], where nobody says otherwise.
 pub const REACH_LEAST: [u64; 4] = [u64::MAX, REACH_TRIED, u64::MAX, u64::MAX];
 
 /// [`Tuning::readers`], where nobody says otherwise. Each copy holds the reader's pages and counts in the owner's page
@@ -86,7 +86,7 @@ pub const REACH_LEAST: [u64; 4] = [u64::MAX, REACH_TRIED, u64::MAX, u64::MAX];
 /// tune` compares some where reaching wins.
 pub const READERS: u32 = 4;
 
-/// [`Tuning::convert_least`], where pages are to be moved and nobody says from which size on.
+/// [`Tuning::convert_from`], where pages are to be moved and nobody says from which size on.
 pub const CONVERT_LEAST: u64 = 128 << 10;
 
 /// [`Tuning::convert_after`], where nobody says otherwise.
@@ -106,8 +106,8 @@ impl Tuning {
     const fn nothing() -> Self {
         Self {
             rules: [EMPTY; MOST_RULES],
-            reach_least: REACH_LEAST,
-            convert_least: u64::MAX,
+            reach_from: REACH_LEAST,
+            convert_from: u64::MAX,
             length: 0,
             flat_ranks: FLAT_RANKS,
             flat_ranks_crowded: FLAT_RANKS,
@@ -148,8 +148,8 @@ impl Tuning {
     #[must_use]
     pub fn on_machine(&self, l2: u32) -> Self {
         let mut table = Self { rules: [EMPTY; MOST_RULES], length: 0, ..*self };
-        for rule in self.rules().iter().filter(|rule| rule.l2_least() <= l2) {
-            table.rules[table.length as usize] = rule.from_l2(0);
+        for rule in self.rules().iter().filter(|rule| rule.l2_from() <= l2) {
+            table.rules[table.length as usize] = rule.with_l2_from(0);
             table.length += 1;
         }
         table
@@ -168,8 +168,8 @@ impl Tuning {
     }
 
     /// Has buffers in the job's heap used where they lie from so many bytes on, by the rules from the one at `at` on.
-    pub fn set_direct_least(&mut self, at: usize, bytes: u64) {
-        self.rules_mut().iter_mut().skip(at).for_each(|rule| *rule = rule.direct_from(bytes));
+    pub fn set_direct_from(&mut self, at: usize, bytes: u64) {
+        self.rules_mut().iter_mut().skip(at).for_each(|rule| *rule = rule.with_direct_from(bytes));
     }
 
     pub(super) fn rules_mut(&mut self) -> &mut [Rule] {
@@ -242,7 +242,7 @@ mod tests {
     fn rules_for_large_caches_count_where_there_are_such() {
         let band = |from| [Band::line(0), Band::cells(from, (8, 4096), (8, 4096))];
         let rule = |from| Rule::new(Collective::Reduce, &band(from)).unwrap();
-        let table = Tuning::of(&[rule(1000).from_l2(2048), rule(2000).from_l2(1024), rule(3000)]).unwrap();
+        let table = Tuning::of(&[rule(1000).with_l2_from(2048), rule(2000).with_l2_from(1024), rule(3000)]).unwrap();
         let from = |table: &Tuning| table.select(2, 1).bands(Collective::Reduce)[1].from;
         assert_eq!(from(&table), 3000);
         for (l2, expected) in [(0, 3000), (1023, 3000), (1024, 2000), (2047, 2000), (2048, 1000), (u32::MAX, 1000)] {
@@ -250,12 +250,12 @@ mod tests {
             assert_eq!(from(&there), expected, "{l2}");
             // It has been decided.
             assert_eq!(there.on_machine(0), there);
-            assert!(there.rules().iter().all(|rule| rule.l2_least() == 0));
+            assert!(there.rules().iter().all(|rule| rule.l2_from() == 0));
         }
         assert_eq!(table.on_machine(0).rules().len() + 2, table.rules().len() - for_large(&Tuning::default()));
     }
 
     fn for_large(table: &Tuning) -> usize {
-        table.rules().iter().filter(|rule| rule.l2_least() > 0).count()
+        table.rules().iter().filter(|rule| rule.l2_from() > 0).count()
     }
 }

@@ -36,11 +36,11 @@ const CALLS: [&str; 19] = [
 const WAYS: [(&str, &str); 7] = [
     ("line:private", "all:auto"),
     ("line:shared", "broadcast:line"),
-    ("slice:private", "broadcast:cells;all:reach_least=never"),
+    ("slice:private", "broadcast:cells;all:reach_from=never"),
     ("slice:shared", "broadcast:cells"),
-    ("long:private", "broadcast:cells;all:cell=8K,cells=3,reach_least=never"),
+    ("long:private", "broadcast:cells;all:cell=8K,cells=3,reach_from=never"),
     ("long:shared", "broadcast:cells"),
-    ("long:private", "broadcast:cells;all:reach_least=1"),
+    ("long:private", "broadcast:cells;all:reach_from=1"),
 ];
 
 /// All calls in all ways, by what `dying_rank` calls them, and by which rules.
@@ -100,9 +100,9 @@ const EXCHANGES: [(&str, &str, bool); 7] = [
     ("allreduce:long:shared", "allreduce:exchange", true),
     ("allreduce:line:shared", "allreduce:exchange", false),
     ("allreduce:long:mixed", "allreduce:exchange", true),
-    ("allreduce:long:private", "allreduce:exchange;all:reach_least=1", true),
-    ("allreduce:long:private", "allreduce:exchange;all:reach_least=never", true),
-    ("allreduce:slice:private", "allreduce:exchange,cell=64K;all:reach_least=never", true),
+    ("allreduce:long:private", "allreduce:exchange;all:reach_from=1", true),
+    ("allreduce:long:private", "allreduce:exchange;all:reach_from=never", true),
+    ("allreduce:slice:private", "allreduce:exchange,cell=64K;all:reach_from=never", true),
     ("allreduce:line:private", "allreduce:exchange", true),
 ];
 
@@ -128,7 +128,7 @@ const HALVES: [(&str, &str, bool); 14] = [
     ("broadcast-to:slice:shared", "broadcast:cells,cell=64K", false),
     ("broadcast:long:mixed", "broadcast:cells", false),
     ("broadcast-to:long:mixed", "broadcast:cells", false),
-    ("broadcast-to:long:private", "broadcast:cells;all:reach_least=1", false),
+    ("broadcast-to:long:private", "broadcast:cells;all:reach_from=1", false),
     ("reduce:long:shared", "reduce:cells", true),
     ("reduce-to:long:shared", "reduce:cells", true),
     // The other one is through with a slice before this one wakes.
@@ -136,7 +136,7 @@ const HALVES: [(&str, &str, bool); 14] = [
     ("reduce-to:slice:shared", "reduce:cells,cell=64K", true),
     ("reduce:long:mixed", "reduce:cells", false),
     ("reduce-to:long:mixed", "reduce:cells", true),
-    ("reduce-to:long:private", "reduce:cells;all:reach_least=1", true),
+    ("reduce-to:long:private", "reduce:cells;all:reach_from=1", true),
 ];
 
 #[test]
@@ -164,7 +164,7 @@ const RELAYS: [(&str, usize); 6] = [
 fn processes_that_end_in_relays() {
     let seed = seed_of_run();
     println!("seed {seed}");
-    let rules = "all:cells,cell=8K,cells=3,reach_least=never over gather: relay:crowd";
+    let rules = "all:cells,cell=8K,cells=3,reach_from=never over gather: relay:crowd";
     for (at, (place, combine)) in RELAYS.into_iter().enumerate() {
         let mut random = drawn(seed.rotate_left(13), at);
         for _ in 0..2 {

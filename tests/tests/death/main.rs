@@ -75,25 +75,25 @@ fn processes_that_end_inside_of_a_call() {
 }
 
 /// Reductions by shares that go through cells, and slots for results to come back in.
-const SHARES_IN_CELLS: &str = "reduce:shares,leaders=2,share_cell=16K,share_downs=64;all:reach_least=1G";
+const SHARES_IN_CELLS: &str = "reduce:shares,leaders=2,share_cell=16K,share_downs=64;all:reach_from=1G";
 
 /// Long calls, with the algorithm that is forced; the buffers of most of them are reached by others.
 const LONG: [(&str, &str); 14] = [
     ("broadcast:cells:shared", "broadcast:cells"),
-    ("broadcast:cells:private", "broadcast:cells;all:reach_least=1"),
+    ("broadcast:cells:private", "broadcast:cells;all:reach_from=1"),
     ("reduce:cells:shared", "reduce:cells"),
-    ("reduce:cells:private", "reduce:cells;all:reach_least=1"),
+    ("reduce:cells:private", "reduce:cells;all:reach_from=1"),
     ("reduce:shares:shared", "reduce:shares"),
-    ("reduce:shares:private", "reduce:shares;all:reach_least=1"),
+    ("reduce:shares:private", "reduce:shares;all:reach_from=1"),
     // Through cells; there the other one of two ranks may go on without the root.
     ("reduce:shares:private", SHARES_IN_CELLS),
     ("reduce-to:shares:private", SHARES_IN_CELLS),
     ("allreduce:cells:shared", "allreduce:cells"),
     ("allreduce:shares:shared", "allreduce:shares"),
-    ("allreduce:shares:private", "allreduce:shares;all:reach_least=1"),
+    ("allreduce:shares:private", "allreduce:shares;all:reach_from=1"),
     ("view:shares:shared", "allreduce:shares"),
-    ("broadcast:cells:private", "broadcast:cells;all:convert_least=1,convert_after=0"),
-    ("allreduce:shares:private", "allreduce:shares;all:convert_least=1,convert_after=0"),
+    ("broadcast:cells:private", "broadcast:cells;all:convert_from=1,convert_after=0"),
+    ("allreduce:shares:private", "allreduce:shares;all:convert_from=1,convert_after=0"),
 ];
 
 /// The ways to end that a thread has for its process.

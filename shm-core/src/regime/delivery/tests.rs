@@ -6,7 +6,7 @@ use crate::operator::Sum;
 fn moved(size: usize, n: usize, shared: bool, crowded: bool) -> [usize; 8] {
     let cores = if crowded { 1 } else { size };
     let mut spec = JobSpec { cores, ..JobSpec::new(size).unwrap() };
-    spec.tuning.force("all:direct_least=1").unwrap();
+    spec.tuning.force("all:direct_from=1").unwrap();
     let counts = spec.on_threads(|comm| {
         let (one, all) = (vec![1_u8; n], vec![1_u8; size * n]);
         let mut lent = [comm.alloc_copy(&one).unwrap(), comm.alloc_copy(&all).unwrap()];

@@ -190,7 +190,7 @@ fn what_the_caches_do_not_keep_is_lent_at_first() {
 fn takers_leave_figures_of_calls_that_are_timed() {
     for (stream, first) in [("stream=1", None), ("stream=0", Some(0))] {
         let mut spec = JobSpec::new(2).unwrap();
-        spec.tuning.force(&format!("broadcast:cells,down_cell=32K,down_cells=2,reach_least=tried,{stream}")).unwrap();
+        spec.tuning.force(&format!("broadcast:cells,down_cell=32K,down_cells=2,reach_from=tried,{stream}")).unwrap();
         let ended = Job::create(&spec).unwrap().on_threads(|world| {
             let mut learnt = Vec::new();
             for calls in [FIRST + TRIAL, 20 * PERIOD] {
