@@ -9,7 +9,6 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::sizes::parse_size;
 
 /// The logical processors that this process may run on, in ascending order.
 pub fn usable_cores() -> Vec<usize> {
@@ -41,25 +40,10 @@ pub struct Cache {
 
 /// The caches of core 0; empty where the system does not tell.
 pub fn caches() -> Vec<Cache> {
-    caches_under(Path::new("/sys/devices/system/cpu/cpu0/cache"))
-}
-
-fn caches_under(folder: &Path) -> Vec<Cache> {
-    let mut found = Vec::new();
-    for index in 0.. {
-        let entry = folder.join(format!("index{index}"));
-        let read = |name: &str| fs::read_to_string(entry.join(name)).map(|text| text.trim().to_string());
-        let (Ok(level), Ok(kind), Ok(size)) = (read("level"), read("type"), read("size")) else {
-            break;
-        };
-        found.push(Cache {
-            level: level.parse().unwrap_or(0),
-            kind,
-            bytes: parse_size(&size).unwrap_or(0),
-            shared_by: read("shared_cpu_list").unwrap_or_default(),
-        });
-    }
-    found
+    let caches = shm_core::caches::all(Path::new("/sys/devices/system/cpu/cpu0")).into_iter();
+    caches
+        .map(|cache| Cache { level: cache.level, kind: cache.kind, bytes: cache.bytes, shared_by: cache.sharers })
+        .collect()
 }
 
 /// Bytes of the largest cache; 32 MiB where the system does not tell.
@@ -104,21 +88,5 @@ mod tests {
     #[test]
     fn this_process_may_run_somewhere() {
         assert!(!usable_cores().is_empty());
-    }
-
-    #[test]
-    fn caches_are_read_from_the_kernels_files() {
-        let folder = std::env::temp_dir().join(format!("bench-caches-{}", std::process::id()));
-        let entry = folder.join("index0");
-        fs::create_dir_all(&entry).unwrap();
-        for (name, text) in
-            [("level", "3\n"), ("type", "Unified\n"), ("size", "32768K\n"), ("shared_cpu_list", "0-1\n")]
-        {
-            fs::write(entry.join(name), text).unwrap();
-        }
-        let caches = caches_under(&folder);
-        fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(caches.len(), 1);
-        assert_eq!((caches[0].level, caches[0].bytes, caches[0].shared_by.as_str()), (3, 32 << 20, "0-1"));
     }
 }

@@ -14,6 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::caches;
 use crate::pace::Way;
 
 /// Buffers of fewer bytes are stored to the caches anywhere: their size is not looked for.
@@ -42,40 +43,37 @@ fn held() -> usize {
 
 fn held_by(processors: &Path) -> usize {
     let Ok(processors) = fs::read_dir(processors) else { return 0 };
-    let mut caches: HashMap<String, (usize, usize)> = HashMap::new();
+    let mut found: HashMap<String, (usize, usize)> = HashMap::new();
     for processor in processors.flatten() {
-        let cache = processor.path().join("cache/index3");
-        let read = |name| fs::read_to_string(cache.join(name)).ok();
-        let size = read("size").and_then(|text| size(text.trim()));
-        if let (Some(size), Some(sharers)) = (size, read("shared_cpu_list")) {
-            // Once for all processors that share it.
-            let (_, number) = caches.entry(sharers).or_insert((size, 0));
+        let Some(cache) = caches::of(&processor.path(), 3) else { continue };
+        let Ok(bytes) = usize::try_from(cache.bytes) else { continue };
+        // Once for all processors that share it.
+        if !cache.sharers.is_empty() {
+            let (_, number) = found.entry(cache.sharers).or_insert((bytes, 0));
             *number += 1;
         }
     }
-    caches.into_values().map(|(size, sharers)| size.min(MOST_EACH * sharers)).sum()
-}
-
-/// Bytes, of what the system writes as 32768K.
-fn size(text: &str) -> Option<usize> {
-    let number = text.strip_suffix('K')?.parse::<usize>().ok()?;
-    number.checked_mul(1024)
+    found.into_values().map(|(size, sharers)| size.min(MOST_EACH * sharers)).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caches::tests::make;
 
     #[test]
     fn caches_count_once() {
         let folder = std::env::temp_dir().join(format!("phalanx-last-level-{}", std::process::id()));
-        let caches = [("cpu0", "0-1\n", "32768K"), ("cpu1", "0-1\n", "32768K"), ("cpu2", "2\n", "491520K")];
-        for (processor, sharers, size) in caches {
-            let cache = folder.join(processor).join("cache/index3");
-            fs::create_dir_all(&cache).unwrap();
-            fs::write(cache.join("size"), format!("{size}\n")).unwrap();
-            fs::write(cache.join("shared_cpu_list"), sharers).unwrap();
+        let caches = [
+            ("cpu0", "index3", "0-1", "32768K"),
+            ("cpu1", "index3", "0-1", "32768K"),
+            ("cpu2", "index2", "2", "491520K"),
+        ];
+        for (processor, index, sharers, size) in caches {
+            make(&folder.join(processor).join("cache").join(index), 3, "Unified", size, sharers);
         }
+        // Of another level.
+        make(&folder.join("cpu0/cache/index2"), 2, "Unified", "1024K", "0");
         fs::create_dir_all(folder.join("cpuidle")).unwrap();
         let held = held_by(&folder);
         fs::remove_dir_all(&folder).unwrap();

@@ -20,6 +20,8 @@ mod abreast;
 mod ask;
 mod board;
 mod buffer;
+#[doc(hidden)]
+pub mod caches;
 mod collective;
 mod communicator;
 mod convert;
