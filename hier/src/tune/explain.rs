@@ -113,13 +113,16 @@ pub fn explanation(findings: &[Findings]) -> String {
             let order = if finding.strict { ", in rank order" } else { "" };
             // Writing to a String does not fail.
             let (what, ranks) = (finding.what, found.ranks);
-            let _ = writeln!(text, "{what} on {ranks} ranks, {crowd}{order}: microseconds, +- the spread");
+            let _ = writeln!(
+                text,
+                "{what} on {ranks} ranks, {crowd}{order}: microseconds, +- half the distance of the quartiles"
+            );
             for looked in finding.looked.iter().chain(&finding.direct_looked).chain(&finding.reach_looked) {
                 for (at, (name, figures)) in looked.times.iter().enumerate() {
                     let size = if at == 0 { bare(looked.bytes as u64) } else { String::new() };
                     let mark = if at == looked.taken { format!("  <- {}", looked.why) } else { String::new() };
-                    let (median, spread) = (figures.median(), figures.spread() * 100.0);
-                    let _ = writeln!(text, "{size:>8}  {name:28} {median:>12.3} +-{spread:3.0}%{mark}");
+                    let (median, half) = (figures.median(), figures.half_spread() * 100.0);
+                    let _ = writeln!(text, "{size:>8}  {name:28} {median:>12.3} +-{half:3.0}%{mark}");
                 }
             }
             let rungs: Vec<String> = finding

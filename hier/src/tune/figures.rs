@@ -19,7 +19,7 @@ impl Figures {
 
     /// Half the distance between the quartiles, as a part of the median.
     #[must_use]
-    pub fn spread(&self) -> f64 {
+    pub fn half_spread(&self) -> f64 {
         let median = self.median();
         if median <= 0.0 { 0.0 } else { (quantile(&self.blocks, 0.75) - quantile(&self.blocks, 0.25)) / 2.0 / median }
     }
@@ -62,6 +62,6 @@ mod tests {
         // Shorter by a trifle.
         assert!(!figures(&[9.9; 5]).beat(&figures(&[10.0; 5])));
         assert!(!slow.beat(&slow) && !figures(&[]).beat(&slow));
-        assert!((figures(&[8.0, 9.0, 10.0, 11.0, 12.0]).spread() - 0.1).abs() < 1e-12);
+        assert!((figures(&[8.0, 9.0, 10.0, 11.0, 12.0]).half_spread() - 0.1).abs() < 1e-12);
     }
 }

@@ -34,14 +34,18 @@ pub fn explanation(found: &Findings) -> String {
     );
     for finding in &found.collectives {
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{} on {nodes} nodes x {ranks} ranks: microseconds, +- the spread", finding.what);
+        let _ = writeln!(
+            text,
+            "{} on {nodes} nodes x {ranks} ranks: microseconds, +- half the distance of the quartiles",
+            finding.what
+        );
         for looked in &finding.looked {
             for (at, (candidate, figures)) in looked.times.iter().enumerate() {
                 let size = if at == 0 { bare(looked.bytes as u64) } else { String::new() };
                 let mark = if at == looked.taken { format!("  <- {}", looked.why) } else { String::new() };
-                let (median, spread) = (figures.median(), figures.spread() * 100.0);
+                let (median, half) = (figures.median(), figures.half_spread() * 100.0);
                 let name = candidate.words(finding.what);
-                let _ = writeln!(text, "{size:>8}  {name:44} {median:>12.1} +-{spread:3.0}%{mark}");
+                let _ = writeln!(text, "{size:>8}  {name:44} {median:>12.1} +-{half:3.0}%{mark}");
             }
         }
         let rungs: Vec<String> = finding
