@@ -60,7 +60,7 @@ const PARTS: usize = 5;
 
 /// When a rank looks first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Way {
+enum Look {
     /// As soon as the last look is some cycles old.
     #[default]
     Behind,
@@ -72,9 +72,9 @@ enum Way {
     Last,
 }
 
-impl Way {
+impl Look {
     /// In the order of a trial.
-    const TRIED: [Way; 4] = [Way::Last, Way::Later, Way::Soon, Way::Behind];
+    const TRIED: [Look; 4] = [Look::Last, Look::Later, Look::Soon, Look::Behind];
 
     /// With which of them a trial begins, for short messages and for others.
     const BEGIN: [usize; 2] = [1, 0];
@@ -82,9 +82,9 @@ impl Way {
     /// What its time counts in a trial: a way that waits has to be worth it.
     fn weighed(self, time: u64) -> u64 {
         match self {
-            Way::Behind => time,
-            Way::Soon => time + time / 32,
-            Way::Later | Way::Last => time + time / 12,
+            Look::Behind => time,
+            Look::Soon => time + time / 32,
+            Look::Later | Look::Last => time + time / 12,
         }
     }
 }
@@ -139,11 +139,11 @@ impl Approach {
             trials.left.set(left - 1);
         }
         match trials.way.get() {
-            Way::Behind if self.is_held_back() => return after::<HELD_BACK>(seen),
-            Way::Behind => return after::<BEHIND>(seen),
-            Way::Soon => some_cycles(),
-            Way::Later => spin_loop(),
-            Way::Last => many_cycles(),
+            Look::Behind if self.is_held_back() => return after::<HELD_BACK>(seen),
+            Look::Behind => return after::<BEHIND>(seen),
+            Look::Soon => some_cycles(),
+            Look::Later => spin_loop(),
+            Look::Last => many_cycles(),
         }
         Moment::NOW
     }
@@ -166,7 +166,7 @@ impl Approach {
 /// The trials with one kind of message.
 #[derive(Default)]
 struct Trials {
-    way: Cell<Way>,
+    way: Cell<Look>,
     /// Exchanges until the next stage.
     left: Cell<u32>,
     next: Cell<Stage>,
@@ -175,10 +175,10 @@ struct Trials {
     /// How long the parts of a way took.
     parts: [Cell<u64>; PARTS],
     /// The best way of the trial so far, and its time.
-    best: Cell<(Way, u64)>,
+    best: Cell<(Look, u64)>,
     /// The way that the last trial found, and the one to go on with while trials differ.
-    found: Cell<Way>,
-    usual: Cell<Way>,
+    found: Cell<Look>,
+    usual: Cell<Look>,
     /// Whether calls take so long that a moment of many cycles may be worth it, and a trial of it costs little.
     slow: Cell<bool>,
 }
@@ -188,16 +188,16 @@ impl Trials {
     #[inline(never)]
     fn step(&self, now: u64, kind: usize, cost_of_many: fn() -> u64) {
         let took = span(self.begun.replace(now), now);
-        let tried = |at: usize| Way::TRIED[at] != Way::Last || self.slow.get();
+        let tried = |at: usize| Look::TRIED[at] != Look::Last || self.slow.get();
         let begin = |at: usize| {
             // As many calls in any case: the other rank may see it otherwise.
-            self.way.set(if tried(at) { Way::TRIED[at] } else { self.usual.get() });
+            self.way.set(if tried(at) { Look::TRIED[at] } else { self.usual.get() });
             (Stage::Counted(at), FIRST)
         };
         let (next, left) = match self.next.get() {
             Stage::Trial => {
-                self.best.set((Way::Behind, u64::MAX));
-                begin(Way::BEGIN[kind])
+                self.best.set((Look::Behind, u64::MAX));
+                begin(Look::BEGIN[kind])
             }
             Stage::Counted(at) => (Stage::End(at, 0), COUNTED),
             Stage::End(at, part) if part + 1 < PARTS => {
@@ -208,14 +208,14 @@ impl Trials {
                 self.parts[part].set(took);
                 let mut parts = self.parts.each_ref().map(Cell::get);
                 parts.sort_unstable();
-                let (way, time) = (Way::TRIED[at], Way::TRIED[at].weighed(parts[PARTS / 2]));
+                let (way, time) = (Look::TRIED[at], Look::TRIED[at].weighed(parts[PARTS / 2]));
                 if tried(at) && time <= self.best.get().1 {
                     self.best.set((way, time));
                 }
-                if at + 1 < Way::TRIED.len() {
+                if at + 1 < Look::TRIED.len() {
                     begin(at + 1)
                 } else {
-                    if Way::TRIED[Way::BEGIN[kind]] == Way::Last {
+                    if Look::TRIED[Look::BEGIN[kind]] == Look::Last {
                         self.slow.set(self.best.get().1 > u64::from(COUNTED) * 2 * cost_of_many());
                     }
                     self.decide();
@@ -231,7 +231,7 @@ impl Trials {
     /// lost its core.
     fn decide(&self) {
         let (best, _) = self.best.get();
-        if self.found.replace(best) == best || best == Way::Behind {
+        if self.found.replace(best) == best || best == Look::Behind {
             self.usual.set(best);
         }
         self.way.set(self.usual.get());
@@ -315,12 +315,12 @@ mod tests {
 
     /// The way after `trials` trials of messages of a kind in which a call takes so many ticks: behind, soon, later,
     /// last.
-    fn learnt(found: &Trials, kind: usize, trials: u32, times: [u64; 4]) -> Way {
+    fn learnt(found: &Trials, kind: usize, trials: u32, times: [u64; 4]) -> Look {
         let mut now = found.begun.get();
         let mut over = 0;
         while over < trials {
             if found.left.get() == 0 {
-                over += u32::from(found.next.get() == Stage::End(Way::TRIED.len() - 1, PARTS - 1));
+                over += u32::from(found.next.get() == Stage::End(Look::TRIED.len() - 1, PARTS - 1));
                 found.step(now, kind, || 100);
             } else {
                 found.left.set(found.left.get() - 1);
@@ -334,19 +334,19 @@ mod tests {
     fn the_quickest_way_is_found_and_found_again() {
         let found = Trials::default();
         for (times, way) in [
-            ([572, 560, 338, 350], Way::Later),
-            ([286, 300, 338, 290], Way::Behind),
-            ([54, 46, 54, 90], Way::Soon),
-            ([300, 299, 298, 297], Way::Behind),
-            ([572, 400, 395, 290], Way::Last),
-            ([572, 400, 395, 560], Way::Soon),
-            ([94, 99, 99, 60], Way::Behind),
+            ([572, 560, 338, 350], Look::Later),
+            ([286, 300, 338, 290], Look::Behind),
+            ([54, 46, 54, 90], Look::Soon),
+            ([300, 299, 298, 297], Look::Behind),
+            ([572, 400, 395, 290], Look::Last),
+            ([572, 400, 395, 560], Look::Soon),
+            ([94, 99, 99, 60], Look::Behind),
         ] {
             assert_eq!(learnt(&found, 1, 3, times), way, "{times:?}");
         }
         assert_eq!(
             learnt(&Trials::default(), 0, 2, [90, 80, 70, 1]),
-            Way::Later,
+            Look::Later,
             "of short messages the last way is not tried"
         );
     }
@@ -355,12 +355,12 @@ mod tests {
     fn one_trial_says_nothing() {
         let found = Trials::default();
         let learnt = |[behind, soon, later]: [u64; 3]| learnt(&found, 0, 1, [behind, soon, later, 1]);
-        assert_eq!(learnt([90_000, 300, 290]), Way::Behind, "it lost its core");
-        assert_eq!(learnt([290, 310, 310]), Way::Behind);
-        assert_eq!(learnt([600, 590, 300]), Way::Behind);
-        assert_eq!(learnt([600, 590, 300]), Way::Later);
-        assert_eq!(learnt([600, 300, 590]), Way::Later);
-        assert_eq!(learnt([300, 590, 600]), Way::Behind, "nothing is lost by it");
+        assert_eq!(learnt([90_000, 300, 290]), Look::Behind, "it lost its core");
+        assert_eq!(learnt([290, 310, 310]), Look::Behind);
+        assert_eq!(learnt([600, 590, 300]), Look::Behind);
+        assert_eq!(learnt([600, 590, 300]), Look::Later);
+        assert_eq!(learnt([600, 300, 590]), Look::Later);
+        assert_eq!(learnt([300, 590, 600]), Look::Behind, "nothing is lost by it");
     }
 
     #[test]

@@ -100,13 +100,13 @@ impl Communicator {
         };
         let mut reduction = Reduction { send, recv, bytes, fold };
         // SAFETY: the slices are the call's until it returns.
-        let lent = unsafe { self.lend_operands(self.lends_from(Collective::Allreduce, &choice), &mut reduction) };
+        let kept = unsafe { self.convert_operands(self.direct_from(Collective::Allreduce, &choice), &mut reduction) };
         self.trace(Collective::Allreduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Allreduce, 0, &reduction.fold, count));
         engine.board.begin_at_home(tag)?;
         let result = self.stopping_at_panic(|| engine.allreduce(&choice, reduction, tag));
-        end_all(lent, result)
+        end_all(kept, result)
     }
 
     /// Combines everybody's `send` in one result, which all ranks look at where it lies: nobody copies it, as a rule.
@@ -203,8 +203,9 @@ impl Communicator {
             return Err(error);
         }
         // SAFETY: the slice is the call's until it returns.
-        let (from, _lent) =
-            unsafe { self.lend(self.lends_from(Collective::Allreduce, &choice), from.cast_mut(), bytes, Use::Reads) };
+        let (from, _lent) = unsafe {
+            self.convert_buffer(self.direct_from(Collective::Allreduce, &choice), from.cast_mut(), bytes, Use::Reads)
+        };
         let reduction = Reduction { send: from, recv, bytes, fold };
         let at = self.stopping_at_panic(|| engine.shares_allreduce_shared(&choice, reduction, tag))?;
         let viewer = Viewer { seat: self.seat(), rank: self.rank(), size: self.size() };

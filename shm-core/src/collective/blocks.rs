@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::communicator::Communicator;
-use crate::convert::{Lent, Use};
+use crate::convert::{Converted, Use};
 use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
 use crate::regime::Engine;
@@ -88,7 +88,7 @@ impl Communicator {
                 Err(error) => return self.refuse(error),
             };
             // SAFETY: the slices are the call's until it returns.
-            let _lent = unsafe { self.lend_sent(&mut route) };
+            let _kept = unsafe { self.convert_sent(&mut route) };
             let mut engine = self.enter()?;
             let tag = engine.board.chained(name.tag(known));
             return engine.deliver_blocks(&choice, route, tag);
@@ -111,7 +111,7 @@ impl Communicator {
     ) -> Result<()> {
         let choice = self.choose_for(name, &route, parts).inspect_err(|_| engine.board.unnote())?;
         // SAFETY: the slices are the call's until it returns.
-        let _lent = unsafe { self.lend_sent(&mut route) };
+        let _kept = unsafe { self.convert_sent(&mut route) };
         engine.deliver_noted(&choice, route, tag)
     }
 
@@ -119,7 +119,7 @@ impl Communicator {
     ///
     /// # Safety
     /// As there.
-    unsafe fn lend_sent(&self, route: &mut Route<'_>) -> Option<Lent> {
+    unsafe fn convert_sent(&self, route: &mut Route<'_>) -> Option<Converted> {
         let direct = self.selection.block_from(route.waits_for_all());
         let (buffer, bytes) = match &mut route.send {
             Sending::Same(buffer, bytes) if route.lends => (buffer, *bytes),
@@ -127,9 +127,9 @@ impl Communicator {
             _ => return None,
         };
         // SAFETY: by contract.
-        let (place, lent) = unsafe { self.lend(direct, buffer.cast_mut(), bytes, Use::Reads) };
+        let (place, kept) = unsafe { self.convert_buffer(direct, buffer.cast_mut(), bytes, Use::Reads) };
         *buffer = place;
-        lent
+        kept
     }
 
     /// Slices are whole elements, unless these are longer than a part.

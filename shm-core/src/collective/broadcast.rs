@@ -49,8 +49,8 @@ impl Communicator {
         };
         let usage = if root == self.rank() { Use::Reads } else { Use::Writes };
         // SAFETY: the slice is the call's until it returns.
-        let (buffer, lent) =
-            unsafe { self.lend(self.lends_from(Collective::Broadcast, &choice), buffer, bytes, usage) };
+        let (buffer, kept) =
+            unsafe { self.convert_buffer(self.direct_from(Collective::Broadcast, &choice), buffer, bytes, usage) };
         self.trace(Collective::Broadcast, bytes, [std::ptr::null(), buffer.cast_const()]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(tag_of(Collective::Broadcast, root, kind, 0, count));
@@ -62,6 +62,6 @@ impl Communicator {
             Regime::Line => engine.line_broadcast(&choice, root, (buffer, bytes, element), tag),
             _ => engine.cells_broadcast(&choice, root, (buffer, bytes, element), tag),
         };
-        end_all([lent], result)
+        end_all([kept], result)
     }
 }

@@ -61,7 +61,7 @@ impl Communicator {
         };
         let mut reduction = Reduction { send, recv, bytes, fold };
         // SAFETY: the slices are the call's until it returns.
-        let lent = unsafe { self.lend_operands(self.lends_from(Collective::Reduce, &choice), &mut reduction) };
+        let kept = unsafe { self.convert_operands(self.direct_from(Collective::Reduce, &choice), &mut reduction) };
         self.trace(Collective::Reduce, bytes, [reduction.send, reduction.recv]);
         let mut engine = self.enter()?;
         let tag = engine.board.chained(reduction_tag(Collective::Reduce, root, &reduction.fold, count));
@@ -71,6 +71,6 @@ impl Communicator {
             Regime::Cells | Regime::Exchange => engine.cells_reduce(&choice, root, reduction, tag),
             Regime::Shares => engine.shares_reduce(&choice, root, reduction, tag),
         });
-        end_all(lent, result)
+        end_all(kept, result)
     }
 }

@@ -38,7 +38,7 @@ impl Communicator {
         let single = self.singles[what as usize].find(bytes)?;
         // What others may reach takes the longer way; so does who takes what may be done by both.
         let surely = match given.is_null() {
-            _ if bytes < single.lent_from => true,
+            _ if bytes < single.direct_from => true,
             true => bytes < JOINT_LEAST,
             false => self.seat.mapping().heap_offset(given, bytes).is_none(),
         };

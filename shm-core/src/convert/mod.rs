@@ -89,7 +89,7 @@ struct System {
 }
 
 /// A buffer as a call is to see it; kept until the call has ended.
-pub(crate) struct Lent {
+pub(crate) struct Converted {
     entry: Option<Arc<Entry>>,
     call: Range<usize>,
     buffer: *mut u8,
@@ -107,21 +107,21 @@ impl Conversions {
     /// # Safety
     /// `bytes` bytes at `buffer` are the call's to use so, as long as what is returned lives, and no other call's to
     /// write.
-    pub unsafe fn lend(&self, buffer: *mut u8, bytes: usize, usage: Use, after: u32) -> Lent {
+    pub unsafe fn buffer_of_call(&self, buffer: *mut u8, bytes: usize, usage: Use, after: u32) -> Converted {
         let call = buffer.addr()..buffer.addr() + bytes;
         let entry = match self.mapping.heap_offset(buffer, bytes) {
             // SAFETY: by contract.
             None if bytes > 0 && !buffer.is_null() => unsafe { self.entry(buffer, &call, after) },
             _ => None,
         };
-        let lent = Lent { entry, call, buffer, usage };
-        // SAFETY: by contract, as long as `lent` lives.
-        unsafe { lent.begin() };
-        lent
+        let converted = Converted { entry, call, buffer, usage };
+        // SAFETY: by contract, as long as `converted` lives.
+        unsafe { converted.begin() };
+        converted
     }
 
     /// # Safety
-    /// As [`lend`](Conversions::lend).
+    /// As [`buffer_of_call`](Conversions::buffer_of_call).
     unsafe fn entry(&self, buffer: *mut u8, call: &Range<usize>, after: u32) -> Option<Arc<Entry>> {
         let system = self.system.get_or_init(|| self.ask()).as_ref()?;
         let mut books = fork::books();
@@ -157,7 +157,7 @@ impl Conversions {
     /// Moves the whole pages of a buffer in an allocation, with no fork meanwhile.
     ///
     /// # Safety
-    /// As [`lend`](Conversions::lend).
+    /// As [`buffer_of_call`](Conversions::buffer_of_call).
     unsafe fn convert(
         &self,
         system: &System,
@@ -293,16 +293,16 @@ unsafe fn put(mapping: &Mapping, pages: &Range<usize>, offset: u64) -> bool {
     unsafe { mmap(Some(at), length, protection, flags, mapping.file(), offset as libc::off_t) }.is_ok()
 }
 
-/// Ends a call with what was lent to it, and its result.
+/// Ends a call with what was kept for it, and its result.
 #[inline]
-pub(crate) fn end_all<const N: usize>(lent: [Option<Lent>; N], result: Result<()>) -> Result<()> {
-    if lent.iter().any(Option::is_some) {
-        lent.into_iter().flatten().for_each(|lent| lent.end(&result));
+pub(crate) fn end_all<const N: usize>(converted: [Option<Converted>; N], result: Result<()>) -> Result<()> {
+    if converted.iter().any(Option::is_some) {
+        converted.into_iter().flatten().for_each(|converted| converted.end(&result));
     }
     result
 }
 
-impl Lent {
+impl Converted {
     /// Where the call finds the buffer.
     pub fn pointer(&self) -> *mut u8 {
         match &self.entry {
@@ -321,7 +321,7 @@ impl Lent {
     }
 
     /// # Safety
-    /// As [`lend`](Conversions::lend).
+    /// As [`buffer_of_call`](Conversions::buffer_of_call).
     unsafe fn begin(&self) {
         if self.usage != Use::Writes {
             // SAFETY: by contract.

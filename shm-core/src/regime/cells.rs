@@ -7,8 +7,8 @@
 use super::combining::Combining;
 use super::cut::{Cut, uncut};
 use super::lend::Lending;
-use super::lend_trial::Transfer;
 use super::passing::Passing;
+use super::reach_trial::Transfer;
 use super::{Engine, Reduction};
 use crate::error::Result;
 use crate::pace::ticks;
@@ -63,7 +63,7 @@ impl Engine {
             // For the taker's answer; who takes the short way does nothing jointly.
             self.cut_up_cells(choice.up_cell, choice.up_slots, false)?;
         }
-        let tries = jointly && place == Place::Cell && self.tries_to_lend(bytes);
+        let tries = jointly && place == Place::Cell && self.tries_to_reach(bytes);
         // What lies in the heap has trials of its own.
         let lends = tries && is_root && self.board.in_heap(buffer, bytes).is_none();
         let (transfer, mut timed) = match lends {
@@ -82,7 +82,7 @@ impl Engine {
             true => match self.broadcast_jointly(root, (buffer, slices, place), (tag, tries), transfer)? {
                 (Outcome::Done, _) => {
                     if let Some(timed) = timed {
-                        self.await_lend_figure(timed);
+                        self.await_reach_figure(timed);
                     }
                     return Ok(());
                 }
@@ -115,11 +115,11 @@ impl Engine {
         }
         lending.end(released)?;
         if let Some(timed) = timed {
-            self.await_lend_figure(timed);
+            self.await_reach_figure(timed);
         }
         if tries && !is_root {
             // SAFETY: the message lies in this call's buffer, whole.
-            unsafe { self.leave_lend_figure((buffer, bytes), (span.last(), begun), false) };
+            unsafe { self.leave_reach_figure((buffer, bytes), (span.last(), begun), false) };
         }
         Ok(())
     }

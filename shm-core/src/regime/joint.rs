@@ -12,8 +12,8 @@
 use super::cut::Cut;
 use super::division::Division;
 use super::lend::{Lending, Source};
-use super::lend_trial::Transfer;
 use super::operands::{Input, Operands};
+use super::reach_trial::Transfer;
 use super::{Engine, Reduction};
 use crate::board::SharedBoard;
 use crate::counters::add;
@@ -97,9 +97,9 @@ impl Engine {
         match outcome {
             Outcome::Done if !gives && tries => {
                 // SAFETY: the message lies in this call's buffer, whole: the giver is done with the half that it took.
-                unsafe { self.leave_lend_figure((buffer, bytes), (places.payload().last(), begun), has_all) };
+                unsafe { self.leave_reach_figure((buffer, bytes), (places.payload().last(), begun), has_all) };
             }
-            Outcome::Declined if gives => self.lend_no_more(),
+            Outcome::Declined if gives => self.reach_no_more(),
             _ => {}
         }
         Ok((outcome, places))

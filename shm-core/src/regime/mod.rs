@@ -12,7 +12,7 @@
 //! | `shares` | 3: the data-partitioned reduction with several leaders | long reductions |
 //!
 //! Regime 4, direct, is no algorithm beside them: it lets the payload of cells and shares stay in the buffers of the
-//! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `lend_trial` finds of
+//! ranks, where others can reach those (`lend`, from the sizes of `thresholds` on, and by what `reach_trial` finds of
 //! private ones, `heap_trial` of buffers in the heap, and `view_trial` of results that all look at: these try two
 //! `course`s);
 //! `operands` loads and folds what lies anywhere, `fold` folds into cells. `one` is the short way of cells for messages
@@ -36,7 +36,6 @@ mod handing;
 mod heap_trial;
 mod joint;
 mod lend;
-mod lend_trial;
 #[cfg(test)]
 mod lengths;
 mod line;
@@ -44,6 +43,7 @@ mod one;
 mod one_exchange;
 mod operands;
 mod passing;
+mod reach_trial;
 mod rows;
 pub(crate) mod shares;
 mod slicing;
@@ -69,10 +69,10 @@ pub(crate) use exchange::COPIED;
 use heap_trial::HeapTrials;
 pub(crate) use joint::JOINT_LEAST;
 use lend::Source;
-use lend_trial::LendTrial;
-#[cfg(test)]
-pub(crate) use lend_trial::Transfer;
 use operands::Operands;
+use reach_trial::ReachTrial;
+#[cfg(test)]
+pub(crate) use reach_trial::Transfer;
 pub(crate) use thresholds::Thresholds;
 use view_trial::ViewTrial;
 
@@ -122,7 +122,7 @@ pub(crate) struct Engine {
     results: Vec<Option<*mut u8>>,
     thresholds: Thresholds,
     /// What is known of lending private buffers.
-    lend_trial: Option<LendTrial>,
+    reach_trial: Option<ReachTrial>,
     /// And of using buffers in the heap where they lie.
     heap_trials: HeapTrials,
     /// And of results that all look at.
@@ -176,7 +176,7 @@ impl Engine {
             sources: Vec::new(),
             results: Vec::new(),
             thresholds,
-            lend_trial: None,
+            reach_trial: None,
             heap_trials: HeapTrials::default(),
             view_trial: ViewTrial::default(),
             next_own: false,
@@ -190,7 +190,7 @@ impl Engine {
 
     /// Lends by other thresholds, and fills cells by another word, from now on.
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
-        (self.thresholds, self.lend_trial) = (thresholds, None);
+        (self.thresholds, self.reach_trial) = (thresholds, None);
         self.board.readers = thresholds.readers;
         (self.heap_trials, self.view_trial) = Default::default();
         self.up_pace.go_by(thresholds.stream);

@@ -15,7 +15,7 @@ pub(crate) struct Single {
     pub slots: usize,
     /// Bytes from which buffers in the job's heap are used where they lie: from there on these are the calls of who
     /// gives what is private, if the other one does too.
-    pub lent_from: usize,
+    pub direct_from: usize,
 }
 
 /// The bands of one collective whose calls take the short way, at most: what further ones have takes the long one.
@@ -54,8 +54,8 @@ impl Singles {
             let next = bands.get(at + 1).map_or(u64::MAX, |band| band.from);
             // An element is no longer than the message, so that no cell has to be larger for it.
             let below = next.min(most).min(cell as u64 + 1);
-            let lent_from = usize::try_from(selection.direct_from(what)).unwrap_or(usize::MAX);
-            let single = Single { from: from as usize, below: below as usize, cell, slots, lent_from };
+            let direct_from = usize::try_from(selection.direct_from(what)).unwrap_or(usize::MAX);
+            let single = Single { from: from as usize, below: below as usize, cell, slots, direct_from };
             (choice.regime == regime && from < below).then_some(single)
         };
         let mut found = (0..bands.len()).filter_map(of_band);
@@ -102,7 +102,7 @@ mod tests {
                         let wanted = if what == Collective::Allreduce { Regime::Exchange } else { Regime::Cells };
                         assert_eq!(choice.regime, wanted, "{rules}: {what} of {bytes}");
                         assert_eq!(cut(what, &choice), (single.cell, single.slots), "{rules}: {what} of {bytes}");
-                        assert!(bytes <= single.cell && single.lent_from as u64 == selection.direct_from(what));
+                        assert!(bytes <= single.cell && single.direct_from as u64 == selection.direct_from(what));
                     }
                 }
             }

@@ -4,7 +4,7 @@ use crate::job::{Job, JobSpec};
 
 /// Trials, and what is told to them: the position of the last call, and what its taker has left.
 struct Calls {
-    trial: LendTrial,
+    trial: ReachTrial,
     position: u64,
     figure: u64,
     settled: bool,
@@ -12,7 +12,7 @@ struct Calls {
 
 impl Calls {
     fn new(keeps: impl Fn(usize) -> bool) -> Self {
-        Self { trial: LendTrial::new(keeps), position: 0, figure: 0, settled: true }
+        Self { trial: ReachTrial::new(keeps), position: 0, figure: 0, settled: true }
     }
 
     /// How many of so many calls went by each transfer, of which each costs so much, and how many are timed.
@@ -200,7 +200,7 @@ fn takers_leave_figures_of_calls_that_are_timed() {
                     assert!(all.iter().all(|&x| x == call as u8), "{call}");
                 }
                 let engine = world.enter().unwrap();
-                learnt.push(engine.lend_trial.as_ref().map(|trial| trial.classes[0].learnt));
+                learnt.push(engine.reach_trial.as_ref().map(|trial| trial.classes[0].learnt));
             }
             learnt
         });

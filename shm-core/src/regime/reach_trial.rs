@@ -82,7 +82,7 @@ pub(super) struct Timed {
 }
 
 /// What is known of broadcasts from one root.
-pub(super) struct LendTrial {
+pub(super) struct ReachTrial {
     classes: [Class; CLASSES],
     /// The call whose figure has yet to come: its position and its class.
     waiting: Option<(u64, usize, Next)>,
@@ -90,7 +90,7 @@ pub(super) struct LendTrial {
     is_declined: bool,
 }
 
-impl LendTrial {
+impl ReachTrial {
     /// Nothing is known; before it is, and where nothing is clearly better, messages go through cells if `keeps` says
     /// of so many bytes that the caches keep them, and all that belongs to them. Others both ranks move.
     pub fn new(keeps: impl Fn(usize) -> bool) -> Self {
@@ -130,12 +130,12 @@ impl Engine {
     /// Has long broadcasts from this rank go by this transfer, until trials say otherwise.
     #[cfg(test)]
     pub fn send_by(&mut self, transfer: Transfer) {
-        self.lend_trial = Some(LendTrial::by(transfer));
+        self.reach_trial = Some(ReachTrial::by(transfer));
     }
 
     /// Whether trials say if the root's private buffer is lent in a broadcast of so many bytes that two ranks try to do
     /// together. Both ask: whether they reach each other is found out by asking.
-    pub(super) fn tries_to_lend(&self, bytes: usize) -> bool {
+    pub(super) fn tries_to_reach(&self, bytes: usize) -> bool {
         bytes >= LEAST && self.thresholds.tries(Collective::Broadcast) && self.board.can_reach()
     }
 
@@ -146,7 +146,7 @@ impl Engine {
         let settled = !self.down_pace.compares(slice, Lines::Left);
         // Beside a message and its copy lie cells: as much as both is too much.
         let keeps = |bytes: usize| self.thresholds.way_of_results(4 * bytes) == Way::Cached;
-        let trial = self.lend_trial.get_or_insert_with(|| LendTrial::new(keeps));
+        let trial = self.reach_trial.get_or_insert_with(|| ReachTrial::new(keeps));
         let Next { transfer, timed } = trial.next(bytes, position, figure, settled);
         let timed = timed.then(|| {
             self.board.want_figure(position);
@@ -157,7 +157,7 @@ impl Engine {
 
     /// Ends a call of a trial, of which the taker has the message: its figure will be there, or is late. A tick a byte
     /// is several times what loading them takes; the call may have taken longer, where the taker came late.
-    pub(super) fn await_lend_figure(&self, Timed { position, bytes, begun }: Timed) {
+    pub(super) fn await_reach_figure(&self, Timed { position, bytes, begun }: Timed) {
         let now = ticks();
         let most = now.saturating_sub(begun).min(bytes as u64);
         while pace::cost_at(self.board.figure(RingName::Line, 1 - self.board.rank()), position).is_none()
@@ -168,8 +168,8 @@ impl Engine {
     }
 
     /// The taker has declined what was lent: once is enough.
-    pub(super) fn lend_no_more(&mut self) {
-        if let Some(trial) = &mut self.lend_trial {
+    pub(super) fn reach_no_more(&mut self) {
+        if let Some(trial) = &mut self.reach_trial {
             trial.is_declined = true;
         }
     }
@@ -179,7 +179,7 @@ impl Engine {
     ///
     /// # Safety
     /// The message's `bytes` bytes are at `message`, and nobody stores there.
-    pub(super) unsafe fn leave_lend_figure(
+    pub(super) unsafe fn leave_reach_figure(
         &self,
         (message, bytes): (*const u8, usize),
         (position, begun): (u64, u64),
