@@ -1,6 +1,7 @@
 //! The communicator: a group of ranks, and the handle of one of them.
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -164,6 +165,17 @@ impl Communicator {
     /// [`Busy`](Error::Busy), inside of a call.
     pub fn count_calls_from_here(&self) -> Result<()> {
         self.enter()?.board.uncount_all();
+        Ok(())
+    }
+
+    /// Has the calls from the next one on be parts of `what`: all ranks must say so between the same two calls, and the
+    /// next call of ranks that have said something else is a [`Mismatch`](Error::Mismatch), even if it is the same call.
+    ///
+    /// # Errors
+    /// [`Busy`](Error::Busy), inside of a call.
+    #[doc(hidden)]
+    pub fn go_on_by(&self, what: impl Hash) -> Result<()> {
+        self.enter()?.board.go_on_by(what);
         Ok(())
     }
 

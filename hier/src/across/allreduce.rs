@@ -85,6 +85,7 @@ impl HierComm {
             });
         }
         let bytes = size_of_val(recv);
+        self.name_to_node(Collective::Allreduce, 0, bytes)?;
         let choice = self.choose(Collective::Allreduce, bytes, self.may_reorder(&operator));
         self.trace(Collective::Allreduce, bytes);
         if choice.flat {
@@ -113,15 +114,12 @@ impl HierComm {
         recv: &mut [T],
         operator: &O,
     ) -> Result<()> {
-        if size_of_val(recv) == 0 {
-            return Ok(());
-        }
         let ordered = !self.may_reorder(operator);
         if self.placement.most() == 1 && slice >= size_of_val(recv) {
             // Nodes have nothing to do, and so there is nothing to do meanwhile.
             return self.allreduce_at_once(choice.algorithm, self.lane(1, 0, ordered), send, recv, operator);
         }
-        let leaders = if cuts_alike::<T>() { choice.leaders } else { 1 };
+        let leaders = if cuts_alike::<T>() && !recv.is_empty() { choice.leaders } else { 1 };
         let place = if ordered { self.here } else { self.place_in_ring() };
         let program = self.program(choice.algorithm, Goal::Allreduce, self.placement.nodes(), place)?;
         let segments = program.segments as usize;
@@ -169,9 +167,14 @@ impl HierComm {
         Ok(())
     }
 
-    /// What the node works on, piece by piece, in a stage of a slice.
+    /// What the node works on, piece by piece, in a stage of a slice. A vector of no elements is one piece, so that ranks
+    /// of which others have some find that their calls differ.
     fn pieces(&self, cut: &Cut, slice: usize, stage: &Stage) -> Vec<Range<usize>> {
-        if self.is_alone() { Vec::new() } else { cut.pieces(slice, &stage.segments) }
+        match self.is_alone() {
+            true => Vec::new(),
+            false if cut.is_empty() => vec![0..0],
+            false => cut.pieces(slice, &stage.segments),
+        }
     }
 
     /// Whether this rank is the only one of its node, which then has nothing to combine and nobody to give to.

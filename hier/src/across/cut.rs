@@ -38,6 +38,10 @@ impl Cut {
         self.count.div_ceil(self.segments).div_ceil(self.piece).max(1)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The elements of a segment in a slice; there may be none.
     pub fn part(&self, slice: usize, segment: usize) -> Range<usize> {
         let segment = segment_range(self.count, self.segments, segment);

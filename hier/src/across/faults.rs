@@ -2,6 +2,8 @@
 
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
+use shm_core::Collective;
+
 use super::alarm::Cause;
 use super::communicator::HierComm;
 use super::error::{Error, Result, of_node};
@@ -88,6 +90,12 @@ impl HierComm {
     /// communicator on all nodes, should it be one.
     pub(super) fn on_node<T>(&self, outcome: shm_core::Result<T>) -> Result<T> {
         self.settle(outcome.map_err(|error| self.translated(error)))
+    }
+
+    /// Has the calls of the node, from the next one on, be parts of this call on `bytes` bytes. Two calls across nodes
+    /// may be the same to a node, which would let its ranks make the one and the other, and wait for ever.
+    pub(super) fn name_to_node(&self, what: Collective, root: usize, bytes: usize) -> Result<()> {
+        if self.is_alone() { Ok(()) } else { self.on_node(self.node.go_on_by((what as usize, root, bytes))) }
     }
 
     pub(super) fn translated(&self, error: shm_core::Error) -> Error {

@@ -131,6 +131,7 @@ impl HierComm {
             return self.on_node(at.broadcast_into(buffer));
         }
         let bytes = size_of_val(buffer);
+        self.name_to_node(Collective::Broadcast, root, bytes)?;
         let choice = self.choose(Collective::Broadcast, bytes, true);
         self.trace(Collective::Broadcast, bytes);
         let slice = self.slice_elements::<T>(Collective::Broadcast, bytes, &choice);
@@ -181,6 +182,9 @@ impl HierComm {
         }
         let bytes = count * size_of::<T>();
         let choice = self.choose(Collective::Reduce, bytes, self.may_reorder(&operator));
+        if self.placement.nodes() > 1 {
+            self.name_to_node(Collective::Reduce, root, bytes)?;
+        }
         if self.placement.nodes() > 1 && choice.flat {
             return self.reduce_flat(choice.algorithm, root, send, recv, operator);
         }
