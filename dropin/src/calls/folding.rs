@@ -51,7 +51,8 @@ impl Arguments<'_> {
         let gets = self.goal.has_place(comm.rank());
         let is_aligned = |word: Word| (word as *const T).is_aligned();
         let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
-        if !(in_place || is_aligned(self.send)) || gets && (self.recv == 0 || !is_aligned(self.recv)) {
+        let has_gaps = !plan.of().is_plain;
+        if has_gaps || !(in_place || is_aligned(self.send)) || gets && (self.recv == 0 || !is_aligned(self.recv)) {
             return self.aside::<T>(comm, plan, kernel);
         }
         // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile; they are aligned.
@@ -65,22 +66,18 @@ impl Arguments<'_> {
         reduce(comm, self.goal, send, recv, kernel)
     }
 
-    /// The same with copies, for vectors that are not aligned as their elements should be, or have no place for a
-    /// result.
+    /// The same with copies, for vectors that are not aligned as their elements should be, have no place for a result, or
+    /// whose elements have gaps, which are left alone.
     #[cold]
     fn aside<T: Element>(&self, comm: &HierComm, plan: &Plan, kernel: &Kernel) -> Result<(), Fault> {
         let gets = self.goal.has_place(comm.rank());
         let from = if abi::is_in_place(self.send) { self.recv } else { self.send };
         let mut copy: Vec<T> = Vec::with_capacity(plan.count);
-        // SAFETY: by MPI's contract so many elements are there, and there is room for them.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                from as *const u8,
-                copy.as_mut_ptr().cast::<u8>(),
-                plan.count * size_of::<T>(),
-            );
-        }
-        // SAFETY: they were just written; any bytes that come from such elements are some.
+        // SAFETY: there is room for them.
+        unsafe { copy.as_mut_ptr().write_bytes(0, plan.count) };
+        // SAFETY: by MPI's contract so many elements are there; there is room for them.
+        unsafe { copy_data::<T>(plan, plan.count, from as *const u8, copy.as_mut_ptr().cast()) };
+        // SAFETY: they were just written; kernels have elements of integers, and of those any bytes are some.
         unsafe { copy.set_len(plan.count) };
         if !gets {
             return reduce(comm, self.goal, Some(&copy), None, kernel);
@@ -89,14 +86,8 @@ impl Arguments<'_> {
         if !self.goal.gets(comm.rank()) {
             return Ok(());
         }
-        // SAFETY: by MPI's contract so many elements may be written there.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                copy.as_ptr().cast::<u8>(),
-                self.recv as *mut u8,
-                self.goal.results(plan.count) * size_of::<T>(),
-            );
-        }
+        // SAFETY: by MPI's contract so many elements may be written there, and so many are in the copy.
+        unsafe { copy_data::<T>(plan, self.goal.results(plan.count), copy.as_ptr().cast(), self.recv as *mut u8) };
         Ok(())
     }
 
@@ -140,6 +131,23 @@ impl Arguments<'_> {
         let elements: Vec<u8> = blocks[..count].iter().flat_map(|block| &block[..extent]).copied().collect();
         let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size)?;
         unpack(&data, self.recv as *mut _, count, self.datatype)
+    }
+}
+
+/// Copies `count` elements of a plan's type, as far as they are data: what lies in a gap, or behind the last one's data,
+/// need not be the program's.
+///
+/// # Safety
+/// So many elements are at `from`, and may be written at `to`; the two do not overlap.
+unsafe fn copy_data<T>(plan: &Plan, count: usize, from: *const u8, to: *mut u8) {
+    let of = plan.of();
+    if of.is_plain {
+        // SAFETY: by contract.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, count * size_of::<T>()) };
+    }
+    for at in (0..count).map(|i| i * size_of::<T>()) {
+        // SAFETY: by contract; the data of an element of a kernel, a value and its place, are its first bytes.
+        unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(at), to.wrapping_add(at), of.size) };
     }
 }
 
