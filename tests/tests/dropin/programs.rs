@@ -52,7 +52,11 @@ pub const C: &[Program] = &[
     Program { words: &["200"], taken: &["bcast", "allreduce"], ..program("churn", 30.0) },
     Program { taken: &["reduce", "allreduce", "reduce_scatter"], ..program("operators", 75.0) },
     Program { taken: &["bcast"], ..program("derived", 80.0) },
-    Program { taken: &["reduce", "allreduce"], more: &["scan", "exscan", "reduce_scatter_block"], ..program("gaps", 80.0) },
+    Program {
+        taken: &["reduce", "allreduce"],
+        more: &["scan", "exscan", "reduce_scatter_block"],
+        ..program("gaps", 80.0)
+    },
     Program { taken: &["allreduce"], ..program("nonfinite", 80.0) },
     program("errors", 10.0),
     // On two ranks there is nothing but single ranks and what lies between them.
