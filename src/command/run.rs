@@ -79,7 +79,8 @@ Signals:
 
 Exit status:
   0        all ranks exited with 0
-  1        a rank exited with 0 while others still counted on it, and they did not fail first
+  1        a rank exited with 0 while others still counted on it, and they did not fail first; or, with --tag,
+           no rank failed and not all output could be written
   2        the command line, or a variable, was not understood
   125      the job could not be started
   126      the program could not be executed

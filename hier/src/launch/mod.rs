@@ -62,7 +62,7 @@ use ending::Ending;
 use guard::Guard;
 use input::Feed;
 use ranks::Ranks;
-use relay::{Gate, Relay, Sink};
+use relay::{Gate, Passed, Relay, Sink};
 use report::Report;
 use setting::Setting;
 use signals::{Ends, Signals};
@@ -179,7 +179,8 @@ impl Launch {
         self
     }
 
-    /// Says nothing on standard error about ranks that fail. The [`Outcome`] tells it all.
+    /// Says nothing on standard error about ranks that fail, nor about output that cannot be written. The [`Outcome`]
+    /// tells it all.
     #[must_use]
     pub fn quiet(mut self) -> Self {
         self.quiet = true;
@@ -212,12 +213,17 @@ impl Launch {
         guard.dismiss();
         let (seen, relays) = ended?;
         // From here on only the reader of the output is waited for, and a signal does to this process what it likes.
-        let mut captured: Vec<Vec<Vec<u8>>> = relays.into_iter().map(Relay::finish).collect();
+        let mut passed: Vec<Passed> = relays.into_iter().map(Relay::finish).collect();
+        let unwritten = passed.iter_mut().find_map(|stream| stream.unwritten.take()).map(|error| error.to_string());
+        if let Some(why) = &unwritten {
+            Report { quiet: self.quiet, gate: Gate::default() }.say(format_args!("cannot write: {why}"));
+        }
         Ok(Outcome {
             statuses: seen.statuses,
             first_failure: seen.first_failure,
             interrupted: seen.interrupted,
-            captured: if self.output == Output::Captured { captured.swap_remove(0) } else { vec![] },
+            captured: if self.output == Output::Captured { passed.swap_remove(0).captured } else { vec![] },
+            unwritten,
         })
     }
 

@@ -119,20 +119,24 @@ pub struct Outcome {
     pub interrupted: Option<i32>,
     /// What each rank wrote to its standard output, by rank; empty unless it was [captured](super::Output::Captured).
     pub captured: Vec<Vec<u8>>,
+    /// Why not all of the output could be passed on where it was [tagged](super::Output::Tagged), as with a full disk. A
+    /// reader that has left (`| head`) is no such reason.
+    pub unwritten: Option<String>,
 }
 
 impl Outcome {
-    /// Whether all ranks ended with status 0, in good order.
+    /// Whether all ranks ended with status 0, in good order, and all that they wrote was passed on.
     pub fn success(&self) -> bool {
         self.status() == 0
     }
 
     /// The exit status of the whole: that of the first failure (128 and the number of a signal), 1 when the first
-    /// failure was an exit with status 0 that left others waiting, 0 when all went well.
+    /// failure was an exit with status 0 that left others waiting, 1 when no rank failed and output could not be
+    /// written, 0 when all went well.
     pub fn status(&self) -> u8 {
         match &self.first_failure {
             Some(failure) => failure.end.status().max(1),
-            None => 0,
+            None => u8::from(self.unwritten.is_some()),
         }
     }
 }
@@ -158,7 +162,12 @@ mod tests {
     fn a_job_that_failed_never_has_status_0() {
         let failure = Failure { rank: 1, pid: 7, end: End::Exited(0) };
         assert!(failure.to_string().contains("before it had left the job"), "{failure}");
-        let outcome = Outcome { statuses: vec![], first_failure: Some(failure), interrupted: None, captured: vec![] };
+        let well =
+            Outcome { statuses: vec![], first_failure: None, interrupted: None, captured: vec![], unwritten: None };
+        assert_eq!((well.status(), well.success()), (0, true));
+        let outcome = Outcome { first_failure: Some(failure), ..well.clone() };
+        assert_eq!((outcome.status(), outcome.success()), (1, false));
+        let outcome = Outcome { unwritten: Some("no space".to_owned()), ..well };
         assert_eq!((outcome.status(), outcome.success()), (1, false));
     }
 }

@@ -33,9 +33,18 @@ pub(super) enum Sink {
     Captured,
 }
 
+/// What a stream came to.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    /// What was captured, by rank.
+    pub(super) captured: Vec<Vec<u8>>,
+    /// Why not all of it could be written; a reader that has left is no such reason.
+    pub(super) unwritten: Option<io::Error>,
+}
+
 /// A thread that reads one stream of all ranks.
 pub(super) struct Relay {
-    thread: JoinHandle<Vec<Vec<u8>>>,
+    thread: JoinHandle<Passed>,
     /// Closed to say that nothing more is to be waited for.
     stop: PipeWriter,
 }
@@ -52,9 +61,9 @@ impl Relay {
         Ok(Relay { thread: thread.map_err(failed)?, stop })
     }
 
-    /// Waits until all is passed on that is in the pipes, and returns what was captured, by rank. Called when the
-    /// ranks have ended: what a stray process keeps open is not waited for.
-    pub(super) fn finish(self) -> Vec<Vec<u8>> {
+    /// Waits until all is passed on that is in the pipes. Called when the ranks have ended: what a stray process keeps
+    /// open is not waited for.
+    pub(super) fn finish(self) -> Passed {
         drop(self.stop);
         self.thread.join().unwrap_or_default()
     }
@@ -68,16 +77,19 @@ struct Reading {
     sink: Sink,
     /// Lines that are to be written next.
     out: Vec<u8>,
+    /// The first error of writing, unless it says that the reader has left.
+    unwritten: Option<io::Error>,
 }
 
 impl Reading {
     fn new(pipes: Vec<PipeReader>, sink: Sink) -> Self {
         let ranks = pipes.len();
         let pipes = pipes.into_iter().map(Some).collect();
-        Reading { pipes, tagger: Tagger::new(ranks), captured: vec![Vec::new(); ranks], sink, out: Vec::new() }
+        let captured = vec![Vec::new(); ranks];
+        Reading { pipes, tagger: Tagger::new(ranks), captured, sink, out: Vec::new(), unwritten: None }
     }
 
-    fn run(mut self, stopped: &PipeReader) -> Vec<Vec<u8>> {
+    fn run(mut self, stopped: &PipeReader) -> Passed {
         let mut piece = vec![0; PIECE];
         let mut last_reads = LAST_READS;
         loop {
@@ -87,8 +99,8 @@ impl Reading {
             for rank in ready {
                 any |= self.read(rank, &mut piece);
             }
-            if self.write().is_err() {
-                // Nobody reads any more. The ranks are to learn it as they would without the launcher.
+            if !self.write() {
+                // Nobody gets it any more. The ranks are to learn it about as they would without the launcher.
                 self.pipes.clear();
             }
             if self.pipes.iter().all(Option::is_none) || (stop && !any) || last_reads == 0 {
@@ -96,8 +108,8 @@ impl Reading {
             }
         }
         (0..self.captured.len()).for_each(|rank| self.tagger.finish(rank, &mut self.out));
-        let _ = self.write();
-        self.captured
+        self.write();
+        Passed { captured: self.captured, unwritten: self.unwritten }
     }
 
     /// The ranks whose pipes have something, and whether the stop was given.
@@ -138,16 +150,22 @@ impl Reading {
         }
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        if let Sink::Tagged { file, gate } = &mut self.sink
-            && !self.out.is_empty()
-        {
-            let _whole = gate.lock().unwrap_or_else(PoisonError::into_inner);
-            let written = write_all(file, &self.out);
-            self.out.clear();
-            return written;
+    /// Writes the lines so far; false when they cannot be written.
+    fn write(&mut self) -> bool {
+        let Sink::Tagged { file, gate } = &mut self.sink else { return true };
+        if self.out.is_empty() {
+            return true;
         }
-        Ok(())
+        let written = {
+            let _whole = gate.lock().unwrap_or_else(PoisonError::into_inner);
+            write_all(file, &self.out)
+        };
+        self.out.clear();
+        let Err(error) = written else { return true };
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            self.unwritten.get_or_insert(error);
+        }
+        false
     }
 }
 
@@ -183,7 +201,7 @@ mod tests {
         for (rank, mut write) in writes.into_iter().enumerate() {
             write.write_all(&vec![rank as u8; 200_000 * rank]).unwrap();
         }
-        let captured = relay.finish();
+        let captured = relay.finish().captured;
         assert_eq!(captured.iter().map(Vec::len).collect::<Vec<_>>(), [0, 200_000, 400_000]);
         assert!(captured[2].iter().all(|&byte| byte == 2));
     }
@@ -193,7 +211,7 @@ mod tests {
         let (read, mut write) = io::pipe().unwrap();
         let relay = Relay::start(vec![read], Sink::Captured).unwrap();
         write.write_all(b"all of this").unwrap();
-        assert_eq!(relay.finish(), [b"all of this"]);
+        assert_eq!(relay.finish().captured, [b"all of this"]);
     }
 
     #[test]
@@ -208,6 +226,18 @@ mod tests {
             write.write_all(b"hello\n").is_err()
         });
         assert!(broken);
-        relay.finish();
+        assert!(relay.finish().unwritten.is_none());
+    }
+
+    #[test]
+    fn a_full_device_is_told_also_of_the_last_line() {
+        for text in [&b"hello\n"[..], b"no end"] {
+            let (read, mut write) = io::pipe().unwrap();
+            let file = File::options().write(true).open("/dev/full").unwrap();
+            let relay = Relay::start(vec![read], Sink::Tagged { file, gate: Gate::default() }).unwrap();
+            write.write_all(text).unwrap();
+            let error = relay.finish().unwritten.unwrap();
+            assert_eq!(error.raw_os_error(), Some(Errno::ENOSPC as i32));
+        }
     }
 }

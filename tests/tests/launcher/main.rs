@@ -297,6 +297,20 @@ fn a_reader_that_leaves_ends_the_job() {
     }
 }
 
+/// Whatever the ranks make of it, the launcher says what was lost.
+#[test]
+fn tagged_output_that_cannot_be_written_is_told() {
+    for (script, code) in [("echo x", &[1, 141][..]), ("printf x", &[1]), ("exec >&2; sleep 0.1; exit 3", &[3])] {
+        let mut command = Command::new(phalanx_tests::phalanx_command());
+        command.args(["run", "-n", "2", "--tag", "--", "sh", "-c", script]);
+        command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device"));
+        let ended = command.output().expect("the launcher starts");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code().is_some_and(|status| code.contains(&status)), "{script}: {}, {said}", ended.status);
+        assert_eq!(said.contains("phalanx: cannot write: No space"), code != [3], "{script}: {said}");
+    }
+}
+
 /// What is said in the midst of calls (`PHALANX_DEBUG`) does not end a rank whose standard error nobody reads any more.
 #[test]
 fn errors_that_nobody_reads_end_no_rank() {
