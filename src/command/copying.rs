@@ -20,11 +20,12 @@ pub(super) fn between_processes() -> Result<Option<String>, String> {
 const ALLOWED: &str = "allowed";
 
 /// What each of the two does.
-pub(super) fn as_rank() -> phalanx::Result<()> {
-    let world = Communicator::world()?;
+pub(super) fn as_rank() -> Result<(), String> {
+    let failed = |error: phalanx::Error| error.to_string();
+    let world = Communicator::world().map_err(failed)?;
     // The first time both have tried, after it both know.
     let _ = world.reaching();
-    world.barrier()?;
+    world.barrier().map_err(failed)?;
     let found = match world.reaching() {
         Reaching::Allowed => ALLOWED.to_owned(),
         Reaching::Refused(why) => why.to_owned(),
@@ -32,8 +33,8 @@ pub(super) fn as_rank() -> phalanx::Result<()> {
         Reaching::Unsettled => "the ranks did not find out".to_owned(),
     };
     if world.rank() == 0 {
-        println!("{found}");
+        super::out::say(&format!("{found}\n"))?;
     }
     // Who leaves early is no longer there to be read.
-    world.barrier()
+    world.barrier().map_err(failed)
 }

@@ -66,8 +66,10 @@ impl Doctor {
             ("processes", processes()),
             ("open files", files()),
         ];
-        for (name, finding) in &findings {
-            println!("{name:11} {finding}");
+        let text: String = findings.iter().map(|(name, finding)| format!("{name:11} {finding}\n")).collect();
+        if let Err(why) = super::out::say(&text) {
+            eprintln!("phalanx: {why}");
+            return ExitCode::FAILURE;
         }
         ExitCode::from(u8::from(findings.iter().any(|(_, finding)| matches!(finding, Fail(_)))))
     }

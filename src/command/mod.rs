@@ -4,6 +4,7 @@ mod cluster;
 mod copying;
 mod doctor;
 mod mpirun;
+mod out;
 mod run;
 mod topo;
 mod tune;

@@ -85,10 +85,13 @@ enum Mpi {
 impl Mpirun {
     pub fn run(self) -> ExitCode {
         match self.command() {
-            Ok(command) if self.show => {
-                println!("{}", shown(&command));
-                ExitCode::SUCCESS
-            }
+            Ok(command) if self.show => match super::out::say(&format!("{}\n", shown(&command))) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(why) => {
+                    eprintln!("phalanx: {why}");
+                    ExitCode::FAILURE
+                }
+            },
             Ok(mut command) => {
                 let error = command.exec();
                 eprintln!("phalanx: {}: {error}; name another with --launcher PATH", command.get_program().display());

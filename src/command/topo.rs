@@ -1,7 +1,6 @@
 //! `phalanx topo`: the machine, where ranks would be bound, and trees over them; or a cluster.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,7 +10,7 @@ use phalanx::topo::cluster::Order;
 use phalanx::topo::{BindPolicy, Error, Level, Location, Machine, SocketMap, Tree, TreeSpec, Usable};
 
 use super::cluster::Shown;
-use super::{Bind, ranks};
+use super::{Bind, out, ranks};
 
 /// Show a machine, where its ranks would be bound, and trees over them; or the switches of a cluster, and rings
 #[derive(Debug, Args)]
@@ -89,13 +88,12 @@ impl Topo {
                 return ExitCode::from(2);
             }
         };
-        // A reader that has seen enough (`| head`) is no error.
-        match io::stdout().write_all(text.as_bytes()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                eprintln!("phalanx: cannot write: {error}");
+        match out::say(&text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("phalanx: {why}");
                 ExitCode::FAILURE
             }
-            _ => ExitCode::SUCCESS,
         }
     }
 

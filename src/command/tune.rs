@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{ranks, tune_cluster};
+use super::{out, ranks, tune_cluster};
 
 /// Measure this machine, and write the table by which calls choose
 ///
@@ -165,15 +165,14 @@ impl Tune {
         replace(&output, &table.to_toml())?;
         let _ = std::fs::remove_file(&partial);
         if self.explain {
-            print!("{}", explanation(&findings));
+            say(&explanation(&findings))?;
         }
-        println!(
-            "{} written after {:.0} s; {}",
+        say(&format!(
+            "{} written after {:.0} s; {}\n",
             output.display(),
             begin.elapsed().as_secs_f64(),
             how_to_take(self.output.as_deref())
-        );
-        Ok(())
+        ))
     }
 }
 
@@ -311,8 +310,12 @@ fn replay(thorough: Thorough, ranks: usize, ledger: &Path) -> Result<Findings, S
 fn print_source(path: &Path) -> Result<(), Stopped> {
     let text = std::fs::read_to_string(path).map_err(|error| failed("read", path, &error))?;
     let table = Table::from_toml(&text).map_err(|flaw| Stopped::because(format!("{}: {flaw}", path.display()), 2))?;
-    print!("{}", table.to_rust());
-    Ok(())
+    say(&table.to_rust())
+}
+
+/// Says it on standard output.
+pub(super) fn say(text: &str) -> Result<(), Stopped> {
+    out::say(text).map_err(|why| Stopped::because(why, 1))
 }
 
 /// Finished measurements in a file.

@@ -28,7 +28,7 @@ mod ranks {
     use mpi::topology::SimpleCommunicator;
     use mpi::traits::Communicator;
 
-    use super::super::tune::{Progress, Stopped, Thorough, failed, how_to_take, places, replace};
+    use super::super::tune::{Progress, Stopped, Thorough, failed, how_to_take, places, replace, say};
 
     /// How long a launcher has to pass an error on.
     const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -72,17 +72,16 @@ mod ranks {
         let Some(table) = table else { return Ok(()) };
         table.write(&found)?;
         if explain {
-            print!("{}", explanation(&found));
+            say(&explanation(&found))?;
         }
-        println!(
-            "{} written after {:.0} s, for {} nodes of {} ranks; {}",
+        say(&format!(
+            "{} written after {:.0} s, for {} nodes of {} ranks; {}\n",
             table.output.display(),
             begin.elapsed().as_secs_f64(),
             shape.nodes,
             shape.ranks_a_node,
             how_to_take(output)
-        );
-        Ok(())
+        ))
     }
 
     /// The table that is to be written, with what it says of single nodes.

@@ -282,6 +282,36 @@ fn rules_that_cannot_be() {
     }
 }
 
+/// A full device is an error of one line; a reader that has left is none.
+#[test]
+fn answers_that_cannot_be_written() {
+    let library = std::env::temp_dir().join(format!("phalanx-no-library-{}", std::process::id()));
+    std::fs::create_dir_all(&library).unwrap();
+    std::fs::write(library.join("libphalanx_mpi.so"), "").unwrap();
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../hier/src/table/default.toml");
+    for line in [
+        "topo --cluster flat:4",
+        "doctor",
+        "mpirun -n 2 --mpi openmpi --launcher /bin/true --show -- /bin/true",
+        &format!("tune --rust {table}"),
+    ] {
+        let to = |out: OwnedFd| {
+            let mut command = bare(phalanx_command());
+            command.args(line.split_whitespace()).env("PHALANX_LIBRARY_PATH", &library).stdout(out);
+            let ended = command.output().unwrap();
+            (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+        };
+        let (status, said) = to(File::options().write(true).open("/dev/full").unwrap().into());
+        assert_eq!(status, Some(1), "{line}: {said}");
+        assert!(said.starts_with("phalanx: cannot write: No space") && said.lines().count() == 1, "{line}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (status, said) = to(writer.into());
+        assert!(status == Some(0) && said.is_empty(), "{line}: {status:?}, {said}");
+    }
+    std::fs::remove_dir_all(&library).unwrap();
+}
+
 #[test]
 fn numbers_of_ranks_that_cannot_be() {
     for ranks in [0, 257, 1 << 20] {
