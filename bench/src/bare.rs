@@ -8,6 +8,7 @@ use crate::command::Floor;
 use crate::error::Result;
 use crate::floor::report::{Report, Wish, measure, steps};
 use crate::keep::Keeper;
+use crate::out::say;
 use crate::progress::Progress;
 use crate::record::host::Host;
 use crate::scratch::Scratch;
@@ -22,7 +23,7 @@ struct Results<'a> {
 pub fn run(options: &Floor) -> Result<()> {
     let scratch = Scratch::new()?;
     let host = Host::look();
-    println!("{}\n", host.line());
+    say!("{}\n", host.line())?;
     let mut keeper = Keeper::open(&options.record, &host, "floor");
     let wish = Wish {
         ranks: options.ranks.clone(),
@@ -34,9 +35,10 @@ pub fn run(options: &Floor) -> Result<()> {
     let progress = Progress::new(steps(&wish));
     let report = measure(&wish, &scratch, &progress)?;
     progress.finish();
-    println!("{}", report.render());
+    let shown = say!("{}", report.render());
     keeper.write("host.txt", &host.render());
     keeper.write("floor.txt", &report.render());
     keeper.write_json("floor.json", &Results { host: &host, floor: &report });
-    keeper.close()
+    keeper.close()?;
+    shown
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::command::Bytes;
 use crate::error::{Error, Result};
+use crate::out::{say, show};
 use crate::plan::{BufferMode, Case, ElementType, Operation, Plan, Timing};
 use crate::progress::Progress;
 use crate::runs::{Binding, Order, ours};
@@ -133,9 +134,9 @@ pub fn run(options: &Bytes) -> Result<()> {
         }
     }
     progress.finish();
-    println!("bytes loaded and stored by all ranks in one call, n = {} of f64\n", show_size(options.size));
-    print!("{}", table.render());
-    println!("\nformulas: {}; {} of {all} equal", formulas(&options.regime), all - differences);
+    say!("bytes loaded and stored by all ranks in one call, n = {} of f64\n", show_size(options.size))?;
+    show(table.render())?;
+    say!("\nformulas: {}; {} of {all} equal", formulas(&options.regime), all - differences)?;
     if differences == 0 { Ok(()) } else { Err(Error::Counts { differences, all }) }
 }
 

@@ -10,6 +10,7 @@ use crate::compare::{self, Comparison, comparisons, comparisons_by_cores};
 use crate::cores::States;
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
+use crate::out::{say, show};
 use crate::plan::{BufferMode, Case, Operation, Plan, Timing};
 use crate::plot;
 use crate::progress::Progress;
@@ -70,7 +71,7 @@ pub fn run(options: &Collectives) -> Result<()> {
     for &ranks in &ranks {
         check_ranks(options, ranks)?;
     }
-    println!("{}\n", host.line());
+    say!("{}\n", host.line())?;
     if host.busy.is_some_and(|busy| busy > 0.1) {
         eprintln!("{}: other programs share them, and figures suffer", host.busy_words());
     }
@@ -111,7 +112,7 @@ pub fn run(options: &Collectives) -> Result<()> {
     let mut text = all_tables(options, &ranks, &rows, &against, Width::Full);
     if options.compares() {
         let summary = compare::summary(&comparisons);
-        println!("{SUMMARY}\n{summary}");
+        outcome = outcome.and(say!("{SUMMARY}\n{summary}"));
         text += &format!("{SUMMARY}\n{summary}");
     }
     if !notes.is_empty() {
@@ -248,8 +249,7 @@ impl Session<'_> {
         }
         let width = if options.quick { Width::Short } else { Width::Full };
         let text = all_tables(options, &[ranks], &self.rows[first..], &self.against, width);
-        self.progress.aside(|| print!("{text}"));
-        Ok(())
+        self.progress.aside(|| show(&text))
     }
 
     /// The ratio to the floor that belongs into `row`, where one was measured.

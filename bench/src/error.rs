@@ -75,6 +75,9 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The results could not be written to standard output.
+    #[error("cannot write: {0}")]
+    Unwritten(std::io::Error),
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
@@ -121,6 +124,11 @@ impl Error {
     pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
         move |source| Error::System { what, source: source.into() }
+    }
+
+    /// Whether it is only that nobody reads the results any more, as behind `head`: then there is nothing to say.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Error::Unwritten(source) if source.kind() == std::io::ErrorKind::BrokenPipe)
     }
 
     /// The exit status that the command ends with.

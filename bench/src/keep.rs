@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::command::RecordWish;
 use crate::error::{Error, Result};
+use crate::out::say;
 use crate::record::Record;
 use crate::record::host::Host;
 
@@ -72,13 +73,14 @@ impl Keeper {
 
     /// Says where everything is; the first error, if there was one.
     pub fn close(self) -> Result<()> {
-        if let Some(record) = &self.record {
-            println!("record:  {}", record.folder().display());
-            for plot in &self.plots {
-                println!("plot:    {}", plot.display());
-            }
-        }
-        self.error.map_or(Ok(()), Err)
+        let said = self.tell();
+        self.error.map_or(said, Err)
+    }
+
+    fn tell(&self) -> Result<()> {
+        let Some(record) = &self.record else { return Ok(()) };
+        say!("record:  {}", record.folder().display())?;
+        self.plots.iter().try_for_each(|plot| say!("plot:    {}", plot.display()))
     }
 }
 

@@ -11,6 +11,7 @@ use hier::{Element, Pair};
 use num_complex::Complex;
 
 use crate::error::{Error, Result};
+use crate::out::{say, show};
 use crate::progress::Progress;
 use crate::sizes::{parse_size, show_size};
 use crate::statistics::Summary;
@@ -140,7 +141,7 @@ pub fn run(options: &Kernels) -> Result<()> {
         progress.step();
     }
     progress.finish();
-    println!("GB/s of operands folded in one pass on one core, {} each\n", show_size(options.size));
-    print!("{}", table.render());
+    say!("GB/s of operands folded in one pass on one core, {} each\n", show_size(options.size))?;
+    show(table.render())?;
     Ok(())
 }

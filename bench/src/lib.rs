@@ -29,6 +29,7 @@ pub mod kernels;
 pub mod machine;
 pub mod mapping;
 pub mod node_simulation;
+pub mod out;
 pub mod plan;
 pub mod plot;
 pub mod progress;

@@ -11,26 +11,15 @@ use bench::{
 use clap::Parser;
 
 fn main() -> ExitCode {
-    end_quietly_where_nobody_reads();
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("bench: {error}");
+            if !error.is_unread() {
+                eprintln!("bench: {error}");
+            }
             ExitCode::from(error.status())
         }
     }
-}
-
-/// Whoever reads a table may stop, as `head` does: then `println` panics, and this program ends, with what is temporary
-/// removed on the way, but has nothing to say.
-fn end_quietly_where_nobody_reads() {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let text = panic.payload().downcast_ref::<String>();
-        if !text.is_some_and(|text| text.starts_with("failed printing to stdout: Broken pipe")) {
-            hook(panic);
-        }
-    }));
 }
 
 fn run(command: Command) -> Result<()> {

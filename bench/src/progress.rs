@@ -91,8 +91,8 @@ impl Progress {
     }
 
     /// Runs `print` while no bar is drawn, for output that goes to the same terminal.
-    pub fn aside(&self, print: impl FnOnce()) {
-        self.bar.suspend(print);
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
     }
 
     /// Removes the bar.

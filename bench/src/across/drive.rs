@@ -16,6 +16,7 @@ use super::series::{FORCED, HAN, OURS, Series};
 use super::{picture, sheet};
 use crate::error::{Error, Result};
 use crate::keep::Keeper;
+use crate::out::{say, show};
 use crate::record::host::Host;
 use crate::scratch::Scratch;
 
@@ -44,7 +45,7 @@ pub fn run(options: &Across) -> Result<()> {
         .iter()
         .map(|&library| Ok((library, options.program.clone().map_or_else(|| program::build(library), Ok)?)))
         .collect::<Result<Vec<(Library, PathBuf)>>>()?;
-    println!("{}\n", host.line());
+    say!("{}\n", host.line())?;
     let scratch = Scratch::new()?;
     let mut runs: Vec<Run> = Vec::new();
     let mut outcome = Ok(());
@@ -71,7 +72,7 @@ pub fn run(options: &Across) -> Result<()> {
                     links,
                     measured,
                 };
-                print!("{}", report::run(&run));
+                outcome = outcome.and(show(report::run(&run)));
                 runs.push(run);
             }
             Err(error) => {

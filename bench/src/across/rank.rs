@@ -26,6 +26,7 @@ use super::report;
 use super::series::{Series, Way};
 use super::start::Start;
 use crate::error::{Error, Result};
+use crate::out::show;
 use crate::plan::{Combine, Operation};
 use crate::rank::answer::{Answer, View, fill};
 use crate::sizes::show_size;
@@ -54,7 +55,7 @@ pub fn run(plan: &Plan) -> Result<()> {
         (None, _) => Ok(()),
         (Some(measured), Some(path)) => measured.write(path),
         (Some(measured), None) => {
-            print!("{}", report::plain(&measured));
+            show(report::plain(&measured))?;
             Ok(())
         }
     });

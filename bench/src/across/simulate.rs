@@ -14,6 +14,7 @@ use topo::cluster::End;
 
 use super::bound::{Rate, multiple};
 use crate::error::{Error, Result};
+use crate::out::{say, show};
 use crate::plot::axis::Scale;
 use crate::plot::svg::{Curve, Figure, Panel, Style};
 use crate::sizes::{parse_from, parse_ranks, parse_size, show_size};
@@ -153,25 +154,28 @@ pub fn run(options: &Simulate) -> Result<()> {
         let wrong = |detail: String| Error::Samples { path: path.clone(), line: 0, detail };
         let results: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let tables = against(&results).map_err(wrong)?;
-        print!("{tables}");
+        show(&tables)?;
         return Ok(());
     }
     let host = options.rate.bytes().ok_or_else(|| Error::Usage("--rate: a simulation needs a limit".into()))?;
-    println!(
+    say!(
         "SIMULATED, not measured: links {}, {} us a message, {} ns to combine a byte, taper {}; microseconds\n",
-        options.rate, options.latency, options.reduction, options.taper
-    );
+        options.rate,
+        options.latency,
+        options.reduction,
+        options.taper
+    )?;
     let mut panels = Vec::new();
     for text in &options.clusters {
         let mut machine = Machine::new(text, host, options.taper, None)?;
         (machine.latency, machine.reduction) = (options.latency * 1e-6, options.reduction * 1e-9);
         let rows = simulated(options, &machine, host);
-        print!("{}\n{}\n", title(text, &machine, options.ranks), winners(&rows));
+        say!("{}\n{}", title(text, &machine, options.ranks), winners(&rows))?;
         panels.push(panel(text, machine.hosts(), &rows));
     }
-    println!(
+    say!(
         "  leaders: one rank a host; all: every rank, by blocks; ~: by its formula; -: more messages than --most-messages"
-    );
+    )?;
     if let Some(path) = &options.svg {
         fs::write(path, picture(options, panels)).map_err(Error::file("cannot write", path))?;
     }

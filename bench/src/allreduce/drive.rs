@@ -10,6 +10,7 @@ use super::options::{AllReduce, DESCRIPTION};
 use super::{picture, report};
 use crate::across::plan::ELEMENT;
 use crate::error::Result;
+use crate::out::{say, show};
 use crate::record::host::Host;
 use crate::scratch::Scratch;
 use crate::study::Session;
@@ -65,7 +66,7 @@ pub fn run(options: &AllReduce) -> Result<()> {
 
 fn begin(options: &AllReduce, host: Host, settings: serde_json::Value, keys: &[String]) -> Result<Session> {
     let mut session = Session::begin(DESCRIPTION, &options.study, host, settings)?;
-    println!("{}\n", session.host().line());
+    say!("{}\n", session.host().line())?;
     session.expect(keys);
     Ok(session)
 }
@@ -74,12 +75,13 @@ fn begin(options: &AllReduce, host: Host, settings: serde_json::Value, keys: &[S
 fn conclude(options: &AllReduce, session: Session, curves: &[Curve], element: u64) -> Result<()> {
     let of = |place: &String| report::of_place(curves, place, element, options.margin / 100.0);
     let text: String = report::places(curves).iter().map(of).collect();
-    session.progress().aside(|| print!("{text}"));
+    let shown = session.progress().aside(|| show(&text));
     session.finish(|keeper, host| {
         keeper.write("results.csv", &report::csv(curves));
         keeper.write_json("results.json", &Results { study: DESCRIPTION.name, host, curves });
         keeper.write("tables.txt", &text);
         let title = "allreduce: median of the slowest rank's time, and n/t, by message bytes";
         keeper.write_plot("allreduce.svg", &picture::render(curves, title));
-    })
+    })?;
+    shown
 }

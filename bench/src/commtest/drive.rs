@@ -13,6 +13,7 @@ use super::protocol::{Program, Protocol};
 use super::{picture, report, start};
 use crate::across::cluster;
 use crate::error::{Error, Result};
+use crate::out::{say, show};
 use crate::record::host::Host;
 use crate::scratch::Scratch;
 use crate::sizes::show_size;
@@ -45,7 +46,7 @@ pub fn run(options: &CommTest) -> Result<()> {
     let study = Study::of(options)?;
     let programs = study.programs()?;
     let mut session = Session::begin(DESCRIPTION, &options.study, Host::look(), study.settings())?;
-    println!("{}\n", session.host().line());
+    say!("{}\n", session.host().line())?;
     session.expect(&study.keys());
     let scratch = Scratch::new()?;
     for turn in 1..=options.turns() {
@@ -246,7 +247,7 @@ impl Study<'_> {
             report::times(&curves, *total, packets),
             report::best(&curves)
         );
-        session.progress().aside(|| print!("{text}"));
+        let shown = session.progress().aside(|| show(&text));
         let size = self.options.size();
         let cluster = self.cluster();
         session.finish(|keeper, host| {
@@ -264,6 +265,7 @@ impl Study<'_> {
             keeper.write_json("results.json", &results);
             keeper.write("tables.txt", &text);
             keeper.write_plot("commtest.svg", &picture::render(&curves, title.clone()));
-        })
+        })?;
+        shown
     }
 }

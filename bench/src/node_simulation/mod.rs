@@ -40,6 +40,7 @@ use options::SimulateNode;
 use picture::Series;
 
 use crate::error::{Error, Result};
+use crate::out::{say, show};
 use crate::table::Table;
 
 /// What stands above everything that this command prints.
@@ -59,15 +60,15 @@ pub fn run(options: &SimulateNode) -> Result<()> {
     let mut series: Vec<Series> = Vec::new();
     for name in &names {
         let machine = MachineFile::find(name)?;
-        println!("{BANNER}: {}, {}\n", machine.name, sources(&machine));
+        say!("{BANNER}: {}, {}\n", machine.name, sources(&machine))?;
         if options.figures {
-            println!("{}", list(&machine));
+            say!("{}", list(&machine))?;
         } else if let Some(path) = &options.against {
-            print!("{}", against::run(&machine, path, options)?);
+            show(against::run(&machine, path, options)?)?;
         } else if options.aware {
-            print!("{}", trees::run(&machine, options, &mut series)?);
+            show(trees::run(&machine, options, &mut series)?)?;
         } else {
-            print!("{}", winners::run(&machine, options, &mut series)?);
+            show(winners::run(&machine, options, &mut series)?)?;
         }
     }
     if let Some(path) = &options.svg {

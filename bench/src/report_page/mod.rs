@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::{Error, Result};
+use crate::out::say;
 
 /// Options of `bench report`.
 #[derive(Clone, Debug, Args)]
@@ -63,7 +64,7 @@ pub fn run(options: &Report) -> Result<()> {
         let _ = fs::remove_file(&part);
         Error::file("cannot write the page", &output)(error)
     })?;
-    println!("report:  {} ({} records)", output.display(), entries.len());
+    say!("report:  {} ({} records)", output.display(), entries.len())?;
     Ok(())
 }
 

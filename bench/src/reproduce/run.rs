@@ -13,6 +13,7 @@ use super::taken::Taken;
 use super::text;
 use crate::across::program;
 use crate::error::{Error, Result};
+use crate::out::{say, show};
 use crate::record::host::Host;
 use crate::scratch::Scratch;
 use crate::study::{Description, Session, StudyOptions};
@@ -76,7 +77,7 @@ fn path(path: &PathBuf) -> Result<String> {
 pub fn run(study: &impl Study, options: &StudyOptions, limit: Duration, cluster: bool) -> Result<()> {
     let scratch = Scratch::new()?;
     let host = Host::look();
-    println!("{}\n", host.line());
+    say!("{}\n", host.line())?;
     let settings = json!({"quick": options.quick, "study": study.settings()});
     let mut session = Session::begin(study.description(), options, host, settings)?;
     let pieces = study.pieces();
@@ -116,7 +117,7 @@ pub fn run(study: &impl Study, options: &StudyOptions, limit: Duration, cluster:
     outcome.missing.splice(0..0, taken.skipped.iter().cloned());
     let rendered = text::render(&outcome);
     session.progress().finish();
-    print!("{rendered}");
+    let shown = show(&rendered);
     let charts = text::csv(&outcome.charts);
     let plot = text::plot(&outcome);
     let name = outcome.study.clone();
@@ -125,7 +126,8 @@ pub fn run(study: &impl Study, options: &StudyOptions, limit: Duration, cluster:
         keeper.write("results.csv", &charts);
         keeper.write_json("results.json", &Results { host: host.clone(), reproduced: outcome });
         keeper.write_plot(&format!("{name}.svg"), &plot);
-    })
+    })?;
+    shown
 }
 
 fn needs_cluster(piece: &Piece) -> bool {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::running::{Folder, bench, json};
+use crate::running::{Folder, bench, command, json};
 
 #[test]
 fn two_ranks_are_measured_beside_the_floor_and_recorded() {
@@ -47,6 +47,28 @@ fn an_unwritable_record_costs_the_record_and_not_the_results() {
     };
     assert!(out.contains("allreduce, 2 ranks"), "{out}");
     assert!(err.contains("cannot make the record folder /proc/none"), "{err}");
+}
+
+/// A full device is an error of one line; a reader that has left is told nothing.
+#[test]
+fn results_that_cannot_be_written() {
+    for line in ["simulate-node --figures", "simulate-node --aware --machines xeon-2x20", "bytes -n 2 --size 8K"] {
+        let folder = Folder::new("full");
+        let to = |out: std::os::fd::OwnedFd| {
+            let mut command = command(line);
+            let ended = command.current_dir(folder.path()).env("TMPDIR", folder.path()).stdout(out).output().unwrap();
+            (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+        };
+        let (status, said) = to(fs::File::options().write(true).open("/dev/full").unwrap().into());
+        assert_eq!(status, Some(1), "{line}: {said}");
+        assert!(said.contains("bench: cannot write: No space") && !said.contains("panicked"), "{line}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (status, said) = to(writer.into());
+        assert_eq!(status, Some(1), "{line}: {said}");
+        assert!(!said.contains("bench:") && !said.contains("panicked"), "{line}: {said}");
+        assert!(folder.names().is_empty(), "{line}: something was left behind");
+    }
 }
 
 #[test]
