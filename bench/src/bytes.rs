@@ -78,6 +78,10 @@ pub fn run(options: &Bytes) -> Result<()> {
     if options.size == 0 || !options.size.is_multiple_of(8) {
         return Err(Error::Usage(format!("{} bytes: a whole number of f64 is needed", options.size)));
     }
+    if options.ranks.contains(&1) {
+        let why = "a rank alone hands nothing on, and the formulas are those of 2 ranks and more";
+        return Err(Error::Usage(format!("-n 1: {why}; try -n 2")));
+    }
     if options.regime == "blocks" && options.size < CHAIN {
         let (size, least) = (show_size(options.size), show_size(CHAIN));
         return Err(Error::Usage(format!(

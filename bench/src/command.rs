@@ -145,7 +145,7 @@ pub struct Collectives {
     pub quick: bool,
     /// Times so many calls in one block, the first of a new process for each turn and case, but for three that are
     /// checked; so no case finds anything that an earlier one has learnt
-    #[arg(long, value_name = "CALLS", conflicts_with_all = ["time_per_size", "repetitions"])]
+    #[arg(long, value_name = "CALLS", value_parser = parse_calls, conflicts_with_all = ["time_per_size", "repetitions"])]
     pub calls: Option<NonZeroU64>,
     /// Milliseconds of timed calls for each size and collective, over all turns [default: 400;
     /// with --quick 250, beside several baselines 240]
@@ -237,6 +237,14 @@ fn parse_algorithm(text: &str) -> Result<String, String> {
     }
 }
 
+fn parse_calls(text: &str) -> Result<NonZeroU64, String> {
+    match text.trim().parse::<u64>().map(NonZeroU64::new) {
+        Ok(Some(calls)) => Ok(calls),
+        Ok(None) => Err("a block has at least 1 call".into()),
+        Err(_) => Err(format!("'{text}' is no number of calls: write for example 100")),
+    }
+}
+
 fn parse_buffers(text: &str) -> Result<Buffers, String> {
     match text {
         "all" => Ok(Buffers::All),
@@ -270,7 +278,7 @@ pub struct Floor {
 /// Options of `bench bytes`.
 #[derive(Clone, Debug, Args)]
 pub struct Bytes {
-    /// Rank counts [default: 2 to 16]
+    /// Rank counts, from 2 on [default: 2 to 16]
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<usize>,
     /// Message bytes
@@ -358,6 +366,15 @@ mod tests {
         assert_eq!(options.buffer_modes(), [BufferMode::Cold]);
         assert_eq!(options.late, [Late { rank: 1, microseconds: 500 }]);
         assert_eq!(options.baseline.len(), 2);
+    }
+
+    #[test]
+    fn numbers_of_calls_that_cannot_be_are_explained() {
+        assert_eq!(parse_calls("3").unwrap().get(), 3);
+        assert!(parse_calls("0").unwrap_err().contains("at least 1 call"));
+        for wrong in ["", "-1", "many", "1K"] {
+            assert!(parse_calls(wrong).unwrap_err().contains("no number of calls"), "{wrong}");
+        }
     }
 
     #[test]

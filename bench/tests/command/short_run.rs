@@ -92,6 +92,20 @@ fn counted_bytes_are_those_of_the_formulas() {
 }
 
 #[test]
+fn what_cannot_be_counted_or_called_is_explained_with_status_2() {
+    for (line, why) in [
+        ("bytes --ranks 1", "a rank alone"),
+        ("bytes -n 2,1", "2 ranks and more"),
+        ("collectives --calls 0", "at least 1 call"),
+    ] {
+        let folder = Folder::new("refused");
+        let ended = bench(&folder, line).with(2);
+        assert!(ended.out.is_empty() && ended.err.contains(why), "{line}: {}{}", ended.out, ended.err);
+        assert!(folder.names().is_empty(), "{line}: something was left behind");
+    }
+}
+
+#[test]
 fn an_mpi_that_is_not_there_is_explained_with_status_2() {
     let folder = Folder::new("missing");
     let ended = bench(&folder, "collectives --baseline openmpi=/nowhere");
