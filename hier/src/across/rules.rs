@@ -10,8 +10,10 @@
 //! ```
 //! `leaders` is how many ranks of each node take a share of the vector to the network (at most the ranks of the
 //! smallest node, and 16). `slice` is how many bytes go through the pipeline at a time, or `whole`, or `adaptive`;
-//! `flight` is how many slices may be on the network at once. `one-sided` is for allreduce: nodes read and write each
-//! other's memory (MPI's RMA), where the network does that and the operator commutes. The rules of rank 0 count.
+//! `flight` is how many slices may be on the network at once. `leaders` and `slice = adaptive` are for allreduce alone,
+//! `slice` and `flight` for all but the barrier; after `all` each collective takes of them what it knows. `one-sided` is
+//! for allreduce: nodes read and write each other's memory (MPI's RMA), where the network does that and the operator
+//! commutes. The rules of rank 0 count.
 
 use shm_core::Collective;
 use shm_core::select::number_of_bytes;
@@ -73,6 +75,9 @@ impl Rule {
 ///            | halving-exchange-2 | halving-exchange-3 | binomial | circulant | scatter-ring | scatter-ring-native | dissemination | one-sided
 /// parameter  = leaders | slice | flight
 /// ```
+/// `leaders` and `slice = adaptive` are for allreduce alone, `slice` and `flight` for all but the barrier; after `all`
+/// each collective takes of them what it knows.
+///
 /// A schedule that does not serve a call (one that is not in rank order, for an operator that does not commute) gives
 /// way to the model's choice.
 ///
@@ -225,7 +230,8 @@ impl std::str::FromStr for ClusterRules {
                 let applies = |&target: &Collective| applies(target, part);
                 // For all: for those that know such a thing. One that is named must know it.
                 if targets.len() == 1 && !targets.iter().all(applies) {
-                    return Err(wrong(format!("{part:?} means nothing for {}", targets[0])));
+                    let known = known(targets[0]);
+                    return Err(wrong(format!("{part:?} means nothing for {}: {known}", targets[0])));
                 }
                 for target in targets.iter().copied().filter(|target| applies(target)) {
                     set(&mut rules.rules[target as usize], target, part).map_err(wrong)?;
@@ -242,6 +248,17 @@ fn applies(what: Collective, part: &str) -> bool {
         Some(("leaders", _) | ("slice", "adaptive")) => what == Collective::Allreduce,
         Some(("slice" | "flight", _)) => what != Collective::Barrier,
         _ => true,
+    }
+}
+
+/// The parameters that have a meaning for a collective, for people.
+fn known(what: Collective) -> &'static str {
+    match what {
+        Collective::Barrier => "it takes a schedule alone",
+        Collective::Broadcast | Collective::Reduce => {
+            "leaders and slice=adaptive are for allreduce alone; write slice=BYTES, slice=whole, or flight=SLICES"
+        }
+        Collective::Allreduce => "write leaders, slice, or flight",
     }
 }
 
@@ -325,11 +342,17 @@ mod tests {
             ("broadcast:ring", "broadcast"),
             ("allreduce:leaders=0", "from 1"),
             ("allreduce:speed=9", "no parameter"),
-            ("barrier:flight=2", "means nothing"),
-            ("broadcast:leaders=2", "means nothing"),
+            ("barrier:flight=2", "means nothing for barrier: it takes a schedule alone"),
+            ("broadcast:leaders=2", "means nothing for broadcast: leaders and slice=adaptive are for allreduce alone"),
+            ("reduce:binomial,leaders=3", "\"leaders=3\" means nothing for reduce: leaders"),
+            ("reduce:slice=adaptive", "slice=whole, or flight"),
         ] {
             let error = text.parse::<ClusterRules>().unwrap_err().to_string();
             assert!(error.contains(word) && error.contains(text), "{error}");
         }
+        let all: ClusterRules = "all:leaders=3,slice=adaptive,flight=4".parse().unwrap();
+        assert_eq!(all.of(Collective::Reduce), Rule { flight: Some(4), ..Rule::default() });
+        assert_eq!(all.of(Collective::Allreduce).leaders, Some(3));
+        assert_eq!(all.of(Collective::Barrier), Rule::default());
     }
 }
