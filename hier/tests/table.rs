@@ -144,7 +144,12 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
         (GOOD.replace("cores = 2\n", ""), 2, "cores"),
         (GOOD.replace("\"1M\"", "\"much\""), 7, "no number of bytes"),
         (format!("{GOOD}[node]\ntrees = \"gather: bush\""), 10, "bush"),
+        (format!("{GOOD}[node]\ntrees = \"gather:kary:0\""), 10, "trees = \"gather:kary:0\": "),
         (format!("{GOOD}[node]\nflat = 3"), 10, "unknown field"),
+        (format!("{GOOD}[node]\nflat_ranks = 4294967295"), 10, "a number of ranks from 1 to 256 is expected"),
+        (format!("{GOOD}[node]\nflat_ranks = 0"), 10, "flat_ranks = 0, where"),
+        (format!("{GOOD}[node]\nflat_ranks = 2\nflat_ranks_crowded = 257"), 11, "flat_ranks_crowded = 257"),
+        (format!("{GOOD}[node]\nreaders = 300"), 10, "from 0 to 256"),
         (format!("{GOOD}[node]\nreach_from = {{ scan = 3 }}"), 10, "no collective"),
         (format!("{GOOD}[node]\nreach_from = {{ reduce = \"tried\" }}"), 10, "is for broadcasts"),
         (format!("{GOOD}[node]\nreach_from = {{ broadcast = \"Tried\" }}"), 10, "or \"never\""),
@@ -183,11 +188,13 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
                  ladder = [{{ from = 0, take = \"wheel\" }}]"
             ),
             16,
-            "wheel",
+            "take = \"wheel\": ",
         ),
     ] {
         let flaw = Table::from_toml(&text).unwrap_err();
         assert!(flaw.line == Some(line) && flaw.why.contains(words), "line {line}, {words}: {flaw}\n{text}");
+        // What stands in a file is no variable's fault.
+        assert!(!flaw.why.contains("PHALANX_"), "{flaw}");
     }
     let many = format!(
         "{GOOD}{}",

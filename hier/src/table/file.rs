@@ -32,12 +32,12 @@ pub(super) struct Machine {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Node {
-    pub flat_ranks: Option<u32>,
-    pub flat_ranks_crowded: Option<u32>,
+    pub flat_ranks: Option<Spanned<u32>>,
+    pub flat_ranks_crowded: Option<Spanned<u32>>,
     pub direct_from: Option<Spanned<Number>>,
     #[serde(default)]
     pub reach_from: std::collections::BTreeMap<Spanned<String>, Spanned<Number>>,
-    pub readers: Option<u32>,
+    pub readers: Option<Spanned<u32>>,
     pub trees: Option<Spanned<String>>,
 }
 

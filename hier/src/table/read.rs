@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
 use shm_core::Collective;
+use shm_core::segment::layout::MOST_RANKS;
 use shm_core::select::{Band, REACH_TRIED, Regime, Rule, number_of_bytes};
 use toml::Spanned;
 
@@ -67,20 +68,42 @@ fn table(file: file::File) -> Piece<Table> {
         l3: bytes(&file.machine.l3)?,
     };
     let mut table = Table::new(machine);
-    table.flat_ranks = file.node.flat_ranks.unwrap_or(table.flat_ranks);
-    table.flat_ranks_crowded = file.node.flat_ranks_crowded.unwrap_or(table.flat_ranks);
+    let within = |name, least, number: Option<&Spanned<u32>>, usual| {
+        number.map_or(Ok(usual), |number| ranks_within(name, number, least))
+    };
+    table.flat_ranks = within("flat_ranks", 1, file.node.flat_ranks.as_ref(), table.flat_ranks)?;
+    table.flat_ranks_crowded =
+        within("flat_ranks_crowded", 1, file.node.flat_ranks_crowded.as_ref(), table.flat_ranks)?;
     table.direct_from = file.node.direct_from.as_ref().map(threshold).transpose()?;
     for (what, least) in &file.node.reach_from {
         let what = collective(what)?;
         table.reach_from[what as usize] = reach(what, least)?;
     }
-    table.readers = file.node.readers.unwrap_or(table.readers);
+    table.readers = within("readers", 0, file.node.readers.as_ref(), table.readers)?;
     if let Some(trees) = file.node.trees {
-        table.trees = trees.as_ref().parse().map_err(|error: shm_core::Error| (trees.span(), error.to_string()))?;
+        let wrong = |error| (trees.span(), format!("trees = {:?}: {}", trees.as_ref(), reason(error)));
+        table.trees = trees.as_ref().parse().map_err(wrong)?;
     }
     table.rules = file.rules.iter().map(|form| rule(form, table.direct_from)).collect::<Result<_, _>>()?;
     table.network = file.network.map(network).transpose()?;
     Ok(table)
+}
+
+/// What is wrong with a text, whoever gave it: a variable or a table.
+fn reason(error: shm_core::Error) -> String {
+    match error {
+        shm_core::Error::Environment { why, .. } | shm_core::Error::Tuning { why } => why,
+        other => other.to_string(),
+    }
+}
+
+/// A number of ranks, which is at most that of the largest job.
+fn ranks_within(name: &str, number: &Spanned<u32>, least: u32) -> Piece<u32> {
+    let ranks = *number.as_ref();
+    if (least..=MOST_RANKS as u32).contains(&ranks) {
+        return Ok(ranks);
+    }
+    Err((number.span(), format!("{name} = {ranks}, where a number of ranks from {least} to {MOST_RANKS} is expected")))
 }
 
 fn bytes(number: &Spanned<file::Number>) -> Piece<u64> {
@@ -123,13 +146,8 @@ fn rule(form: &Spanned<file::Rule>, direct: Option<u64>) -> Piece<Rule> {
     let form = form.as_ref();
     let what = collective(&form.collective)?;
     let bands = form.ladder.iter().map(|row| band(what, row)).collect::<Result<Vec<_>, _>>()?;
-    let mut rule = Rule::new(what, &bands).map_err(|error| {
-        let why = match error {
-            shm_core::Error::Tuning { why } => why,
-            other => other.to_string(),
-        };
-        (form.ladder.first().map_or(span, Spanned::span), why)
-    })?;
+    let mut rule =
+        Rule::new(what, &bands).map_err(|error| (form.ladder.first().map_or(span, Spanned::span), reason(error)))?;
     if let Some(ranks) = &form.ranks {
         let range = parse_ranks(&ranks.as_ref().text()).map_err(|why| (ranks.span(), why))?;
         rule = rule.on_ranks(*range.start() as u32..=*range.end() as u32);
@@ -231,8 +249,13 @@ fn network(form: file::Network) -> Piece<NetworkTable> {
         let mut bands = Vec::new();
         for row in rule.ladder {
             let text = format!("{what}:{}", row.take.as_ref());
-            let parsed: ClusterRules =
-                text.parse().map_err(|error: crate::across::Error| (row.take.span(), error.to_string()))?;
+            let parsed: ClusterRules = text.parse().map_err(|error| {
+                let why = match error {
+                    crate::across::Error::Rules { why, .. } => why,
+                    other => other.to_string(),
+                };
+                (row.take.span(), format!("take = {:?}: {why}", row.take.as_ref()))
+            })?;
             let (from, take, remark) = (bytes(&row.from)?, row.take.as_ref().clone(), String::new());
             bands.push(NetworkBand { from, take, rule: parsed.of(what), remark });
         }
