@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::{Args, ValueEnum};
+use hier::launch::check_program;
 
 /// Start an MPI program, as it is, with its collectives carried out by Phalanx
 ///
@@ -107,16 +108,16 @@ impl Mpirun {
     /// The command that starts the ranks; else why there is none, and the exit status.
     fn command(&self) -> Result<Command, (String, u8)> {
         let (options, program) = divide(&self.rest).map_err(|why| (why, 125))?;
+        if self.mpi.is_none() {
+            check_program(&program[0]).map_err(|error| (error.to_string(), error.status()))?;
+        }
         let linked = linked_with(&program[0]);
         let mpi = self.mpi.or(linked.as_ref().map(|linked| linked.mpi)).ok_or_else(|| {
             let shown = program[0].display();
-            match on_path(&program[0]) {
-                None => (format!("{shown}: there is no such program; check the path, or build the program first"), 127),
-                Some(_) => (
-                    format!("{shown} is not linked with an MPI that Phalanx knows; say whose mpirun to use: --mpi openmpi, mpich or intel"),
-                    125,
-                ),
-            }
+            let why = format!(
+                "{shown} is not linked with an MPI that Phalanx knows; say whose mpirun to use: --mpi openmpi, mpich or intel"
+            );
+            (why, 125)
         })?;
         self.command_of(mpi, linked.as_ref(), options, program).map_err(|why| (why, 125))
     }
@@ -319,8 +320,15 @@ mod tests {
     fn programs_that_are_not_there_and_no_ranks_are_told_as_such() {
         let mpirun =
             |rest: &str| Mpirun { ranks: None, mpi: None, launcher: None, show: true, rest: vec![rest.into()] };
-        let (why, status) = mpirun("./not/there").command().unwrap_err();
-        assert!(status == 127 && why.contains("no such program"), "{why}");
+        for (program, code, word) in [
+            ("./not/there", 127, "no such file"),
+            ("no-such-program-anywhere", 127, "no such program"),
+            ("/tmp", 126, "folder"),
+            ("./README.md", 126, "chmod +x"),
+        ] {
+            let (why, status) = mpirun(program).command().unwrap_err();
+            assert!(status == code && why.contains(word), "{program}: {status}, {why}");
+        }
         let (why, status) = mpirun("/bin/sh").command().unwrap_err();
         assert!(status == 125 && why.contains("--mpi"), "{why}");
         assert!(ranks("0").unwrap_err().contains("at least 1") && ranks("x").unwrap_err().contains("expected"));

@@ -57,6 +57,7 @@ use topo::BindPolicy;
 pub use error::LaunchError;
 pub use outcome::{End, Failure, Outcome};
 pub use setting::{crowd, default_policy, usable_cores};
+pub use spawn::check_program;
 
 use ending::Ending;
 use guard::Guard;

@@ -13,7 +13,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::unistd::{Pid, getpid, getppid};
+use nix::unistd::{AccessFlags, Pid, access, getpid, getppid};
 
 use super::error::advice;
 use super::{LaunchError, guard};
@@ -85,6 +85,28 @@ pub(super) fn mask(pus: &[usize]) -> Result<CpuSet, LaunchError> {
     Ok(set)
 }
 
+/// Whether the system would execute this program, as far as its file tells.
+///
+/// # Errors
+/// [`LaunchError::NotFound`] and [`LaunchError::NotExecutable`], in the words of a launch.
+pub fn check_program(program: &OsStr) -> Result<(), LaunchError> {
+    let look = |path: &Path| match path.metadata() {
+        Ok(data) if data.is_dir() => Err(Errno::EACCES),
+        Ok(_) => access(path, AccessFlags::X_OK),
+        Err(error) => Err(Errno::from_raw(error.raw_os_error().unwrap_or(libc::ENOENT))),
+    };
+    let found = if program.as_encoded_bytes().contains(&b'/') {
+        look(Path::new(program))
+    } else {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let looks: Vec<_> = std::env::split_paths(&folders).map(|folder| look(&folder.join(program))).collect();
+        // As the system does it: a file that may not be executed counts where there is no other.
+        let denied = looks.contains(&Err(Errno::EACCES));
+        if looks.contains(&Ok(())) { Ok(()) } else { Err(if denied { Errno::EACCES } else { Errno::ENOENT }) }
+    };
+    found.map_err(|errno| explain(program, errno.into(), 0, 1))
+}
+
 fn explain(program: &OsStr, error: io::Error, rank: usize, ranks: usize) -> LaunchError {
     let code = error.raw_os_error().unwrap_or(0);
     if let Some(step) = STEPS.get(((code >> STEP_SHIFT) as usize).wrapping_sub(1)) {
@@ -153,6 +175,23 @@ mod tests {
             "{error}"
         );
         assert_eq!(error.status(), 125);
+    }
+
+    #[test]
+    fn programs_are_checked_before_they_are_started() {
+        for good in ["sh", "/bin/sh"] {
+            check_program(OsStr::new(good)).unwrap();
+        }
+        for (program, status, why) in [
+            ("no-such-program-anywhere", 127, "on the PATH"),
+            ("./no/such/file", 127, "no such file"),
+            ("/etc/passwd/x", 127, "not a folder"),
+            ("/etc/passwd", 126, "chmod +x"),
+            ("/", 126, "folder"),
+        ] {
+            let error = check_program(OsStr::new(program)).unwrap_err();
+            assert!(error.status() == status && error.to_string().contains(why), "{program}: {error}");
+        }
     }
 
     #[test]
