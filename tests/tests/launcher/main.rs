@@ -300,7 +300,7 @@ fn a_reader_that_leaves_ends_the_job() {
 /// Whatever the ranks make of it, the launcher says what was lost.
 #[test]
 fn tagged_output_that_cannot_be_written_is_told() {
-    for (script, code) in [("echo x", &[1, 141][..]), ("printf x", &[1]), ("exec >&2; sleep 0.1; exit 3", &[3])] {
+    for (script, code) in [("echo x", &[1, 141][..]), ("printf x", &[1, 141]), ("exec >&2; sleep 0.1; exit 3", &[3])] {
         let mut command = Command::new(phalanx_tests::phalanx_command());
         command.args(["run", "-n", "2", "--tag", "--", "sh", "-c", script]);
         command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device"));
