@@ -2,6 +2,7 @@
 //! schedules, leaders, slices and transports that delay messages or end sends only with their receives.
 
 mod collectives;
+mod watchdog;
 
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -13,6 +14,8 @@ use hier::nodes::{Nodes, Settings};
 use hier::operator::{Sum, User};
 use hier::table::{Asked, Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table};
 use hier::transport::local::{Behaviour, LocalTransport};
+use hier::transport::{self, Request, Transport};
+use watchdog::watchdog;
 
 /// Ends the test program when a test hangs.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -352,6 +355,104 @@ fn alarms_reach_ranks_whose_first_rank_is_elsewhere() {
         assert!(errors[3].contains(&word), "{errors:?}");
         // The first rank may find its neighbour gone before it hears why.
         assert!(errors[2].contains(&word) || errors[2].starts_with("rank 3 of this communicator"), "{errors:?}");
+    }
+}
+
+/// A transport whose process lives on when it is dropped: its peers wait for it as before.
+struct Lingering(std::mem::ManuallyDrop<Box<dyn Transport>>);
+
+impl Lingering {
+    fn new(transport: Box<dyn Transport>) -> Box<Self> {
+        Box::new(Self(std::mem::ManuallyDrop::new(transport)))
+    }
+}
+
+impl Transport for Lingering {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    unsafe fn send(&self, to: usize, tag: u32, data: *const u8, bytes: usize) -> transport::Result<Request> {
+        // SAFETY: by contract.
+        unsafe { self.0.send(to, tag, data, bytes) }
+    }
+
+    unsafe fn receive(&self, from: usize, tag: u32, into: *mut u8, bytes: usize) -> transport::Result<Request> {
+        // SAFETY: by contract.
+        unsafe { self.0.receive(from, tag, into, bytes) }
+    }
+
+    fn test(&self, request: &mut Request) -> transport::Result<bool> {
+        self.0.test(request)
+    }
+
+    fn progress(&self) -> transport::Result<()> {
+        self.0.progress()
+    }
+
+    fn abandon(&self, request: Request, limit: Duration) -> bool {
+        self.0.abandon(request, limit)
+    }
+
+    fn subset(&self, members: &[usize]) -> transport::Result<Box<dyn Transport>> {
+        Ok(Self::new(self.0.subset(members)?))
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+/// What each rank is told, by rank, where one drops its communicator, by a panic or in good order, and the others make
+/// a call.
+fn told_without(labels: &[usize], leaver: usize, panics: bool) -> Vec<Option<Error>> {
+    let settings = ClusterSettings {
+        nodes: Settings { nodes: Nodes::Given(labels.to_vec()), ..Settings::default() },
+        ..ClusterSettings::default()
+    };
+    let rank = |transport: LocalTransport| {
+        let comm = HierComm::over(Lingering::new(Box::new(transport)), &settings).unwrap();
+        comm.barrier().unwrap();
+        if comm.rank() != leaver {
+            return Some(comm.all_reduce_in_place(&mut [1_u8; 3], Sum).unwrap_err());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        if panics {
+            std::panic::resume_unwind(Box::new(()));
+        }
+        None
+    };
+    let transports = LocalTransport::group(labels.len(), BEHAVIOURS[0]);
+    watchdog(LIMIT, || {
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> = transports.into_iter().map(|transport| scope.spawn(|| rank(transport))).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap_or(None)).collect()
+        })
+    })
+}
+
+#[test]
+fn a_rank_that_panics_between_calls_tells_the_others() {
+    for labels in [&[0, 1][..], &[0, 1, 2, 3, 4], &[0, 0, 1], &[0, 0, 1, 1, 2]] {
+        for leaver in 0..labels.len() {
+            for (rank, told) in told_without(labels, leaver, true).into_iter().enumerate() {
+                assert_eq!(told.is_none(), rank == leaver, "{labels:?}, {leaver}: rank {rank}: {told:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn further_ranks_of_a_node_tell_when_those_before_them_have_gone() {
+    for labels in [&[0, 0, 1][..], &[0, 0, 0, 1, 2], &[1, 0, 0, 0, 0, 0, 2, 2]] {
+        let leaver = labels.iter().position(|&label| label == 0).unwrap();
+        for (rank, told) in told_without(labels, leaver, false).into_iter().enumerate() {
+            assert_eq!(told.is_none(), rank == leaver, "{labels:?}: rank {rank}: {told:?}");
+        }
     }
 }
 

@@ -5,9 +5,13 @@
 //! many. There are as many such circles as the smallest node has ranks, so that a node hears of it as soon as one of
 //! these waits in a call, and a node can tell of it whichever of its ranks has died. What one rank of a node hears, it
 //! tells the others through their segment.
+//!
+//! Where a node has more ranks than the smallest, the further ones hear nothing, but stand in, in turn, for those of the
+//! circles: when one of these has ended, they tell in its place, and those who listen to it listen to them too.
 
 use std::time::Duration;
 
+use crate::nodes::Placement;
 use crate::transport::{Request, Result, Transport};
 
 /// The tag of alarms: no schedule uses it.
@@ -15,6 +19,9 @@ pub(super) const TAG: u32 = 16_200;
 
 /// How long withdrawing a receive, or sending an alarm, may take.
 const FAREWELL: Duration = Duration::from_millis(500);
+
+/// How many ranks of a node may tell a circle, the one that stands in it among them.
+const TELLERS: usize = 4;
 
 /// What an alarm says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +55,8 @@ pub(super) struct Alarm {
     listeners: Vec<Listener>,
     /// The ranks that listen to this one.
     tell: Vec<usize>,
+    /// The ranks of this node that stand in circles, where this one does not: it tells only when one of them has ended.
+    stands_in_for: Vec<usize>,
     /// What was heard or told.
     raised: Option<Cause>,
 }
@@ -55,27 +64,41 @@ pub(super) struct Alarm {
 impl Alarm {
     /// An alarm that neither hears nor tells.
     pub fn deaf() -> Self {
-        Self { listeners: Vec::new(), tell: Vec::new(), raised: None }
+        Self { listeners: Vec::new(), tell: Vec::new(), stands_in_for: Vec::new(), raised: None }
     }
 
-    /// The alarm among `circle`, one rank of each node, of which this rank is number `own`.
-    pub fn among(transport: &dyn Transport, circle: &[usize], own: usize) -> Result<Self> {
+    /// This rank's end of the alarm among all nodes.
+    pub fn among(transport: &dyn Transport, placement: &Placement) -> Result<Self> {
+        let (nodes, circles) = (placement.nodes(), placement.fewest());
+        let (here, local) = (placement.node_of(transport.rank()), placement.local_rank(transport.rank()));
         let mut alarm = Self::deaf();
-        let count = circle.len();
-        for distance in std::iter::successors(Some(1), |distance| Some(2 * distance)).take_while(|&d| d < count) {
-            alarm.tell.push(circle[(own + distance) % count]);
-            let mut heard = Box::new(0_u64);
-            let from = circle[(own + count - distance) % count];
-            // SAFETY: the box does not move, and lives until the request has ended (`silence`).
-            match unsafe { transport.receive(from, TAG, std::ptr::from_mut(heard.as_mut()).cast(), 8) } {
-                Ok(request) => alarm.listeners.push(Listener { request, heard }),
-                Err(error) => {
+        if local >= TELLERS * circles {
+            return Ok(alarm);
+        }
+        let (circle, stands_in) = (local % circles, local >= circles);
+        if stands_in {
+            alarm.stands_in_for = placement.members(here)[..circles].to_vec();
+        }
+        for distance in std::iter::successors(Some(1), |distance| Some(2 * distance)).take_while(|&d| d < nodes) {
+            alarm.tell.push(placement.members((here + distance) % nodes)[circle]);
+            let before = placement.members((here + nodes - distance) % nodes);
+            let tellers = before.iter().skip(circle).step_by(circles).take(if stands_in { 0 } else { TELLERS });
+            for &from in tellers {
+                if let Err(error) = alarm.listen(transport, from) {
                     alarm.silence(transport);
                     return Err(error);
                 }
             }
         }
         Ok(alarm)
+    }
+
+    fn listen(&mut self, transport: &dyn Transport, from: usize) -> Result<()> {
+        let mut heard = Box::new(0_u64);
+        // SAFETY: the box does not move, and lives until the request has ended (`silence`).
+        let request = unsafe { transport.receive(from, TAG, std::ptr::from_mut(heard.as_mut()).cast(), 8) }?;
+        self.listeners.push(Listener { request, heard });
+        Ok(())
     }
 
     /// Whether somebody has raised the alarm, as far as was seen.
@@ -110,7 +133,9 @@ impl Alarm {
     pub fn raise(&mut self, transport: &dyn Transport, cause: Cause) {
         let heard = self.raised.get_or_insert(cause);
         heard.failed = heard.failed.or(cause.failed);
-        if self.tell.is_empty() {
+        let has_ended = |rank| heard.failed == Some(rank);
+        let others_tell = !self.stands_in_for.is_empty() && !self.stands_in_for.iter().copied().any(has_ended);
+        if self.tell.is_empty() || others_tell {
             return;
         }
         let word = Box::leak(Box::new(heard.to_word()));

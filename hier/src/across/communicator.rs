@@ -37,7 +37,10 @@ use crate::transport::Transport;
 ///
 /// When a rank has failed, [`shrink`](HierComm::shrink) makes a communicator of the others, where MPI can go on.
 ///
-/// Dropping it is not collective, unless it has made `one-sided` calls: MPI frees their windows on all ranks together.
+/// Dropping it is not collective, unless it has made `one-sided` calls: MPI frees their windows on all ranks together. A
+/// rank that drops it by a panic makes the others' calls return an error, as [`give_up`](HierComm::give_up) does. One
+/// that drops it in good order tells nobody: a rank that ends while others count on it calls that first, or
+/// `MPI_Abort`.
 pub struct HierComm {
     pub(super) node: shm_core::Communicator,
     pub(super) network: Arc<Mutex<Network>>,
@@ -78,6 +81,8 @@ pub struct HierComm {
     pub(super) broken: Cell<bool>,
     /// The rank whose end was the end of this communicator.
     pub(super) lost: Cell<Option<usize>>,
+    /// The process that made it, and whether its thread was unwinding.
+    made_by: (u32, bool),
     pub(super) debug: bool,
     pub(super) traced: Cell<[u64; 4]>,
 }
@@ -189,13 +194,7 @@ impl HierComm {
         let Parts { node, watch, transport, placement, ring, world, hosts, rules, settings, words } = parts;
         let rank = transport.rank();
         let here = placement.node_of(rank);
-        let local = placement.local_rank(rank);
-        let alarm = if local < placement.fewest() {
-            let circle: Vec<usize> = (0..placement.nodes()).map(|node| placement.members(node)[local]).collect();
-            Alarm::among(transport.as_ref(), &circle, here)?
-        } else {
-            Alarm::deaf()
-        };
+        let alarm = Alarm::among(transport.as_ref(), &placement)?;
         let library = transport.describe().into();
         let network = Arc::new(Mutex::new(Network::new(transport, alarm, placement.members(here).len() == 1)));
         let moved = Arc::clone(&network);
@@ -240,6 +239,7 @@ impl HierComm {
             model: Cell::default(),
             broken: Cell::new(false),
             lost: Cell::new(None),
+            made_by: (std::process::id(), std::thread::panicking()),
             debug: variable("PHALANX_DEBUG").is_some_and(|value| is_on(&value)),
             traced: Cell::new([0; 4]),
         })
@@ -387,6 +387,13 @@ impl HierComm {
 
 impl Drop for HierComm {
     fn drop(&mut self) {
+        // Others may be in a call, or come to one, in which they wait for this rank. Those of one node see that it has
+        // gone. A child of this process, or a destructor that makes a communicator, is no rank that fails.
+        let by_panic = std::thread::panicking() && self.made_by == (std::process::id(), false);
+        let is_news = by_panic && !self.broken.get() && self.placement.nodes() > 1;
+        if is_news && self.reach().is_ok_and(|network| network.transport.ready().is_ok()) {
+            self.break_off(self.rank, None);
+        }
         // Freeing windows waits for all, which some may never come to.
         if self.broken.get() {
             self.one_sided.get_mut().iter_mut().for_each(OneSided::leak);
