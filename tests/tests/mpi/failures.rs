@@ -87,6 +87,23 @@ fn nodes_that_disagree_on_a_count_are_all_told() {
 }
 
 #[test]
+fn a_rank_that_leaves_ends_the_call_everywhere() {
+    const UNEVEN: Hosts = Hosts::Uneven(&[2, 1]);
+    each(|library| {
+        for (hosts, how, leaver) in [
+            (ALONE, "panics", "1"),
+            (UNEVEN, "panics", "2"),
+            (UNEVEN, "panics", "0"),
+            (UNEVEN, "returns", "0"),
+            (SMALL, "returns", "3"),
+        ] {
+            let Some(done) = run(library, hosts, &[], &["leave", how, leaver]) else { return };
+            all_told(&done, hosts, |_| &["has ended", "its own error says", "is gone", "panics", "returns"]);
+        }
+    });
+}
+
+#[test]
 fn a_killed_rank_ends_the_job() {
     each(|library| {
         for (hosts, victim) in [(Hosts::One(4), 1), (THREE, 0), (THREE, 3)] {

@@ -60,6 +60,22 @@ pub fn counts(world: &SimpleCommunicator, more: usize) {
     finds_out(&comm, || comm.all_reduce_in_place(&mut buffer, Sum));
 }
 
+/// A rank leaves for MPI_Finalize while the others are in a call: in good order, or by a panic.
+pub fn leave(world: &SimpleCommunicator, how: &str, leaver: usize) {
+    let comm = collectives(world);
+    let rank = comm.rank();
+    comm.barrier().expect("a barrier");
+    if rank != leaver {
+        return finds_out(&comm, || comm.all_reduce_in_place(&mut [1_u64; 300], Sum));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    told(rank, how);
+    if how == "panics" {
+        // Without the hook, which would end the process.
+        std::panic::resume_unwind(Box::new(()));
+    }
+}
+
 /// Calls until there is an error, and once more.
 fn finds_out<E: std::fmt::Display>(comm: &Communicator, mut call: impl FnMut() -> Result<(), E>) {
     let begin = Instant::now();

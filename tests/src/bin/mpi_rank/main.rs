@@ -50,6 +50,8 @@ fn main() {
         "lengths" => failures::lengths(&world, number(1) as usize),
         // MORE: so many elements more on one node than on the others.
         "counts" => failures::counts(&world, number(1) as usize),
+        // HOW RANK: a rank ends MPI while the others are in a call.
+        "leave" => failures::leave(&world, &args[1], number(2) as usize),
         "die" => failures::die(&world, number(1) as usize),
         // HOW RANK MICROSECONDS [connected]: a rank ends so long after the start, whatever it does then; or after a
         // barrier, amid allreduces.
