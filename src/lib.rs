@@ -40,12 +40,21 @@ pub use topo;
 /// scatters, alltoalls, scans, `all_reduce_shared`.
 ///
 /// ```no_run
-/// use phalanx::{cluster::Communicator, mpi, operator::Sum};
+/// use phalanx::mpi::{self, topology::SimpleCommunicator, traits::Communicator as _};
+/// use phalanx::{cluster::Communicator, operator::Sum};
 ///
-/// fn main() -> Result<(), Box<dyn std::error::Error>> {
-///     // MPI ends when `universe` is dropped: that must be after the communicator.
-///     let universe = mpi::initialize().ok_or("MPI is initialised already")?;
-///     let world = Communicator::from_mpi(&universe.world())?;
+/// fn main() {
+///     let universe = mpi::initialize().expect("MPI is initialised once");
+///     if let Err(error) = run(&universe.world()) {
+///         // Here, and not behind `universe`, which waits until all ranks have come to its end.
+///         eprintln!("{error}");
+///         universe.world().abort(1);
+///     }
+/// }
+///
+/// // What makes a communicator drops it before `universe` is: MPI ends with that.
+/// fn run(all: &SimpleCommunicator) -> Result<(), Box<dyn std::error::Error>> {
+///     let world = Communicator::from_mpi(all)?;
 ///
 ///     let mut sum = [0.0; 3];
 ///     world.all_reduce_into(&[world.rank() as f64, 1.0, 0.5], &mut sum, Sum)?;
