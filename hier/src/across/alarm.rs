@@ -6,8 +6,8 @@
 //! these waits in a call, and a node can tell of it whichever of its ranks has died. What one rank of a node hears, it
 //! tells the others through their segment.
 //!
-//! Where a node has more ranks than the smallest, the further ones hear nothing, but stand in, in turn, for those of the
-//! circles: when one of these has ended, they tell in its place, and those who listen to it listen to them too.
+//! Where a node has more ranks than the smallest, the further ones hear nothing, but stand in, in turn, for those of
+//! the circles: when one of these has ended, they tell in its place, and those who listen to it listen to them too.
 
 use std::time::Duration;
 

@@ -37,8 +37,8 @@ use crate::transport::Transport;
 ///
 /// When a rank has failed, [`shrink`](HierComm::shrink) makes a communicator of the others, where MPI can go on.
 ///
-/// Dropping it is not collective, unless it has made `one-sided` calls: MPI frees their windows on all ranks together. A
-/// rank that drops it by a panic makes the others' calls return an error, as [`give_up`](HierComm::give_up) does. One
+/// Dropping it is not collective, unless it has made `one-sided` calls: MPI frees their windows on all ranks together.
+/// A rank that drops it by a panic makes the others' calls return an error, as [`give_up`](HierComm::give_up) does. One
 /// that drops it in good order tells nobody: a rank that ends while others count on it calls that first, or
 /// `MPI_Abort`.
 pub struct HierComm {
