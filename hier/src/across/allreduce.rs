@@ -172,7 +172,7 @@ impl HierComm {
     fn pieces(&self, cut: &Cut, slice: usize, stage: &Stage) -> Vec<Range<usize>> {
         match self.is_alone() {
             true => Vec::new(),
-            false if cut.is_empty() => vec![0..0],
+            false if cut.is_empty() => std::iter::once(0..0).collect(),
             false => cut.pieces(slice, &stage.segments),
         }
     }
