@@ -27,6 +27,11 @@ pub struct Type {
     pub is_regular: bool,
 }
 
+impl Type {
+    /// A byte, whatever it means.
+    pub const BYTE: Self = Self { kind: None, size: 1, extent: 1, reach: 1, is_plain: true, is_regular: true };
+}
+
 /// A predefined type, with what reduces it.
 pub struct Named {
     pub of: Type,

@@ -35,18 +35,28 @@ pub enum Layout {
 /// What a call with a wrong argument is handed on for.
 pub const WRONG: (Reason, usize) = (Reason::Argument, 0);
 
+/// What elements consist of. Where there are none, none is as good as any type: a rank that has no part in the data may
+/// name none, or one that was not committed, and MPIs that do not check arguments take it.
+fn type_of(datatype: Word, looked_at: usize, has_elements: bool) -> Result<Type, (Reason, usize)> {
+    let named = Some(datatype).filter(|&datatype| !abi::is_no_datatype(datatype));
+    match named.and_then(|datatype| types::find(datatype, looked_at)) {
+        None if !has_elements => Ok(Type::BYTE),
+        found => found.ok_or(WRONG),
+    }
+}
+
 impl One {
     /// What the block consists of.
     pub fn understand(&self) -> Result<OwnBlock, (Reason, usize)> {
         if abi::is_in_place(self.at) {
             return Ok(OwnBlock::InPlace);
         }
-        if self.count < 0 || abi::is_no_datatype(self.datatype) {
+        if self.count < 0 {
             return Err(WRONG);
         }
         // Whether data may lie at nothing hangs on the type.
         let looked_at = if self.at == 0 { usize::MAX } else { self.count as usize };
-        let of = types::find(self.datatype, looked_at).ok_or(WRONG)?;
+        let of = type_of(self.datatype, looked_at, self.count > 0)?;
         let bytes = (self.count as usize).checked_mul(of.size).ok_or(WRONG)?;
         if of.is_plain && self.at == 0 && bytes > 0 {
             return Err(WRONG);
@@ -58,10 +68,9 @@ impl One {
 impl Many {
     /// What the blocks consist of.
     pub fn understand(&self, ranks: usize) -> Result<AllBlocks, (Reason, usize)> {
-        if abi::is_in_place(self.at) || abi::is_no_datatype(self.datatype) {
+        if abi::is_in_place(self.at) {
             return Err(WRONG);
         }
-        let of = types::find(self.datatype, usize::MAX).ok_or(WRONG)?;
         let layout = match self.counts {
             Counts::Even(count) => Layout::Even(usize::try_from(count).map_err(|_| WRONG)?),
             Counts::Arrays(width, counts, displs) => {
@@ -75,6 +84,11 @@ impl Many {
                 Layout::Uneven { counts, displs: (0..ranks).map(|rank| read(displs, rank)).collect() }
             }
         };
+        let has_elements = match &layout {
+            Layout::Even(count) => *count > 0,
+            Layout::Uneven { counts, .. } => counts.iter().any(|&count| count > 0),
+        };
+        let of = type_of(self.datatype, usize::MAX, has_elements)?;
         let all = AllBlocks { at: self.at, datatype: self.datatype, of, layout };
         let has_data = (0..ranks).any(|rank| all.count(rank) * of.size > 0);
         if of.is_plain && self.at == 0 && has_data { Err(WRONG) } else { Ok(all) }

@@ -38,6 +38,21 @@ fn calls_that_gain_nothing_are_handed_on() {
     });
 }
 
+/// A rank that has no data may name no type where MPIs do not look at arguments.
+#[test]
+fn ranks_without_data_need_no_type() {
+    each(|library| {
+        for ranks in [2, 3] {
+            let job = Job::new(library, "absent").ranks(ranks);
+            let done = job.variable("OMPI_MCA_mpi_param_check", "0").variable("MPIR_CVAR_ERROR_CHECKING", "0").run();
+            done.succeeded("absent", ranks);
+            for collective in ["allgatherv", "alltoallv", "gatherv", "scatterv"] {
+                assert!(done.stats().of(collective).handed == 0, "{library:?}, {collective}: {:?}", done.stats());
+            }
+        }
+    });
+}
+
 /// Calls that nobody counts go past the library where they gain nothing, and those that a program wants left alone.
 #[test]
 fn names_lead_past_the_library_where_nothing_is_counted() {
