@@ -24,13 +24,15 @@ pub struct Local {
     commutative: bool,
     /// The library's last refusal.
     failure: Cell<c_int>,
+    /// Buffers of one fold, kept for the next.
+    buffers: Cell<[Vec<u128>; 2]>,
 }
 
 impl Local {
     /// The operator on elements of a datatype that begins at its lower bound, 0, and fills no more than its extent.
     pub fn new(op: Word, datatype: Word, extent: usize, commutative: bool) -> Self {
         let (op, datatype) = (abi::op(op), abi::datatype(datatype));
-        Self { op, datatype, extent, commutative, failure: Cell::new(abi::SUCCESS) }
+        Self { op, datatype, extent, commutative, failure: Cell::new(abi::SUCCESS), buffers: Cell::default() }
     }
 
     /// MPI's code of a refusal, if there was one.
@@ -65,7 +67,10 @@ impl Local {
         let most = (PIECE / size).max(1).min(n);
         // Words, so that they are aligned as memory of malloc is.
         let words = (most * self.extent).div_ceil(16);
-        let (mut result, mut next) = (vec![0_u128; words], vec![0_u128; words]);
+        let [mut result, mut next] = self.buffers.take();
+        for buffer in [&mut result, &mut next] {
+            buffer.resize(buffer.len().max(words), 0);
+        }
         let mut at = 0;
         while at < n {
             let len = most.min(n - at);
@@ -83,6 +88,7 @@ impl Local {
             unsafe { self.scatter(result.as_ptr().cast(), dst.wrapping_add(at * size), len, size) };
             at += len;
         }
+        self.buffers.set([result, next]);
     }
 
     /// Copies elements out of blocks of `size` bytes.

@@ -1,4 +1,4 @@
-/* Operators of the program: commutative or not, on predefined types, on structures with gaps, in place, on long vectors; what
+/* Operators of the program: commutative or not, on predefined types, on structures with gaps, of any width, in place, on long vectors; what
  * they are called with; that they may be freed while nothing runs. */
 #include "suite.h"
 
@@ -166,6 +166,97 @@ static void commutative(size_t count) {
     free(in), free(out);
 }
 
+/* Sums of bytes, of elements of any width, which may end in a gap. */
+static int data_bytes;
+
+static void sum_bytes(void *in, void *inout, int *length, MPI_Datatype *type) {
+    MPI_Aint low, extent;
+    PMPI_Type_get_extent(*type, &low, &extent);
+    for (int i = 0; i < *length; i++)
+        for (int k = 0; k < data_bytes; k++) ((unsigned char *)inout)[i * extent + k] += ((unsigned char *)in)[i * extent + k];
+}
+
+/* Joins them in pairs of bytes, a x + b: where operands may not change places. */
+static void join_bytes(void *in, void *inout, int *length, MPI_Datatype *type) {
+    MPI_Aint low, extent;
+    PMPI_Type_get_extent(*type, &low, &extent);
+    for (int i = 0; i < *length; i++)
+        for (int k = 0; k + 1 < data_bytes; k += 2) {
+            unsigned char *a = (unsigned char *)in + i * extent + k, *b = (unsigned char *)inout + i * extent + k;
+            b[1] = (unsigned char)(b[0] * a[1] + b[1]), b[0] = (unsigned char)(b[0] * a[0]);
+        }
+}
+
+static unsigned char byte_of(int from, size_t at) { return (unsigned char)(1 + from * 2 + at % 253 + at / 253 * 5); }
+
+/* What ranks 0 to `last` make of the bytes at `at` and behind. */
+static unsigned char bytes_of_all(int last, size_t at, int k, int commutes) {
+    if (commutes) {
+        unsigned char sum = 0;
+        for (int r = 0; r <= last; r++) sum = (unsigned char)(sum + byte_of(r, at));
+        return sum;
+    }
+    size_t first = at - (size_t)(k % 2);
+    unsigned char slope = byte_of(0, first), offset = byte_of(0, first + 1);
+    for (int r = 1; r <= last; r++) {
+        unsigned char then = byte_of(r, first);
+        offset = (unsigned char)(then * offset + byte_of(r, first + 1)), slope = (unsigned char)(then * slope);
+    }
+    return k % 2 ? offset : slope;
+}
+
+/* Every way of reducing elements of a width; nothing behind the last one is touched. */
+static void of_width(int width, int gap, size_t count, int commutes) {
+    size_t extent = (size_t)(width + gap), bytes = count * extent;
+    unsigned char *in = memory(bytes), *out = memory(bytes + 64);
+    MPI_Datatype bare, type;
+    MPI_Op op;
+    data_bytes = width;
+    CALL(MPI_Type_contiguous(width, MPI_BYTE, &bare));
+    CALL(MPI_Type_create_resized(bare, 0, (MPI_Aint)extent, &type));
+    CALL(MPI_Type_commit(&type));
+    CALL(MPI_Op_create(commutes ? sum_bytes : join_bytes, commutes, &op));
+    for (size_t i = 0; i < bytes; i++) in[i] = byte_of(rank, i);
+    /* As above: MPICH's own MPI_Reduce_scatter_block is wrong of some, and so is its MPI_Reduce in place at another root than 0. */
+    int is_mpich = library_is("MPICH") || library_is("Intel(R) MPI"), ways = is_mpich && gap && !commutes ? 5 : 6;
+    for (int way = 0; way < ways; way++) {
+        int root = way == 3 && is_mpich ? 0 : way % ranks, gets = way < 2 || way > 3 || rank == root;
+        size_t results = way == 5 ? count / (size_t)ranks : count, before = way == 5 ? (size_t)rank * results : 0;
+        memset(out, 0x77, bytes + 64);
+        if (way % 2 && way < 4 && gets) memcpy(out, in, bytes);
+        if (way == 0) CALL(MPI_Allreduce(in, out, (int)count, type, op, MPI_COMM_WORLD));
+        if (way == 1) CALL(MPI_Allreduce(MPI_IN_PLACE, out, (int)count, type, op, MPI_COMM_WORLD));
+        if (way == 2) CALL(MPI_Reduce(in, out, (int)count, type, op, root, MPI_COMM_WORLD));
+        if (way == 3) CALL(MPI_Reduce(rank == root ? MPI_IN_PLACE : in, out, (int)count, type, op, root, MPI_COMM_WORLD));
+        if (way == 4) CALL(MPI_Scan(in, out, (int)count, type, op, MPI_COMM_WORLD));
+        if (way == 5) CALL(MPI_Reduce_scatter_block(in, out, (int)results, type, op, MPI_COMM_WORLD));
+        for (size_t i = 0; gets && i < results; i++)
+            for (int k = 0; k < width - (commutes ? 0 : width % 2); k++) {
+                unsigned char should = bytes_of_all(way == 4 ? rank : ranks - 1, (before + i) * extent + (size_t)k, k, commutes);
+                CHECK(out[i * extent + (size_t)k] == should, "way %d, %zu elements of %d and %d bytes, commutes %d: byte %d of [%zu] is %d, not %d",
+                      way, count, width, gap, commutes, k, i, out[i * extent + (size_t)k], should);
+            }
+        for (size_t i = results * extent; gets && !(way % 2 && way < 4 && i < bytes) && i < bytes + 64; i++)
+            CHECK(out[i] == 0x77, "way %d, %zu elements of %d and %d bytes: byte %zu behind them was written", way, count, width, gap, i);
+    }
+    CALL(MPI_Op_free(&op));
+    CALL(MPI_Type_free(&type));
+    CALL(MPI_Type_free(&bare));
+    free(in), free(out);
+}
+
+static void of_all_widths(void) {
+    static const int widths[] = {1, 3, 12, 20, 24, 28, 36, 40, 48, 56, 60, 72, 80, 88, 96, 104, 130, 200, 1000};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int commutes = 0; commutes < 2; commutes++) {
+            of_width(widths[w], 0, (size_t)ranks, commutes);
+            of_width(widths[w], 0, 24000 / (size_t)widths[w] + 5, commutes);
+            of_width(widths[w], w % 2 ? 8 : 3, 6000 / (size_t)widths[w] + 5, commutes);
+        }
+    of_width(104, 0, 1000, 1);
+    of_width(24, 0, 20000, 1);
+}
+
 /* The first operand wins: on every rank that is rank 0's. */
 static void first(void *in, void *inout, int *length, MPI_Datatype *type) {
     int bytes;
@@ -254,6 +345,7 @@ int main(int argc, char **argv) {
     }
     static const int parts[] = {1, 2, 40, 900};
     for (size_t c = 0; c < sizeof parts / sizeof *parts; c++) in_rank_order_scattered(parts[c], (int)c);
+    of_all_widths();
     left_projection();
     operators_that_call_mpi();
     empty();

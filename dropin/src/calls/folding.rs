@@ -1,5 +1,7 @@
 //! Reductions, carried out: where operands and results lie meanwhile.
 
+use std::cell::Cell;
+
 use hier::operator::Operator;
 use hier::{Element, HierComm, NodeCommunicator};
 
@@ -9,6 +11,25 @@ use super::reduction::{Arguments, Goal, Lengths, Parts, Plan, Way};
 use crate::abi::{self, Word};
 use crate::local::Local;
 use crate::operators::{Kernel, Shape};
+use crate::types::Type;
+
+/// The widths of blocks: powers of two, and what a few numbers of four or eight bytes take.
+macro_rules! widths {
+    ($with:ident) => {
+        $with!(1 2 4 8 12 16 20 24 32 40 48 56 64 72 80 96 128 256 512 1024 2048 4096)
+    };
+}
+
+macro_rules! list {
+    ($($size:literal)*) => { &[$($size),*] };
+}
+
+const WIDTHS: &[usize] = widths!(list);
+
+/// Whether elements are blocks as they lie; others are copied.
+pub fn are_blocks(of: &Type) -> bool {
+    of.size as isize == of.extent && WIDTHS.contains(&of.size)
+}
 
 impl Arguments<'_> {
     /// Carries it out.
@@ -42,7 +63,7 @@ impl Arguments<'_> {
                 }
             };
         }
-        blocks!(1 2 4 8 16 32 64 128 256 512 1024 2048 4096)
+        widths!(blocks)
     }
 
     /// The contribution and the result, as vectors of their elements, where they lie.
@@ -110,25 +131,45 @@ impl Arguments<'_> {
             let recv = if gets { Some(recv()) } else { None };
             return reduce(comm, self.goal, send, recv, local);
         }
-        // Elements with gaps, or of an odd size: in blocks, and back by the datatype, so that gaps are left alone.
+        // Elements with gaps, or of a width that is none of those: in blocks, and back.
         let from = if in_place { self.recv } else { self.send };
-        let mut blocks = vec![[0_u8; N]; count];
-        for (i, block) in blocks.iter_mut().enumerate() {
-            let element = (from as *const u8).wrapping_add(i * extent);
-            // What lies behind the last element's data need not be the program's.
-            let bytes = if i + 1 == count { of.reach } else { extent };
-            // SAFETY: by MPI's contract there are so many elements, of so many bytes.
-            unsafe { std::ptr::copy_nonoverlapping(element, block.as_mut_ptr(), bytes) };
+        let mut room = Room::of(count.saturating_mul(N))?;
+        let blocks = room.blocks::<N>(count);
+        // What lies behind the last element's data need not be the program's.
+        let held = count.checked_sub(1).map_or(0, |last| last * extent + of.reach);
+        // SAFETY: by MPI's contract there are so many elements, of so many bytes, which nobody writes meanwhile.
+        let elements = unsafe { std::slice::from_raw_parts(from as *const u8, held) };
+        if extent == N {
+            blocks.as_flattened_mut()[..held].copy_from_slice(elements);
+        } else {
+            for (block, element) in blocks.iter_mut().zip(elements.chunks(extent)) {
+                block[..element.len()].copy_from_slice(element);
+            }
         }
         if !gets {
-            return reduce(comm, self.goal, Some(&blocks), None, local);
+            return reduce(comm, self.goal, Some(blocks), None, local);
         }
-        reduce(comm, self.goal, None, Some(&mut blocks), local)?;
+        reduce(comm, self.goal, None, Some(&mut *blocks), local)?;
         if !self.goal.gets(comm.rank()) {
             return Ok(());
         }
         let count = self.goal.results(count);
-        let elements: Vec<u8> = blocks[..count].iter().flat_map(|block| &block[..extent]).copied().collect();
+        if count == 0 {
+            return Ok(());
+        }
+        if of.size == extent {
+            // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
+            let results = unsafe { std::slice::from_raw_parts_mut(self.recv as *mut u8, count * extent) };
+            for (element, block) in results.chunks_exact_mut(extent).zip(&*blocks) {
+                element.copy_from_slice(&block[..extent]);
+            }
+            return Ok(());
+        }
+        // By the datatype, so that gaps are left alone.
+        let elements = blocks.as_flattened_mut();
+        if extent < N {
+            (1..count).for_each(|i| elements.copy_within(i * N..i * N + extent, i * extent));
+        }
         let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size)?;
         unpack(&data, self.recv as *mut _, count, self.datatype)
     }
@@ -148,6 +189,46 @@ unsafe fn copy_data<T>(plan: &Plan, count: usize, from: *const u8, to: *mut u8) 
     for at in (0..count).map(|i| i * size_of::<T>()) {
         // SAFETY: by contract; the data of an element of a kernel, a value and its place, are its first bytes.
         unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(at), to.wrapping_add(at), of.size) };
+    }
+}
+
+/// Memory for blocks, aligned as that of malloc is. It is kept for the thread's next call: fresh pages cost more than
+/// what is copied to them.
+struct Room(Vec<u128>);
+
+/// Words of the longest room that is kept.
+const KEPT: usize = (1 << 20) / size_of::<u128>();
+
+thread_local! {
+    /// Nothing while a call has it: an operator may make another call.
+    static ROOM: Cell<Vec<u128>> = const { Cell::new(Vec::new()) };
+}
+
+impl Room {
+    /// Room for so many bytes. Each has some value.
+    fn of(bytes: usize) -> Result<Self, Fault> {
+        let mut words = ROOM.try_with(Cell::take).unwrap_or_default();
+        let more = bytes.div_ceil(size_of::<u128>()).saturating_sub(words.len());
+        words.try_reserve_exact(more).map_err(|_| Fault::Memory(bytes))?;
+        words.resize(words.len() + more, 0);
+        Ok(Self(words))
+    }
+
+    /// Its first `count` blocks.
+    fn blocks<const N: usize>(&mut self, count: usize) -> &mut [[u8; N]] {
+        assert!(count * N <= size_of_val(&*self.0), "there is room for the blocks");
+        // SAFETY: so many bytes are there, all initialised, and borrowed as the room is.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let words = std::mem::take(&mut self.0);
+        if words.len() <= KEPT {
+            // A thread that ends keeps nothing.
+            let _ = ROOM.try_with(|room| room.set(words));
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! What the calls that combine have in common: what is folded by what, who gets which part, and whether it is carried
 //! out here. `folding` does it.
 
+use super::folding::are_blocks;
 use crate::abi::{self, Word, refusing};
+use crate::gains::Beneath;
+use crate::life;
 use crate::operators::Kernel;
 use crate::stats::Reason;
 use crate::types::{self, Named, Reduction, Type};
@@ -121,6 +124,12 @@ impl Plan {
 /// The longest element that is folded by the library's function.
 const LONGEST: usize = 4096;
 
+/// Bytes from which on elements that must be copied to be folded are left to Open MPI. Of elements of 104, 136 and 200
+/// bytes, and of such with gaps, calls of 24,000 bytes took 0.6 to 1.6 times as long as those of Open MPI 4.1 on two
+/// ranks, the median 1.1; of 100,000 bytes 0.8 to 1.7, the median 1.4; of 400,000 bytes 1.0 to 2.6, the median 1.7.
+/// Beside MPICH 4.0 allreduces took 0.5 to 1.5 times as long, the median 0.9, reduces and scans 0.1 to 1.0.
+const COPIED: usize = 64 << 10;
+
 impl Arguments<'_> {
     /// The bytes of the vector, where its type is predefined.
     #[inline(always)]
@@ -171,6 +180,11 @@ impl Arguments<'_> {
             && (!of.is_regular || of.extent as usize > LONGEST)
         {
             return Err((Reason::Datatype, bytes));
+        }
+        let settings = life::settings();
+        let may_leave = settings.beneath == Beneath::OpenMpi && !settings.take_all;
+        if may_leave && bytes >= COPIED && matches!(plan.way, Way::Local(_)) && !are_blocks(plan.of()) {
+            return Err((Reason::Slower, bytes));
         }
         Ok((plan, bytes))
     }

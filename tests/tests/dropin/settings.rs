@@ -38,6 +38,24 @@ fn calls_that_gain_nothing_are_handed_on() {
     });
 }
 
+/// Long vectors of elements that would be copied are among them; all ranks agree on it.
+#[test]
+fn elements_that_are_slow_to_fold_are_handed_on() {
+    each(|library| {
+        let handed = |take| {
+            let done = Job::new(library, "operators").variable("PHALANX_TAKE", take).run();
+            done.succeeded("operators", 2);
+            let stats = done.stats();
+            assert!(stats.of("allreduce").calls > 0 && stats.of("reduce").calls > 0, "{library:?}, {take}: {stats:?}");
+            [stats.of("allreduce").handed, stats.of("reduce").handed]
+        };
+        let (all, gains) = (handed("all"), handed("gains"));
+        let are_left = library.family == phalanx_tests::library::Family::OpenMpi;
+        let more = [gains[0] > all[0], gains[1] > all[1]];
+        assert_eq!(more, [are_left; 2], "{library:?}: {gains:?} against {all:?}");
+    });
+}
+
 /// A rank that has no data may name no type where MPIs do not look at arguments.
 #[test]
 fn ranks_without_data_need_no_type() {
