@@ -83,7 +83,7 @@ macro_rules! tests {
 /// The programs in C, each a test of its own.
 mod answers {
     tests! {
-        basics types communicators churn operators derived nonfinite errors intercommunicators interleaved nonblocking onesided isolation
+        basics types communicators churn operators derived gaps nonfinite errors intercommunicators interleaved nonblocking onesided isolation
         threads allocated attributes large others family profiled sessions ends
     }
 }
