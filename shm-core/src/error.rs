@@ -304,6 +304,16 @@ impl Error {
         };
         Self::System { rank: None, call, cause: words, advice }
     }
+
+    /// Why a table or a variable is not as it should be, whoever asked for it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reason(self) -> String {
+        match self {
+            Self::Environment { why, .. } | Self::Tuning { why } => why,
+            other => other.to_string(),
+        }
+    }
 }
 
 #[cfg(test)]

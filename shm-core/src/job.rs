@@ -15,7 +15,7 @@ use crate::segment::header::{Header, HeaderValues};
 use crate::segment::layout::{CHUNK, EXTENT, JobLayout, MOST_RANKS, crowd_of, round_up};
 use crate::segment::mapping::Mapping;
 use crate::segment::{memory_file, memory_left};
-use crate::select::{CONVERT_LEAST, Tuning, number_of_bytes};
+use crate::select::{CONVERT_FROM, Tuning, number_of_bytes};
 pub use invitation::Invitation;
 #[doc(hidden)]
 pub use launchers::{launcher_says_more, refuse_to_be_alone};
@@ -140,7 +140,7 @@ pub enum Conversion {
     /// None.
     #[default]
     Never,
-    /// Those from [`CONVERT_LEAST`] on, in jobs that have a core for each rank.
+    /// Those from [`CONVERT_FROM`] on, in jobs that have a core for each rank.
     Auto,
     /// Those of so many bytes and more.
     From(u64),
@@ -149,7 +149,7 @@ pub enum Conversion {
 impl Conversion {
     fn least(self, crowd: u32) -> u64 {
         match self {
-            Conversion::Auto if crowd <= 1 => CONVERT_LEAST,
+            Conversion::Auto if crowd <= 1 => CONVERT_FROM,
             Conversion::From(bytes) => bytes,
             _ => u64::MAX,
         }

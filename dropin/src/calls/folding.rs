@@ -1,13 +1,12 @@
 //! Reductions, carried out: where operands and results lie meanwhile.
 
-use std::cell::Cell;
-
 use hier::operator::Operator;
 use hier::{Element, HierComm, NodeCommunicator};
 
 use super::fault::Fault;
 use super::packing::{pack, unpack};
 use super::reduction::{Arguments, Goal, Lengths, Parts, Plan, Way};
+use super::room::Room;
 use crate::abi::{self, Word};
 use crate::local::Local;
 use crate::operators::{Kernel, Shape};
@@ -135,8 +134,8 @@ impl Arguments<'_> {
         let from = if in_place { self.recv } else { self.send };
         let mut room = Room::of(count.saturating_mul(N))?;
         let blocks = room.blocks::<N>(count);
-        // What lies behind the last element's data need not be the program's.
-        let held = count.checked_sub(1).map_or(0, |last| last * extent + of.reach);
+        // A plan has an element at least; what lies behind the last one's data need not be the program's.
+        let held = (count - 1) * extent + of.reach;
         // SAFETY: by MPI's contract there are so many elements, of so many bytes, which nobody writes meanwhile.
         let elements = unsafe { std::slice::from_raw_parts(from as *const u8, held) };
         if extent == N {
@@ -189,46 +188,6 @@ unsafe fn copy_data<T>(plan: &Plan, count: usize, from: *const u8, to: *mut u8) 
     for at in (0..count).map(|i| i * size_of::<T>()) {
         // SAFETY: by contract; the data of an element of a kernel, a value and its place, are its first bytes.
         unsafe { std::ptr::copy_nonoverlapping(from.wrapping_add(at), to.wrapping_add(at), of.size) };
-    }
-}
-
-/// Memory for blocks, aligned as that of malloc is. It is kept for the thread's next call: fresh pages cost more than
-/// what is copied to them.
-struct Room(Vec<u128>);
-
-/// Words of the longest room that is kept.
-const KEPT: usize = (1 << 20) / size_of::<u128>();
-
-thread_local! {
-    /// Nothing while a call has it: an operator may make another call.
-    static ROOM: Cell<Vec<u128>> = const { Cell::new(Vec::new()) };
-}
-
-impl Room {
-    /// Room for so many bytes. Each has some value.
-    fn of(bytes: usize) -> Result<Self, Fault> {
-        let mut words = ROOM.try_with(Cell::take).unwrap_or_default();
-        let more = bytes.div_ceil(size_of::<u128>()).saturating_sub(words.len());
-        words.try_reserve_exact(more).map_err(|_| Fault::Memory(bytes))?;
-        words.resize(words.len() + more, 0);
-        Ok(Self(words))
-    }
-
-    /// Its first `count` blocks.
-    fn blocks<const N: usize>(&mut self, count: usize) -> &mut [[u8; N]] {
-        assert!(count * N <= size_of_val(&*self.0), "there is room for the blocks");
-        // SAFETY: so many bytes are there, all initialised, and borrowed as the room is.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let words = std::mem::take(&mut self.0);
-        if words.len() <= KEPT {
-            // A thread that ends keeps nothing.
-            let _ = ROOM.try_with(|room| room.set(words));
-        }
     }
 }
 

@@ -21,6 +21,7 @@ pub mod planned;
 mod reduce;
 mod reduce_scatter;
 pub mod reduction;
+mod room;
 mod scan;
 mod scatter;
 

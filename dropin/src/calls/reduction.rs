@@ -176,15 +176,15 @@ impl Arguments<'_> {
         if bytes == 0 {
             return Err((Reason::Empty, 0));
         }
-        if let (Way::Local(_), of) = (&plan.way, plan.of())
-            && (!of.is_regular || of.extent as usize > LONGEST)
-        {
-            return Err((Reason::Datatype, bytes));
-        }
-        let settings = life::settings();
-        let may_leave = settings.beneath == Beneath::OpenMpi && !settings.take_all;
-        if may_leave && bytes >= COPIED && matches!(plan.way, Way::Local(_)) && !are_blocks(plan.of()) {
-            return Err((Reason::Slower, bytes));
+        if let (Way::Local(_), of) = (&plan.way, plan.of()) {
+            if !of.is_regular || of.extent as usize > LONGEST {
+                return Err((Reason::Datatype, bytes));
+            }
+            let settings = life::settings();
+            let may_leave = settings.beneath == Beneath::OpenMpi && !settings.take_all;
+            if may_leave && bytes >= COPIED && !are_blocks(of) {
+                return Err((Reason::Slower, bytes));
+            }
         }
         Ok((plan, bytes))
     }

@@ -184,9 +184,9 @@ impl HierComm {
         let choice = self.choose(Collective::Reduce, bytes, self.may_reorder(&operator));
         if self.placement.nodes() > 1 {
             self.name_to_node(Collective::Reduce, root, bytes)?;
-        }
-        if self.placement.nodes() > 1 && choice.flat {
-            return self.reduce_flat(choice.algorithm, root, send, recv, operator);
+            if choice.flat {
+                return self.reduce_flat(choice.algorithm, root, send, recv, operator);
+            }
         }
         let envoys = self.envoys(root, !self.may_reorder(&operator));
         let at = self.node.process_at_rank(envoys.local);

@@ -109,7 +109,7 @@ impl Table {
             flat_ranks: shm_core::select::FLAT_RANKS,
             flat_ranks_crowded: shm_core::select::FLAT_RANKS,
             direct_from: None,
-            reach_from: shm_core::select::REACH_LEAST,
+            reach_from: shm_core::select::REACH_FROM,
             readers: shm_core::select::READERS,
             trees: TreeRules::default(),
             rules: Vec::new(),

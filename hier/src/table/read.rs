@@ -81,20 +81,13 @@ fn table(file: file::File) -> Piece<Table> {
     }
     table.readers = within("readers", 0, file.node.readers.as_ref(), table.readers)?;
     if let Some(trees) = file.node.trees {
-        let wrong = |error| (trees.span(), format!("trees = {:?}: {}", trees.as_ref(), reason(error)));
+        let wrong =
+            |error: shm_core::Error| (trees.span(), format!("trees = {:?}: {}", trees.as_ref(), error.reason()));
         table.trees = trees.as_ref().parse().map_err(wrong)?;
     }
     table.rules = file.rules.iter().map(|form| rule(form, table.direct_from)).collect::<Result<_, _>>()?;
     table.network = file.network.map(network).transpose()?;
     Ok(table)
-}
-
-/// What is wrong with a text, whoever gave it: a variable or a table.
-fn reason(error: shm_core::Error) -> String {
-    match error {
-        shm_core::Error::Environment { why, .. } | shm_core::Error::Tuning { why } => why,
-        other => other.to_string(),
-    }
 }
 
 /// A number of ranks, which is at most that of the largest job.
@@ -147,7 +140,7 @@ fn rule(form: &Spanned<file::Rule>, direct: Option<u64>) -> Piece<Rule> {
     let what = collective(&form.collective)?;
     let bands = form.ladder.iter().map(|row| band(what, row)).collect::<Result<Vec<_>, _>>()?;
     let mut rule =
-        Rule::new(what, &bands).map_err(|error| (form.ladder.first().map_or(span, Spanned::span), reason(error)))?;
+        Rule::new(what, &bands).map_err(|error| (form.ladder.first().map_or(span, Spanned::span), error.reason()))?;
     if let Some(ranks) = &form.ranks {
         let range = parse_ranks(&ranks.as_ref().text()).map_err(|why| (ranks.span(), why))?;
         rule = rule.on_ranks(*range.start() as u32..=*range.end() as u32);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use shm_core::Collective;
-use shm_core::select::{Band, DIRECT_LEAST, Regime};
+use shm_core::select::{Band, DIRECT_FROM, Regime};
 
 use super::Table;
 
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
                 rule.is_strict(),
                 bands.join(", "),
                 match rule.direct_from() {
-                    DIRECT_LEAST => String::new(),
+                    DIRECT_FROM => String::new(),
                     u64::MAX => ".with_direct_from(u64::MAX)".to_owned(),
                     least => format!(".with_direct_from({least})"),
                 },

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use shm_core::Collective;
 use shm_core::segment::layout::MOST_RANKS;
-use shm_core::select::{Band, DIRECT_LEAST, REACH_TRIED, READERS, Regime, Rule};
+use shm_core::select::{Band, DIRECT_FROM, REACH_TRIED, READERS, Regime, Rule};
 
 use super::read::VERSION;
 use super::{NetworkTable, Table};
@@ -63,7 +63,7 @@ impl Table {
             quoted(&self.trees.to_string())
         );
         for (at, rule) in self.rules.iter().enumerate() {
-            let unsaid = self.direct_from.unwrap_or(DIRECT_LEAST);
+            let unsaid = self.direct_from.unwrap_or(DIRECT_FROM);
             write_rule(&mut text, rule, unsaid, self.remarks.get(at).map_or(&[], Vec::as_slice));
         }
         if let Some(network) = &self.network {

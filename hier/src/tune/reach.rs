@@ -114,7 +114,7 @@ mod tests {
                 let reach = |size, crowd| tuning.select(size, crowd).reach_from(finding.what);
                 assert_eq!(reach(8, 1) as f64, from);
                 // Elsewhere nothing is said of it.
-                assert_eq!(reach(8, 2), shm_core::select::REACH_LEAST[finding.what as usize]);
+                assert_eq!(reach(8, 2), shm_core::select::REACH_FROM[finding.what as usize]);
             }
             assert!(text.contains("private buffers are reached by the kernel from"), "{text}");
         }

@@ -125,7 +125,7 @@ mod tests {
     use crate::communicator::Communicator;
     use crate::job::JobSpec;
     use crate::operator::Sum;
-    use crate::select::{Band, Collective, DIRECT_LEAST, Rule, Tuning};
+    use crate::select::{Band, Collective, DIRECT_FROM, Rule, Tuning};
 
     #[test]
     fn as_many_read_at_a_time_as_the_table_says() {
@@ -231,7 +231,7 @@ mod tests {
     const TABLES: [(&str, [usize; 8]); 4] = [
         (
             "barrier:direct_from=1;broadcast:direct_from=4800;reduce:direct_from=6000;allreduce:direct_from=24000",
-            [4800, 6000, 24_000, 24_000, DIRECT_LEAST as usize, DIRECT_LEAST as usize, 1, 1],
+            [4800, 6000, 24_000, 24_000, DIRECT_FROM as usize, DIRECT_FROM as usize, 1, 1],
         ),
         ("all:direct_from=never", [usize::MAX; 8]),
         ("all:direct_from=never;allreduce:direct_from=4800", [usize::MAX, usize::MAX, 4800, 4800, 4800, 4800, 1, 1]),

@@ -93,10 +93,7 @@ impl Tuning {
                 }
             }
         }
-        self.check().map_err(|error| match error {
-            Error::Tuning { why } => wrong(why),
-            other => other,
-        })
+        self.check().map_err(|error| wrong(error.reason()))
     }
 
     /// Sets a parameter, by its name and its value as they are written, to that value.
@@ -167,10 +164,7 @@ impl Tuning {
             if let Some(what) = rule.collective().filter(|what| targets.contains(what)) {
                 let mut bands = rule.bands().to_vec();
                 change(what, &mut bands);
-                rule.set_bands(&bands).map_err(|error| match error {
-                    Error::Tuning { why } => why,
-                    other => other.to_string(),
-                })?;
+                rule.set_bands(&bands).map_err(Error::reason)?;
             }
         }
         Ok(())

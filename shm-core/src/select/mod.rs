@@ -16,9 +16,9 @@ pub(crate) mod tuning;
 pub(crate) use choice::BlockChoice;
 pub use choice::{Choice, Collective, Explanation, Regime, Vector};
 pub use force::number_of_bytes;
-pub use rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
+pub use rule::{Band, DIRECT_FROM, MOST_BANDS, Rule};
 pub use selection::Selection;
 pub(crate) use single::{Single, Singles};
 pub use tuning::{
-    CONVERT_AFTER, CONVERT_LEAST, DIRECT_ALWAYS, FLAT_RANKS, MOST_RULES, REACH_LEAST, REACH_TRIED, READERS, Tuning,
+    CONVERT_AFTER, CONVERT_FROM, DIRECT_ALWAYS, FLAT_RANKS, MOST_RULES, REACH_FROM, REACH_TRIED, READERS, Tuning,
 };

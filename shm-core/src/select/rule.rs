@@ -119,7 +119,7 @@ impl Band {
 }
 
 /// [`Rule::direct_from`], where nobody says otherwise.
-pub const DIRECT_LEAST: u64 = 8 << 10;
+pub const DIRECT_FROM: u64 = 8 << 10;
 
 /// One rule: what a collective takes, by message size, on communicators of some sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub(super) const EMPTY: Rule = Rule {
     crowd: [0; 2],
     length: 0,
     l2_from: 0,
-    direct_from: DIRECT_LEAST,
+    direct_from: DIRECT_FROM,
     reach_from: 0,
     ladder: [Band { from: 0, ..Band::new(0, Regime::Line) }; MOST_BANDS],
 };

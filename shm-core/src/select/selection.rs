@@ -1,7 +1,7 @@
 //! What of the table counts for one communicator: picked out when it is made, so that a call looks at a few bands only.
 
 use super::choice::{BlockChoice, Choice, Collective, Regime, Vector};
-use super::rule::{Band, DIRECT_LEAST, MOST_BANDS, Rule};
+use super::rule::{Band, DIRECT_FROM, MOST_BANDS, Rule};
 use super::tuning::Tuning;
 use crate::error::{Error, Result};
 use crate::protocol::shares::{LEAST_DOWN_SLOTS, least_up_slots, up_slots_to_give_back};
@@ -78,7 +78,7 @@ impl Selection {
         let up_area = area(table.up_bytes, up).max(least_up_slots(size) * LINE).max(most(|band| band.areas().0));
         Self {
             ladders,
-            direct_from: rules.map(|rule| rule.map_or(DIRECT_LEAST, Rule::direct_from)),
+            direct_from: rules.map(|rule| rule.map_or(DIRECT_FROM, Rule::direct_from)),
             reach_from: Collective::ALL.map(|what| {
                 let said = rules[what as usize].and_then(Rule::reach_from);
                 said.unwrap_or(table.reach_from[what as usize])
@@ -141,13 +141,13 @@ impl Selection {
     }
 
     /// Bytes from which calls on blocks do so; no rule speaks of them. Where every rank waits for every other anyway
-    /// (`together`) this gains from [`DIRECT_LEAST`] bytes on, else always; or from less on, or never, if allreduces
+    /// (`together`) this gains from [`DIRECT_FROM`] bytes on, else always; or from less on, or never, if allreduces
     /// do.
     #[must_use]
     pub(crate) fn block_from(&self, together: bool) -> u64 {
         match self.direct_from(Collective::Allreduce) {
             u64::MAX => u64::MAX,
-            least => least.min(if together { DIRECT_LEAST } else { 1 }),
+            least => least.min(if together { DIRECT_FROM } else { 1 }),
         }
     }
 

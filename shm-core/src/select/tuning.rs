@@ -79,7 +79,7 @@ pub const FLAT_RANKS: u32 = 32;
 pub const REACH_TRIED: u64 = u64::MAX - 1;
 
 /// [`Tuning::reach_from`], where nobody says otherwise.
-pub const REACH_LEAST: [u64; 4] = [u64::MAX, REACH_TRIED, u64::MAX, u64::MAX];
+pub const REACH_FROM: [u64; 4] = [u64::MAX, REACH_TRIED, u64::MAX, u64::MAX];
 
 /// [`Tuning::readers`], where nobody says otherwise. Each copy holds the reader's pages and counts in the owner's page
 /// tables (Chakraborty et al., CLUSTER 2017, who throttle reads so); what is best hangs on the machine, and `phalanx
@@ -87,7 +87,7 @@ pub const REACH_LEAST: [u64; 4] = [u64::MAX, REACH_TRIED, u64::MAX, u64::MAX];
 pub const READERS: u32 = 4;
 
 /// [`Tuning::convert_from`], where pages are to be moved and nobody says from which size on.
-pub const CONVERT_LEAST: u64 = 128 << 10;
+pub const CONVERT_FROM: u64 = 128 << 10;
 
 /// [`Tuning::convert_after`], where nobody says otherwise.
 pub const CONVERT_AFTER: u32 = 32;
@@ -106,7 +106,7 @@ impl Tuning {
     const fn nothing() -> Self {
         Self {
             rules: [EMPTY; MOST_RULES],
-            reach_from: REACH_LEAST,
+            reach_from: REACH_FROM,
             convert_from: u64::MAX,
             length: 0,
             flat_ranks: FLAT_RANKS,
