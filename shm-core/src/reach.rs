@@ -210,13 +210,12 @@ impl Reach {
         }
         // SAFETY: by contract.
         let into = unsafe { std::slice::from_raw_parts_mut(into, bytes) };
-        // Whose memory it is does not read it.
-        let may_be_many = self.mapping.layout.ranks - 1 > readers as usize;
-        let _turn = (readers > 0 && may_be_many).then(|| self.mapping.rank(rank).turns.wait(readers));
+        let _turn = self.turn(rank, readers);
         self.piece_by_piece(rank, bytes, |piece| self.try_read_at(rank, address + piece.start as u64, &mut into[piece]))
     }
 
-    /// Copies the `bytes` bytes at `from` to `address` of the memory of `rank` (of the job).
+    /// Copies the `bytes` bytes at `from` to `address` of the memory of a rank (of the job), in a turn of at most
+    /// `writers` ranks that do so.
     ///
     /// # Errors
     /// As [`read`](Reach::read).
@@ -224,7 +223,13 @@ impl Reach {
     /// # Safety
     /// `bytes` bytes at `from` are initialised, and nobody writes them meanwhile. The rank has said that as many may be
     /// written at `address`, with the provenance of its buffer exposed, and neither uses nor frees them meanwhile.
-    pub unsafe fn write(&self, rank: usize, from: *const u8, address: u64, bytes: usize) -> Result<()> {
+    pub unsafe fn write(
+        &self,
+        from: *const u8,
+        (rank, address): (usize, u64),
+        bytes: usize,
+        writers: u32,
+    ) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -236,7 +241,15 @@ impl Reach {
         }
         // SAFETY: by contract.
         let from = unsafe { std::slice::from_raw_parts(from, bytes) };
+        let _turn = self.turn(rank, writers);
         self.piece_by_piece(rank, bytes, |piece| self.try_write_at(rank, address + piece.start as u64, &from[piece]))
+    }
+
+    /// A turn at a rank's memory, of `most` ranks at a time; 0 for any number.
+    fn turn(&self, rank: usize, most: u32) -> Option<turns::Turn<'_>> {
+        // Whose memory it is does not reach into it.
+        let may_be_many = self.mapping.layout.ranks - 1 > most as usize;
+        (most > 0 && may_be_many).then(|| self.mapping.rank(rank).turns.wait(most))
     }
 
     /// Whether the first and the last of `bytes` bytes at `address` of the memory of `rank` can be read; of none,

@@ -111,7 +111,11 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
                 ring.reshape(board, slots).unwrap();
             }
             7..10 => {
-                let parts = match plan.below(5) {
+                let parts = match plan.below(6) {
+                    5 => {
+                        engine.open(tag, root, slices, lends);
+                        continue;
+                    }
                     4 => {
                         engine.offer(name, tag, root, slices, lends);
                         continue;

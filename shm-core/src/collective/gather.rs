@@ -18,12 +18,16 @@ impl Process<'_> {
     ///
     /// Collective: all ranks must give the same root, count and element type. May return before the root has it. What
     /// lies in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies: its owner then
-    /// returns when the root has it.
+    /// returns when the root has it. Where ranks share cores blocks of 128 KiB and more (64 KiB where there are many
+    /// ranks: more than half of what a rank's cells hold) are put by their owners where the root wants them, in private
+    /// memory too, if the system lets ranks write to each other's memory (`PHALANX_CMA`): these return no sooner than
+    /// the root has come. A rank that it does not let sends its block through cells.
     ///
     /// # Cost
     /// Blocks of up to 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores) go in a line each: one line
     /// transfer deep.
-    /// (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2pn where all of them lie in shared memory.
+    /// (4p-2)n bytes loaded and stored for blocks of n bytes on p ranks; 2pn where all of them lie in shared memory, or
+    /// are put where the root wants them.
     ///
     /// # Errors
     /// As [`gather_into_root`](Process::gather_into_root).
@@ -165,7 +169,7 @@ impl Communicator {
                 blocks: Landing::Only(0),
                 own: None,
                 lends: true,
-                even: false,
+                even: !counted,
                 longest: bytes,
             };
             return self.move_blocks(name, known, 1, counted.then_some(told), route);
@@ -193,7 +197,7 @@ impl Communicator {
             blocks: Landing::Each(blocks),
             own: (!send.is_null()).then(|| (send, buffer.wrapping_add(blocks.of(me).start), bytes)),
             lends: false,
-            even: false,
+            even: !counted,
             longest,
         };
         self.move_blocks(name, known, 1, counted.then_some(told), route)

@@ -104,6 +104,15 @@ pub trait Delivery {
         Ok(false)
     }
 
+    /// Puts the own part where the root, `root`, has [opened](super::opening) its buffer to it; says whether all of it is
+    /// there. Part of it may be where not all is.
+    ///
+    /// # Errors
+    /// When the two ranks do not agree on how much it is.
+    fn put(&mut self, _root: usize, _opened: Location) -> Result<bool> {
+        Ok(false)
+    }
+
     /// All sources' part of a slice is there; what lies in cells lies in slot `slot` of their ranks. Not called where
     /// there are no sources.
     ///

@@ -71,6 +71,9 @@ impl Location {
     /// The answer of who does not reach what was lent to it; or of a leader that has left a fold to the root.
     pub const DECLINED: Self = Self { whole: true, ..Self::CELL };
 
+    /// The word of who has [put](super::opening) all of its part where the finder wants it: none of its slots hold any.
+    pub const PUT: Self = Self { whole: true, ..Self::CELL };
+
     /// In the reader's own up cell.
     pub const BACK: Self = Self { place: Place::Back, ..Self::CELL };
 

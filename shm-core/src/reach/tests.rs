@@ -52,7 +52,7 @@ fn all_write_all(world: &Communicator) {
             let address = place + (rank * ROW + from) as u64;
             // SAFETY: the peer's vector is there until the barrier below, where it looks at it; this row is this rank's
             // alone to write.
-            unsafe { reach.write(peer, row[from..].as_ptr(), address, bytes) }.unwrap();
+            unsafe { reach.write(row[from..].as_ptr(), (peer, address), bytes, 1) }.unwrap();
         }
     }
     world.barrier().unwrap();
@@ -111,23 +111,48 @@ fn scatter_long(world: &Communicator, call: usize) -> usize {
     world.counters().reached as usize
 }
 
-/// What a root offers is taken by those who reach it, as long as they do. Then all go on, and get it through cells.
-fn offers_that_some_decline(world: &Communicator) {
+/// Gathers blocks that are long enough to be put where they belong on rank 1; returns how many bytes this rank has
+/// reached.
+fn gather_long(world: &Communicator, call: usize) -> usize {
+    const LONG: usize = 200_003;
+    let (rank, size) = (world.rank(), world.size());
+    let process = world.process_at_rank(1);
+    let own: Vec<u8> = (0..LONG).map(|place| byte(call + rank, place)).collect();
+    let mut all = vec![0; size * LONG + 1];
+    world.reset_counters();
+    match rank {
+        1 => process.gather_into_root(&own, &mut all[..size * LONG]).unwrap(),
+        _ => process.gather_into(&own).unwrap(),
+    }
+    let reached = world.counters().reached as usize;
+    // What others have written the compiler cannot know of.
+    let all = std::hint::black_box(all);
+    for (peer, block) in all[..size * LONG].chunks(LONG).enumerate().filter(|_| rank == 1) {
+        let expected = (0..LONG).map(|place| byte(call + peer, place));
+        assert!(block.iter().copied().eq(expected), "call {call}, from {peer}");
+    }
+    assert_eq!(all[size * LONG], 0);
+    reached
+}
+
+/// What a root offers is taken by those who reach it, as long as they do, and what it opens is written to by them. Then
+/// all go on, through cells.
+fn some_decline(world: &Communicator, make: fn(&Communicator, usize) -> usize) {
     let rank = world.rank();
-    let reached = scatter_long(world, 1);
+    let reached = make(world, 1);
     assert_eq!(reached > 0, rank != 1, "{reached} bytes on rank {rank}");
     if rank == 0 {
         // Of a root that is no superuser everybody may read, whoever closes itself.
         close();
     }
-    (2..4).for_each(|call| _ = scatter_long(world, call));
+    (2..4).for_each(|call| _ = make(world, call));
     if rank == 1 {
         // As when a process's first thread has ended: nothing of it is found.
         world.seat().reach().of(1).beacon.store(64, Ordering::Relaxed);
     }
     world.barrier().unwrap();
     for call in 4..8 {
-        assert_eq!(scatter_long(world, call), 0, "nobody reaches it");
+        assert_eq!(make(world, call), 0, "nobody reaches it");
     }
     world.barrier().unwrap();
 }
@@ -207,9 +232,9 @@ fn process() {
             }
             println!("found: {found:?}");
         }
-        "offered" => {
+        "offered" | "opened" => {
             if found == Reaching::Allowed {
-                offers_that_some_decline(&world);
+                some_decline(&world, if role == "offered" { scatter_long } else { gather_long });
             }
             println!("found: {found:?}");
         }
@@ -242,7 +267,7 @@ fn errors_name_the_rank(world: &Communicator) {
     // SAFETY: nothing lies at this address of another process: the call fails.
     let read = unsafe { reach.read((peer, 64), into.as_mut_ptr(), into.len(), 0) };
     // SAFETY: the same.
-    let written = unsafe { reach.write(peer, into.as_ptr(), 64, into.len()) };
+    let written = unsafe { reach.write(into.as_ptr(), (peer, 64), into.len(), 0) };
     for error in [read.unwrap_err(), written.unwrap_err()] {
         assert!(
             matches!(error, Error::Unreachable { rank, own, .. } if rank == peer && own == world.rank()),
@@ -287,11 +312,13 @@ fn what_cannot_be_reached_any_more_is_declined() {
 }
 
 #[test]
-fn who_does_not_reach_what_is_offered_gets_it_through_cells() {
-    let job = Job::create(&JobSpec { cores: 1, ..JobSpec::new(4).unwrap() }).unwrap();
-    let found = ended((0..4).map(|rank| start(&job, rank, "offered", false)).collect());
-    agreed(&found);
-    assert!((0..4).all(|rank| job.standing(rank) == Standing::Left));
+fn what_is_offered_or_opened_and_not_reached_goes_through_cells() {
+    for role in ["offered", "opened"] {
+        let job = Job::create(&JobSpec { cores: 1, ..JobSpec::new(4).unwrap() }).unwrap();
+        let found = ended((0..4).map(|rank| start(&job, rank, role, false)).collect());
+        agreed(&found);
+        assert!((0..4).all(|rank| job.standing(rank) == Standing::Left));
+    }
 }
 
 #[test]
@@ -319,7 +346,7 @@ fn another_process_in_the_place_of_a_rank() {
     assert_eq!(error, Error::RankFailed { rank: 1 });
     let from = [9u8; 8];
     // SAFETY: the same.
-    let error = unsafe { reach.write(1, from.as_ptr(), into.as_mut_ptr().addr() as u64, 4) }.unwrap_err();
+    let error = unsafe { reach.write(from.as_ptr(), (1, into.as_mut_ptr().addr() as u64), 4, 1) }.unwrap_err();
     assert_eq!((error, std::hint::black_box(into)), (Error::RankFailed { rank: 1 }, [7; 8]), "nothing was written");
     // The beacon is not there: what was a rank runs another program (`exec`), and has its id.
     other.beacon.store(64, Ordering::Relaxed);
@@ -327,7 +354,7 @@ fn another_process_in_the_place_of_a_rank() {
     let error = unsafe { reach.read((1, from.as_ptr().addr() as u64), into.as_mut_ptr(), 4, 1) }.unwrap_err();
     assert_eq!(error, Error::RankFailed { rank: 1 });
     // SAFETY: the same.
-    let error = unsafe { reach.write(1, from.as_ptr(), into.as_mut_ptr().addr() as u64, 4) }.unwrap_err();
+    let error = unsafe { reach.write(from.as_ptr(), (1, into.as_mut_ptr().addr() as u64), 4, 1) }.unwrap_err();
     assert_eq!((error, std::hint::black_box(into)), (Error::RankFailed { rank: 1 }, [7; 8]), "nothing was written");
     // One that is no more. Ids end at 2^22.
     other.pid.store((1 << 22) + 1, Ordering::Relaxed);

@@ -11,9 +11,12 @@
 //! (AMD EPYC, Zen 3) that took so many times as long as through cells, back to back, and of blocks written anew: 3
 //! ranks 128 KiB 0.73, 0.74, 1 MiB 0.51, 0.58; 4 ranks 128 KiB 1.02, 1.04, 1 MiB 0.41, 0.84; 8 ranks 32 KiB 1.03, 0.98,
 //! 64 KiB 0.68, 0.87, 256 KiB 0.37, 0.66, 1 MiB 0.30, 0.65; 16 ranks 32 KiB 0.83, 0.92, 128 KiB 0.39, 1.47, 256 KiB
-//! 0.24, 0.45, 1 MiB 0.35, 0.43. Other calls do not gain so: a root that gathers 1 MiB copies all of it alone (8 ranks
-//! 1.9 times as long as through cells, which its senders fill), and alltoalls copy as much by the kernel, which is
-//! slower at it (64 KiB 1.7 times).
+//! 0.24, 0.45, 1 MiB 0.35, 0.43.
+//!
+//! A root that gathers such blocks [opens](crate::protocol::opening) its buffer, so that each rank puts its own there: a
+//! root that read them would copy all alone (1 MiB on 8 ranks 1.9 times as long as through cells, which its senders
+//! fill). GATHERFIGURES Alltoalls do not gain so: they copy as much by the kernel, which is slower at it (64 KiB 1.7
+//! times).
 
 use super::Engine;
 use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
@@ -24,15 +27,15 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Way, reading};
-use crate::payload::{Manner, copy_out};
+use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use crate::protocol::{Board, Location, Place, Readers, offer};
+use crate::protocol::{Board, Location, Place, Readers, offer, opening};
 use crate::select::{BlockChoice, Collective};
 
 /// The own block: from where, to where, and its length; nothing where it stays where it is.
 pub(crate) type OwnBlock = Option<(*const u8, *mut u8, usize)>;
 
-/// Bytes from which blocks of a root are long, and from which they may be.
+/// Bytes from which blocks to a root or from it are long, and from which they may be.
 const LONG: usize = 128 << 10;
 const MEDIUM: usize = 64 << 10;
 
@@ -64,15 +67,29 @@ impl Route<'_> {
         matches!((&self.readers, self.sources), (Some(Readers::All), Sources::Others))
     }
 
-    /// Whether a root hands out blocks that are long, or take more than half of these cells, so that it waits for their
-    /// readers in most calls. The same on all ranks.
-    fn hands_out_long(&self, cut: &BlockCut, cells: usize) -> bool {
-        let hands_out = match (&self.send, self.sources) {
-            (Sending::Rows(..), Sources::Nobody) => true,
-            (Sending::Nothing, Sources::One(_)) => self.rows,
-            _ => false,
-        };
-        hands_out && (self.longest >= LONG || self.longest >= MEDIUM && 2 * cut.count() > cells as u64)
+    /// Whether blocks are long, or take more than half of these cells, so that who sends them waits for their readers in
+    /// most calls. The same on all ranks.
+    fn is_long(&self, cut: &BlockCut, cells: usize) -> bool {
+        self.longest >= LONG || self.longest >= MEDIUM && 2 * cut.count() > cells as u64
+    }
+
+    /// This rank's part, if a root hands out blocks.
+    fn handing_out(&self) -> Option<offer::Part> {
+        match (&self.send, self.sources) {
+            (Sending::Rows(..), Sources::Nobody) => Some(offer::Part::Root),
+            (Sending::Nothing, Sources::One(root)) if self.rows => Some(offer::Part::Reader(root)),
+            _ => None,
+        }
+    }
+
+    /// This rank's part, if a root gathers blocks of which all ranks know where they belong.
+    fn gathering(&self) -> Option<opening::Part> {
+        match (&self.send, &self.readers, self.sources) {
+            _ if !self.even || self.rows => None,
+            (Sending::Same(..), Some(Readers::One(root)), Sources::Nobody) => Some(opening::Part::Sender(*root)),
+            (Sending::Nothing, None, Sources::Others) => Some(opening::Part::Root),
+            _ => None,
+        }
     }
 }
 
@@ -135,12 +152,22 @@ impl Engine {
         };
         let in_place = matches!(route.send, Sending::Rows(..)) && std::ptr::eq(buffer, route.recv);
         let all_for_all = route.waits_for_all();
-        let offers = thresholds.offers_blocks && !choice.lines && route.hands_out_long(&cut, choice.slots);
-        // Who reads takes part in finding out whether that is possible.
-        let reaches = offers && board.can_reach();
-        let place = match route.lends && !choice.lines {
-            true => thresholds.block_place(board, Collective::Broadcast, all_for_all, (buffer, bytes), reaches),
-            false => Place::Cell,
+        let is_let_in = thresholds.opens_blocks && !choice.lines && route.is_long(&cut, choice.slots);
+        let handing_out = route.handing_out().filter(|_| is_let_in);
+        let gathering = route.gathering().filter(|_| is_let_in);
+        // Who reads or writes takes part in finding out whether that is possible.
+        let reaches = (handing_out.is_some() || gathering.is_some()) && board.can_reach();
+        let what = Collective::Broadcast;
+        let (place, bytes) = if let Some(opening::Part::Root) = gathering {
+            let (buffer, bytes) = (route.recv, size * route.longest);
+            // SAFETY: the caller's buffer has a block of each rank, and is this call's.
+            let admits = || reaches && unsafe { board.admits(buffer, bytes) };
+            (thresholds.block_place(board, what, all_for_all, (buffer, bytes), admits), bytes)
+        } else if route.lends && !choice.lines {
+            let shows = || reaches && handing_out.is_some() && board.shows(buffer, bytes);
+            (thresholds.block_place(board, what, all_for_all, (buffer, bytes), shows), bytes)
+        } else {
+            (Place::Cell, bytes)
         };
         sources.clear();
         sources.resize(if choice.lines { 0 } else { size }, Source::Cell);
@@ -148,7 +175,8 @@ impl Engine {
             Some(Readers::One(reader)) => *reader,
             _ => (board.rank() + 1) % size,
         };
-        let first = ring.next_position() + u64::from(offers);
+        let has_word_before = handing_out.is_some() || gathering.is_some();
+        let first = ring.next_position() + u64::from(has_word_before);
         let blocks = if route.rows || matches!(route.sources, Sources::Others) { size * size } else { size };
         let way = if in_place { Way::Cached } else { thresholds.way_of_results(2 * blocks * route.longest) };
         let crosses = size == 2 && !choice.lines && all_for_all && route.even && route.longest > 0;
@@ -170,11 +198,11 @@ impl Engine {
         if choice.lines {
             return deliver(board, ring, parts, 1, tag, &mut work);
         }
-        if offers {
-            let part = match route.sources {
-                Sources::One(root) => offer::Part::Reader(root),
-                _ => offer::Part::Root,
-            };
+        if let Some(part) = gathering {
+            let lending = Lending::begin(board, (ring, opening::positions(cut.count())), (down, 0));
+            return lending.end(opening::bring(board, ring, part, cut.count(), tag, &mut work));
+        }
+        if let Some(part) = handing_out {
             let lending = Lending::begin(board, (ring, offer::positions(cut.count())), (down, 0));
             return lending.end(offer::hand_out(board, ring, part, cut.count(), tag, &mut work));
         }
@@ -320,6 +348,27 @@ impl Delivery for Copying<'_> {
         }
         self.copy_whole(rank, (source, at), to, bytes)?;
         Ok(true)
+    }
+
+    fn put(&mut self, root: usize, opened: Location) -> Result<bool> {
+        let Outgoing { board, send, .. } = self.out;
+        let Sending::Same(from, bytes) = send else { return Ok(false) };
+        let at = board.rank() * bytes;
+        let is_put = match Source::find(board, root, opened, self.size * bytes, 1)? {
+            Source::Mapped(base) => {
+                // SAFETY: the root has opened so many bytes; this rank's block of them is its alone to store.
+                unsafe { copy_in(from, base.wrapping_add(at), bytes, self.way) };
+                true
+            }
+            // SAFETY: the same; where not all is written the root does not go by what lies there.
+            Source::Remote(address) => unsafe { board.tries_to_write(root, from, address + at as u64, bytes) },
+            Source::Cell | Source::CellOf(_) => false,
+        };
+        if is_put {
+            add(&board.tally.loaded, bytes);
+            add(&board.tally.stored, bytes);
+        }
+        Ok(is_put)
     }
 
     #[inline]

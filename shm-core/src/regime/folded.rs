@@ -92,7 +92,7 @@ impl Engine {
         };
         let place = match choice.lines || call.in_place {
             true => Place::Cell,
-            false => thresholds.block_place(board, Collective::Allreduce, !scans, (buffer, bytes), false),
+            false => thresholds.block_place(board, Collective::Allreduce, !scans, (buffer, bytes), || false),
         };
         sources.clear();
         sources.resize(size, Source::Cell);

@@ -12,7 +12,7 @@ use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::{Error, Result};
 use crate::payload::Manner;
-use crate::protocol::{Location, Place, Ring, RingName};
+use crate::protocol::{Board, Location, Place, Ring, RingName};
 
 /// Where this rank gets at another's payload.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +133,16 @@ impl SharedBoard {
         self.members().iter().all(|&rank| reach.is_here(rank)) || reach.shows(buffer, bytes)
     }
 
+    /// Whether others can be let write to so many bytes at `buffer`. Threads of this process need no leave.
+    ///
+    /// # Safety
+    /// They are initialised, and this rank's alone.
+    pub(super) unsafe fn admits(&self, buffer: *mut u8, bytes: usize) -> bool {
+        let other = (self.rank() + 1) % self.members().len();
+        // SAFETY: by contract.
+        self.shows(buffer, bytes) && unsafe { self.opens(other, buffer, bytes) }
+    }
+
     /// Whether `writer` can be let write to so many bytes at `buffer`.
     ///
     /// # Safety
@@ -169,6 +179,19 @@ impl SharedBoard {
         read.is_ok()
     }
 
+    /// Writes to another rank's private memory if it can be written to; part may have been written where it cannot.
+    ///
+    /// # Safety
+    /// As [`write_private`](SharedBoard::write_private).
+    pub(super) unsafe fn tries_to_write(&self, rank: usize, from: *const u8, address: u64, len: usize) -> bool {
+        // SAFETY: by contract.
+        let written = unsafe { self.seat().reach().write(from, (self.members()[rank], address), len, self.readers) };
+        if written.is_ok() {
+            add(&self.tally.reached, len);
+        }
+        written.is_ok()
+    }
+
     /// Writes to another rank's private memory.
     ///
     /// # Safety
@@ -178,7 +201,7 @@ impl SharedBoard {
         add(&self.tally.reached, len);
         let job_rank = self.members()[rank];
         // SAFETY: by contract.
-        let written = unsafe { self.seat().reach().write(job_rank, from, address, len) };
+        let written = unsafe { self.seat().reach().write(from, (job_rank, address), len, self.readers) };
         written.map_err(|error| self.who_is_gone(job_rank, error))
     }
 

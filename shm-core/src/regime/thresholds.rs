@@ -14,8 +14,8 @@ pub(crate) struct Thresholds {
     /// Of blocks: where some ranks wait for others, and where all wait for all.
     block_from: [u64; 2],
     reach_from: [u64; 4],
-    /// Whether a root offers long blocks where they lie: where ranks share cores. The same on all ranks.
-    pub offers_blocks: bool,
+    /// Whether a root lets others at its long blocks where they lie: where ranks share cores. The same on all ranks.
+    pub opens_blocks: bool,
     /// Whether trials may say that what lies in the heap is copied.
     tries_direct: bool,
     /// Ranks that reach into one rank's memory at a time, at most; 0 for any number.
@@ -32,7 +32,7 @@ impl Thresholds {
             block_from: [false, true].map(|together| selection.block_from(together)),
             reach_from: Collective::ALL.map(|what| selection.reach_from(what)),
             // What measuring has found of broadcasts says nothing of these.
-            offers_blocks: selection.shares_cores() && tuning.reach_from[Collective::Broadcast as usize] != u64::MAX,
+            opens_blocks: selection.shares_cores() && tuning.reach_from[Collective::Broadcast as usize] != u64::MAX,
             readers: tuning.readers,
             tries_direct: tuning.direct != DIRECT_ALWAYS,
             stream: tuning.stream,
@@ -71,17 +71,17 @@ impl Thresholds {
     }
 
     /// The same in a call on blocks, in which all ranks wait for all (`together`) or not; private ones are reached as
-    /// in calls of this collective; those that are `offered` where others can be let read them.
+    /// in calls of this collective, and where others are let in (`admits`).
     pub fn block_place(
         &self,
         board: &SharedBoard,
         what: Collective,
         together: bool,
         (buffer, bytes): (*const u8, usize),
-        offered: bool,
+        admits: impl FnOnce() -> bool,
     ) -> Place {
         self.place_from(self.block_from[usize::from(together)], board, (buffer, bytes), || {
-            self.reaches(board, what, bytes) || offered && board.shows(buffer, bytes)
+            self.reaches(board, what, bytes) || admits()
         })
     }
 
@@ -143,17 +143,17 @@ mod tests {
 
     /// A table that was measured says of broadcasts alone that they reach nothing; who forces it means all.
     #[test]
-    fn blocks_are_offered_whatever_is_measured_of_broadcasts() {
-        let offers = |tuning: &Tuning, crowd| Thresholds::new(tuning, &tuning.select(4, crowd)).offers_blocks;
+    fn blocks_are_opened_whatever_is_measured_of_broadcasts() {
+        let opens = |tuning: &Tuning, crowd| Thresholds::new(tuning, &tuning.select(4, crowd)).opens_blocks;
         let mut tuning = Tuning::default();
-        assert!(offers(&tuning, 2) && !offers(&tuning, 1));
+        assert!(opens(&tuning, 2) && !opens(&tuning, 1));
         let mut rule = Rule::new(Collective::Broadcast, &[Band::cells(0, (2, 4096), (2, 4096))]).unwrap();
         rule = rule.with_reach_from(u64::MAX);
         let measured = Tuning::of(&[rule]).unwrap();
         assert_eq!(measured.select(4, 2).reach_from(Collective::Broadcast), u64::MAX);
-        assert!(offers(&measured, 2));
+        assert!(opens(&measured, 2));
         tuning.force("broadcast:reach_from=never").unwrap();
-        assert!(!offers(&tuning, 2));
+        assert!(!opens(&tuning, 2));
     }
 
     /// Calls with all buffers in shared memory.

@@ -2,12 +2,12 @@
 
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use shm_core::protocol::offer::{self, Part};
 use shm_core::protocol::{Board, Location, Place, Readers, RingName};
+use shm_core::protocol::{offer, opening};
 
 use super::calls::TAG;
 use super::rank::Rank;
-use super::world::{ModelBoard, SEND, expect_value, word_of};
+use super::world::{ModelBoard, RECEIVE, SEND, expect_value, word_of};
 
 /// Who publishes for whom.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ impl Rank {
         let (name, crossing, crossed, taken) = (RingName::Up, None, 0, 0);
         let mut work =
             Words { board, name, first, slices, location, told, noted, short, crossing, crossed, declines, taken };
-        let part = if me == root { Part::Root } else { Part::Reader(root) };
+        let part = if me == root { offer::Part::Root } else { offer::Part::Reader(root) };
         offer::hand_out(board, up, part, slices, TAG, &mut work).unwrap();
         let wanted = if me == root {
             0
@@ -77,6 +77,35 @@ impl Rank {
             slices
         };
         assert_eq!(work.taken, wanted, "wrong value: slices that were taken");
+        board.rewrite(std::iter::empty());
+    }
+
+    /// To a root, which opens its buffer, or does not (`opens`); these ranks do not reach it, and these lend their part
+    /// where they have not put it.
+    pub fn open(&mut self, root: usize, slices: u64, opens: bool, decline: &[usize], lends: &[usize]) {
+        let Self { board, up, .. } = self;
+        let (me, size, first) = (board.rank(), board.size(), up.next_position() + 1);
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
+        let (is_root, declines) = (me == root, decline.contains(&me));
+        let place = match is_root {
+            true if opens => RECEIVE,
+            false if lends.contains(&me) => SEND,
+            _ => Place::Cell,
+        };
+        let location = Location::whole_at(place, slices as usize);
+        let told = vec![Location::CELL; size];
+        let (short, noted, name, crossing, crossed, taken) = (false, Vec::new(), RingName::Up, None, 0, 0);
+        let mut work =
+            Words { board, name, first, slices, location, told, noted, short, crossing, crossed, declines, taken };
+        let part = if is_root { opening::Part::Root } else { opening::Part::Sender(root) };
+        opening::bring(board, up, part, slices, TAG, &mut work).unwrap();
+        let is_put = |rank| opens && !decline.contains(&rank);
+        for rank in (0..size).filter(|&rank| is_root && rank != root && is_put(rank)) {
+            for slice in 0..slices {
+                let found = board.buffer(root, RECEIVE)[(rank as u64 * slices + slice) as usize].read();
+                expect_value(found, word_of(rank, first + slice));
+            }
+        }
         board.rewrite(std::iter::empty());
     }
 
@@ -126,7 +155,7 @@ struct Words<'a> {
     /// The positions of a call in which cells change hands, and how many have.
     crossing: Option<u64>,
     crossed: u64,
-    /// Whether this rank does not reach what is offered, and how many slices it has got.
+    /// Whether this rank does not reach what is offered or opened, and how many slices it has got.
     declines: bool,
     taken: u64,
 }
@@ -175,6 +204,17 @@ impl Delivery for Words<'_> {
             let found = self.board.buffer(rank, location.place)[slice as usize].read();
             expect_value(found, word_of(rank, self.first + slice));
             self.taken += 1;
+        }
+        Ok(!self.declines)
+    }
+
+    /// To this rank's place in the root's buffer.
+    fn put(&mut self, root: usize, opened: Location) -> Result<bool> {
+        assert!(opened.agrees(self.slices as usize));
+        let me = self.board.rank();
+        for slice in (0..self.slices).filter(|_| !self.declines) {
+            let place = &self.board.buffer(root, opened.place)[(me as u64 * self.slices + slice) as usize];
+            place.write(word_of(me, self.first + slice));
         }
         Ok(!self.declines)
     }

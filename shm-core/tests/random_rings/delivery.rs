@@ -2,10 +2,10 @@
 
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use shm_core::protocol::offer::{self, Part};
-use shm_core::protocol::{Location, Readers, RingName};
+use shm_core::protocol::{Location, Place, Readers, RingName};
+use shm_core::protocol::{offer, opening};
 
-use super::{BYTES, Engine, HeapBoard, SEND, word_of};
+use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, word_of};
 
 /// Who publishes for whom in a delivery.
 #[derive(Clone, Copy, PartialEq)]
@@ -68,7 +68,7 @@ impl Engine {
         let told = vec![Location::CELL; size];
         let (noted, crosses, taken) = (Vec::new(), false, 0);
         let mut work = Delivered { board, name, first, slices, location, told, noted, short, crosses, reaches, taken };
-        let part = if me == root { Part::Root } else { Part::Reader(root) };
+        let part = if me == root { offer::Part::Root } else { offer::Part::Reader(root) };
         offer::hand_out(board, ring, part, slices, tag, &mut work).unwrap();
         let expected = if me == root {
             0
@@ -78,6 +78,42 @@ impl Engine {
             slices
         };
         assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
+        board.rewrite(std::iter::empty());
+    }
+}
+
+impl Engine {
+    /// Slices to a root, which opens its buffer (`lends`), or does not; this rank puts its own there if it `reaches` it,
+    /// and where it has not it lends them, if it `lends`, or sends them.
+    pub fn open(&mut self, tag: u32, root: usize, slices: u64, [lends, reaches, _]: [bool; 3]) {
+        let name = RingName::Up;
+        let (board, ring) = self.ring(name);
+        let (me, size, first) = (board.rank, board.size, ring.next_position() + 1);
+        let is_root = me == root;
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
+        let place = match lends {
+            true if is_root => RECEIVE,
+            true => SEND,
+            false => Place::Cell,
+        };
+        let location = Location::whole_at(place, BYTES);
+        // Until something is read of them.
+        let told = vec![Location::PUT; size];
+        let (noted, short, crosses, taken) = (Vec::new(), false, false, 0);
+        let mut work = Delivered { board, name, first, slices, location, told, noted, short, crosses, reaches, taken };
+        let part = if is_root { opening::Part::Root } else { opening::Part::Sender(root) };
+        opening::bring(board, ring, part, slices, tag, &mut work).unwrap();
+        let Delivered { told, taken, .. } = work;
+        if is_root {
+            let others = || (0..size).filter(|&rank| rank != root);
+            let put = others().filter(|&rank| told[rank] == Location::PUT);
+            for (rank, slice) in put.clone().flat_map(|rank| (0..slices).map(move |slice| (rank, slice))) {
+                let found = board.read_at(name, root, 0, RECEIVE, rank * slices as usize + slice as usize);
+                board.expect(found, word_of(rank, first + slice, 5), "opening");
+            }
+            let expected = (others().count() - put.count()) as u64 * slices;
+            assert_eq!(taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
+        }
         board.rewrite(std::iter::empty());
     }
 }
@@ -96,7 +132,7 @@ pub struct Delivered<'a> {
     pub short: bool,
     /// Whether cells change hands.
     pub crosses: bool,
-    /// Whether what is offered is reached.
+    /// Whether what is offered or opened is reached.
     pub reaches: bool,
     pub taken: u64,
 }
@@ -142,6 +178,16 @@ impl Delivery for Delivered<'_> {
             let found = self.board.read_at(self.name, rank, 0, location.place, slice as usize);
             self.board.expect(found, word_of(rank, self.first + slice, 5), "offer");
             self.taken += 1;
+        }
+        Ok(self.reaches)
+    }
+
+    fn put(&mut self, root: usize, opened: Location) -> Result<bool> {
+        // Who does not reach all of it has put the first.
+        for slice in 0..if self.reaches { self.slices } else { 1 } {
+            self.board.delay();
+            let (me, word) = (self.board.rank, word_of(self.board.rank, self.first + slice, 5));
+            self.board.store(root, opened.place, me * self.slices as usize + slice as usize, word);
         }
         Ok(self.reaches)
     }

@@ -64,32 +64,42 @@ fn bytes_are_those_that_the_calls_promise() {
     }
 }
 
-/// Bytes loaded and stored by all ranks in a scatter of private blocks of `n` bytes, which are threads of one
-/// process, on so many cores.
-fn scattered(size: usize, cores: usize, cma: bool, n: usize) -> usize {
+/// Bytes loaded and stored by all ranks, which are threads of one process, on so many cores, in a scatter of private
+/// blocks of `n` bytes from rank 1, and in a gather of them there.
+fn moved_by_root(size: usize, cores: usize, cma: bool, n: usize) -> [usize; 2] {
     let spec = JobSpec { cores, cma, ..JobSpec::new(size).unwrap() };
     let counts = spec.on_threads(|comm| {
         let root = comm.process_at_rank(1);
-        let send: Vec<usize> = (0..size * n / 8).collect();
-        let mut recv = vec![0; n / 8];
-        // Until all have asked they do not know that they reach each other.
-        for _ in 0..3 {
+        let (send, is_root): (Vec<usize>, _) = ((0..size * n / 8).collect(), comm.rank() == 1);
+        let (mut recv, mut all) = (vec![0; n / 8], vec![0; send.len()]);
+        let counted = |call: &mut dyn FnMut()| {
             comm.barrier().unwrap();
             comm.reset_counters();
-            match comm.rank() {
-                1 => root.scatter_into_root(&send, &mut recv).unwrap(),
-                _ => root.scatter_into(&mut recv).unwrap(),
-            }
+            call();
+            (comm.counters().loaded + comm.counters().stored) as usize
+        };
+        let mut counts = [0; 2];
+        // Until all have asked they do not know that they reach each other.
+        for _ in 0..3 {
+            counts[0] = counted(&mut || match is_root {
+                true => root.scatter_into_root(&send, &mut recv).unwrap(),
+                false => root.scatter_into(&mut recv).unwrap(),
+            });
             assert_eq!(recv, send[comm.rank() * n / 8..][..n / 8]);
+            all.fill(0);
+            counts[1] = counted(&mut || match is_root {
+                true => root.gather_into_root(&recv, &mut all).unwrap(),
+                false => root.gather_into(&recv).unwrap(),
+            });
+            assert!(!is_root || all == send);
         }
-        let counters = comm.counters();
-        (counters.loaded + counters.stored) as usize
+        counts
     });
-    counts.iter().sum()
+    std::array::from_fn(|call| counts.iter().map(|count| count[call]).sum())
 }
 
 #[test]
-fn long_blocks_of_a_root_are_read_where_they_lie_where_ranks_share_cores() {
+fn long_blocks_from_a_root_and_to_it_are_moved_once_where_ranks_share_cores() {
     for p in 3..=5 {
         let (short, long) = (24 << 10, 128 << 10);
         for (cores, cma, n, passes) in [
@@ -98,7 +108,8 @@ fn long_blocks_of_a_root_are_read_where_they_lie_where_ranks_share_cores() {
             (p, true, long, 4 * p - 2),
             (1, true, short, 4 * p - 2),
         ] {
-            assert_eq!(scattered(p, cores, cma, n), passes * n, "{p} ranks on {cores} cores, {n} bytes, {cma}");
+            let found = moved_by_root(p, cores, cma, n);
+            assert_eq!(found, [passes * n; 2], "{p} ranks on {cores} cores, {n} bytes, {cma}");
         }
     }
 }
