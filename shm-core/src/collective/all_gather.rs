@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::protocol::Readers;
 use crate::protocol::delivery::Sources;
 use crate::regime::blocks::{Blocks, Sending};
-use crate::regime::delivery::{Landing, Route};
+use crate::regime::route::{Landing, Route};
 
 impl Communicator {
     /// Gathers everybody's `send` in everybody's `recv`, in rank order (MPI_Allgather; MPI 4.1, section 6.7). `recv`

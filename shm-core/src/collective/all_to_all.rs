@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::protocol::Readers;
 use crate::protocol::delivery::Sources;
 use crate::regime::blocks::{Blocks, Sending};
-use crate::regime::delivery::{Landing, Route};
+use crate::regime::route::{Landing, Route};
 
 impl Communicator {
     /// Sends block `r` of `send` to rank `r`, whose `recv` has it as block of this rank (MPI_Alltoall; MPI 4.1, section

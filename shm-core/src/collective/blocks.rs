@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::regime::Engine;
 use crate::regime::blocks::{Blocks, Sending};
 use crate::regime::cut::{uncut, whole_elements};
-use crate::regime::delivery::Route;
+use crate::regime::route::Route;
 use crate::select::{BlockChoice, Vector};
 
 use super::tag_of_call;

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::protocol::Readers;
 use crate::protocol::delivery::Sources;
 use crate::regime::blocks::{Blocks, Sending};
-use crate::regime::delivery::{Landing, Route};
+use crate::regime::route::{Landing, Route};
 
 impl Process<'_> {
     /// Gets this rank's block of what this process scatters: called by all ranks but this one (MPI_Scatter; MPI 4.1,

@@ -5,113 +5,22 @@
 //! the sender's buffer lies where others can reach it, and they know the place of their block in it, it is copied from
 //! there: 2n a reader.
 //!
-//! Where ranks share cores a root that scatters long blocks of its private memory [offers](crate::protocol::offer) them
-//! there, too. It would copy all of them to its cells, in as many turns of everybody on the core as these hold parts;
-//! so each rank copies its own, by the kernel, or gets it through cells if the system does not let it. On two cores
-//! (AMD EPYC, Zen 3) that took so many times as long as through cells, back to back, and of blocks written anew: 3
-//! ranks 128 KiB 0.73, 0.74, 1 MiB 0.51, 0.58; 4 ranks 128 KiB 1.02, 1.04, 1 MiB 0.41, 0.84; 8 ranks 32 KiB 1.03, 0.98,
-//! 64 KiB 0.68, 0.87, 256 KiB 0.37, 0.66, 1 MiB 0.30, 0.65; 16 ranks 32 KiB 0.83, 0.92, 128 KiB 0.39, 1.47, 256 KiB
-//! 0.24, 0.45, 1 MiB 0.35, 0.43.
-//!
-//! A root that gathers such blocks [opens](crate::protocol::opening) its buffer, so that each rank puts its own there: a
-//! root that read them would copy all alone (1 MiB on 8 ranks 1.9 times as long as through cells, which its senders
-//! fill). GATHERFIGURES Alltoalls do not gain so: they copy as much by the kernel, which is slower at it (64 KiB 1.7
-//! times).
+//! Where ranks share cores the long blocks of a root are moved once in private memory as well ([`route`](super::route)).
 
 use super::Engine;
-use super::blocks::{BlockCut, Blocks, Medium, Outgoing, Sending};
+use super::blocks::{BlockCut, Medium, Outgoing, Sending};
 use super::exchange::crossing_positions;
 use super::lend::{Lending, Source};
 use super::operands::Input;
+use super::route::{Landing, OwnBlock, Route};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Way, reading};
 use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use crate::protocol::{Board, Location, Place, Readers, offer, opening};
-use crate::select::{BlockChoice, Collective};
-
-/// The own block: from where, to where, and its length; nothing where it stays where it is.
-pub(crate) type OwnBlock = Option<(*const u8, *mut u8, usize)>;
-
-/// Bytes from which blocks to a root or from it are long, and from which they may be.
-const LONG: usize = 128 << 10;
-const MEDIUM: usize = 64 << 10;
-
-/// A rank's part in a call that moves blocks.
-pub(crate) struct Route<'a> {
-    pub send: Sending<'a>,
-    /// Who reads what is sent.
-    pub readers: Option<Readers>,
-    /// Whom this rank reads.
-    pub sources: Sources,
-    /// Whether what they sent is a row.
-    pub rows: bool,
-    /// Where the block of each of them belongs: a place of this buffer.
-    pub recv: *mut u8,
-    pub blocks: Landing<'a>,
-    pub own: OwnBlock,
-    /// Whether others may read the own buffer where it lies: they know where in it their blocks are.
-    pub lends: bool,
-    /// Whether all blocks of all ranks are equally long: the same on all ranks.
-    pub even: bool,
-    /// The length of the longest block of all: the same on all ranks.
-    pub longest: usize,
-}
-
-impl Route<'_> {
-    /// Whether every rank waits for every other one in this call.
-    #[inline]
-    pub fn waits_for_all(&self) -> bool {
-        matches!((&self.readers, self.sources), (Some(Readers::All), Sources::Others))
-    }
-
-    /// Whether blocks are long, or take more than half of these cells, so that who sends them waits for their readers in
-    /// most calls. The same on all ranks.
-    fn is_long(&self, cut: &BlockCut, cells: usize) -> bool {
-        self.longest >= LONG || self.longest >= MEDIUM && 2 * cut.count() > cells as u64
-    }
-
-    /// This rank's part, if a root hands out blocks.
-    fn handing_out(&self) -> Option<offer::Part> {
-        match (&self.send, self.sources) {
-            (Sending::Rows(..), Sources::Nobody) => Some(offer::Part::Root),
-            (Sending::Nothing, Sources::One(root)) if self.rows => Some(offer::Part::Reader(root)),
-            _ => None,
-        }
-    }
-
-    /// This rank's part, if a root gathers blocks of which all ranks know where they belong.
-    fn gathering(&self) -> Option<opening::Part> {
-        match (&self.send, &self.readers, self.sources) {
-            _ if !self.even || self.rows => None,
-            (Sending::Same(..), Some(Readers::One(root)), Sources::Nobody) => Some(opening::Part::Sender(*root)),
-            (Sending::Nothing, None, Sources::Others) => Some(opening::Part::Root),
-            _ => None,
-        }
-    }
-}
-
-/// Where a rank puts the blocks that it gets.
-#[derive(Clone, Copy)]
-pub(crate) enum Landing<'a> {
-    /// Each rank's block at its place.
-    Each(Blocks<'a>),
-    /// The only one there is, of so many bytes, at the beginning.
-    Only(usize),
-}
-
-impl Landing<'_> {
-    /// Where the block of `rank` belongs, and its length.
-    #[inline]
-    fn of(&self, rank: usize) -> (usize, usize) {
-        match self {
-            Landing::Each(blocks) => (blocks.of(rank).start, blocks.len(rank)),
-            Landing::Only(bytes) => (0, *bytes),
-        }
-    }
-}
+use crate::protocol::{Board, Location, Readers, offer, opening};
+use crate::select::BlockChoice;
 
 impl Engine {
     /// Moves blocks. The call is begun here.
@@ -145,29 +54,18 @@ impl Engine {
             return Ok(());
         }
         let ring = if choice.lines { lines } else { &mut *up };
-        let (buffer, bytes) = match route.send {
-            Sending::Nothing => (std::ptr::null(), 0),
-            Sending::Same(buffer, bytes) => (buffer, bytes),
-            Sending::Rows(buffer, blocks) => (buffer, size * blocks.len(0)),
-        };
-        let in_place = matches!(route.send, Sending::Rows(..)) && std::ptr::eq(buffer, route.recv);
+        let in_place = matches!(route.send, Sending::Rows(from, _) if std::ptr::eq(from, route.recv));
         let all_for_all = route.waits_for_all();
-        let is_let_in = thresholds.opens_blocks && !choice.lines && route.is_long(&cut, choice.slots);
-        let handing_out = route.handing_out().filter(|_| is_let_in);
-        let gathering = route.gathering().filter(|_| is_let_in);
+        let (handing_out, gathering) = match thresholds.opens_blocks && !choice.lines {
+            true => (route.handing_out_long(&cut, choice.slots), route.gathering_long(size)),
+            false => (None, None),
+        };
         // Who reads or writes takes part in finding out whether that is possible.
         let reaches = (handing_out.is_some() || gathering.is_some()) && board.can_reach();
-        let what = Collective::Broadcast;
-        let (place, bytes) = if let Some(opening::Part::Root) = gathering {
-            let (buffer, bytes) = (route.recv, size * route.longest);
-            // SAFETY: the caller's buffer has a block of each rank, and is this call's.
-            let admits = || reaches && unsafe { board.admits(buffer, bytes) };
-            (thresholds.block_place(board, what, all_for_all, (buffer, bytes), admits), bytes)
-        } else if route.lends && !choice.lines {
-            let shows = || reaches && handing_out.is_some() && board.shows(buffer, bytes);
-            (thresholds.block_place(board, what, all_for_all, (buffer, bytes), shows), bytes)
-        } else {
-            (Place::Cell, bytes)
+        let location = match (choice.lines, gathering) {
+            (true, _) => Location::CELL,
+            (false, Some(opening::Part::Root)) => route.opened(board, thresholds, reaches),
+            (false, _) => route.lent(board, thresholds, reaches && handing_out.is_some()),
         };
         sources.clear();
         sources.resize(if choice.lines { 0 } else { size }, Source::Cell);
@@ -183,7 +81,7 @@ impl Engine {
         let mut work = Copying {
             out: Outgoing { board, medium, cut, send: route.send, pace: up_pace, reader, first, crosses },
             positions: if crosses { crossing_positions(cut.count(), ring.slots()) } else { 0 },
-            location: Location::whole_at(place, bytes),
+            location,
             rows: route.rows,
             in_place,
             way,

@@ -44,6 +44,7 @@ mod one_exchange;
 mod operands;
 mod passing;
 mod reach_trial;
+pub(crate) mod route;
 mod rows;
 pub(crate) mod shares;
 mod slicing;

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 
 use super::Engine;
 use super::blocks::{Blocks, WORDS};
-use super::delivery::{OwnBlock, copy_own};
+use super::delivery::copy_own;
+use super::route::OwnBlock;
 use super::slots::words_of;
 use crate::board::SharedBoard;
 use crate::counters::add;
