@@ -167,7 +167,7 @@ impl HierComm {
         known: Option<&Words>,
     ) -> Result<(shm_core::Communicator, Arc<Watch>, Agreed, Arc<Placement>, Arc<[usize]>, Arc<[String]>)> {
         let agreed = settings.agree(transport, known)?;
-        let how = nodes::Settings { tuning: Some(agreed.tuning), ..settings.nodes.clone() };
+        let how = nodes::Settings { tuning: Some(agreed.tuning.clone()), ..settings.nodes.clone() };
         let joined = nodes::join(transport, &how)?;
         let placement = Arc::new(joined.placement);
         // Only trees that know sockets need to know the machine.

@@ -139,8 +139,8 @@ impl ClusterSettings {
             text => Some(Table::from_toml(text).map_err(|flaw| Error::Table { why: flaw.to_string() })?),
         };
         let hosts = all.iter().map(|text| text.split(PART).next().unwrap_or_default().to_owned()).collect();
-        let tuning = match self.nodes.tuning {
-            Some(tuning) => tuning,
+        let tuning = match &self.nodes.tuning {
+            Some(tuning) => tuning.clone(),
             None => {
                 let mut tuning = table.as_ref().map_or(Ok(Tuning::default()), Table::tuning)?;
                 tuning.force(&words.algorithms)?;

@@ -15,7 +15,7 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shm_core::job::{Job, JobSpec};
+use shm_core::job::{Job, JobSpec, variable};
 use shm_core::{FlatPlan, Tuning};
 
 use crate::cores;
@@ -122,15 +122,17 @@ pub fn join(transport: &dyn Transport, settings: &Settings) -> Result<Joined> {
 
 /// Makes the segment of a node, and listens for its ranks.
 fn make_hub(members: &[usize], cards: &[Card], settings: &Settings) -> Result<Hub> {
-    let mut spec = JobSpec::new(members.len())?;
+    // Where a table is given this rank's own word on algorithms does not count, and so is not looked at.
+    let asked = |name: &str| variable(name).filter(|_| settings.tuning.is_none() || name != "PHALANX_ALGORITHM");
+    let mut spec = JobSpec::by(members.len(), Tuning::default(), &asked)?;
     spec.cores = card::cores(members.iter().map(|&member| &cards[member]), cores::machine());
     // Ranks that may run on other processors than others of the node were bound by somebody, and stay there.
     let mut masks = members.iter().map(|&member| &cards[member].mask);
     let first = masks.next();
     spec.place &= masks.all(|mask| Some(mask) == first);
     spec.note.clone_from(&settings.note);
-    if let Some(tuning) = settings.tuning {
-        spec.tuning = tuning;
+    if let Some(tuning) = &settings.tuning {
+        spec.tuning.clone_from(tuning);
     }
     Hub::open(Job::create(&spec)?)
 }

@@ -26,7 +26,7 @@ pub(crate) struct Thresholds {
 
 impl Thresholds {
     /// Those of a table for a communicator, for which this was picked out of it.
-    pub fn new(tuning: &Tuning, selection: &Selection) -> Self {
+    pub fn new<R>(tuning: &Tuning<R>, selection: &Selection) -> Self {
         Self {
             direct_from: Collective::ALL.map(|what| selection.direct_from(what)),
             block_from: [false, true].map(|together| selection.block_from(together)),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::reach::{Introduction, Turns};
 use crate::segment::layout::{self, JobLayout, MOST_RANKS};
+use crate::select::tuning::RuleArray;
 use crate::select::{Selection, Tuning};
 
 /// "phalanx" and a zero, read as a little-endian number.
@@ -39,7 +40,7 @@ pub(crate) struct Header {
     pub creator: u32,
     /// KiB of the second-level cache that tables go by, as the creator found it: ranks may not be let see it alike.
     pub l2: u32,
-    pub tuning: Tuning,
+    pub tuning: Tuning<RuleArray>,
     pub shared: SharedWords,
 }
 
@@ -145,7 +146,7 @@ impl Header {
             places: u32::from(value.places),
             creator: std::process::id(),
             l2: value.l2,
-            tuning: value.tuning,
+            tuning: value.tuning.to_array(),
             shared: SharedWords {
                 fault: AtomicU64::new(0),
                 map_lock: AtomicU32::new(0),

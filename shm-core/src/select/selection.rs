@@ -65,7 +65,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    pub(super) fn new(table: &Tuning, size: usize, crowd: u32) -> Self {
+    pub(super) fn new(table: &Tuning<impl AsRef<[Rule]>>, size: usize, crowd: u32) -> Self {
         // A checked table has a rule for every call.
         let rules = Collective::ALL.map(|what| table.rule(what, size, crowd));
         let ladders = rules.map(|rule| Ladder::new(rule.map_or(&[], |rule| rule.bands())));

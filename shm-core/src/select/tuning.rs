@@ -12,12 +12,11 @@ use crate::segment::layout::MOST_RANKS;
 pub const MOST_RULES: usize = 72;
 
 /// The table by which calls choose: rules, of which the first one that fits counts. Every rank of a job sees the one
-/// that its creator wrote into the segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// that its creator wrote into the segment, where `R` is an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Tuning {
-    /// `length` rules; what follows is none.
-    rules: [Rule; MOST_RULES],
+pub struct Tuning<R = Vec<Rule>> {
+    rules: R,
     /// Bytes from which private buffers are reached by kernel-assisted copies, by [`Collective`], where the system
     /// allows it, and no rule says it; `u64::MAX` for never, and for broadcasts [`REACH_TRIED`] where trials are to say
     /// it.
@@ -25,7 +24,6 @@ pub struct Tuning {
     /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page;
     /// `u64::MAX` for never.
     pub convert_from: u64,
-    length: u32,
     /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody), in jobs with a core
     /// for each rank.
     pub flat_ranks: u32,
@@ -55,6 +53,22 @@ pub struct Tuning {
     pub strict: u32,
     /// 1 to print what is chosen, once for each kind of call.
     pub debug: u32,
+}
+
+/// The rules of a table in a segment.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RuleArray {
+    /// `length` rules; what follows is none.
+    rules: [Rule; MOST_RULES],
+    length: u64,
+}
+
+impl AsRef<[Rule]> for RuleArray {
+    fn as_ref(&self) -> &[Rule] {
+        // Of a damaged length none, which `check` refuses.
+        self.rules.get(..self.length as usize).unwrap_or_default()
+    }
 }
 
 /// [`Tuning::stream`]: nothing is stored past the caches.
@@ -95,20 +109,16 @@ pub const CONVERT_AFTER: u32 = 32;
 impl Default for Tuning {
     /// The built-in table.
     fn default() -> Self {
-        let mut table = Self::nothing();
-        table.length = default::RULES.len() as u32;
-        table.rules[..default::RULES.len()].copy_from_slice(default::RULES);
-        table
+        Self::over(default::RULES.to_vec())
     }
 }
 
 impl Tuning {
-    const fn nothing() -> Self {
+    fn over(rules: Vec<Rule>) -> Self {
         Self {
-            rules: [EMPTY; MOST_RULES],
+            rules,
             reach_from: REACH_FROM,
             convert_from: u64::MAX,
-            length: 0,
             flat_ranks: FLAT_RANKS,
             flat_ranks_crowded: FLAT_RANKS,
             forced: [0; 4],
@@ -128,16 +138,7 @@ impl Tuning {
     /// # Errors
     /// `Tuning` when they are too many, or one cannot be carried out.
     pub fn of(rules: &[Rule]) -> Result<Self> {
-        let mut table = Self::nothing();
-        let rules = || rules.iter().chain(default::RULES);
-        let length = rules().count();
-        if length > MOST_RULES {
-            return Err(Error::Tuning {
-                why: format!("{length} rules with the built-in ones; there can be {MOST_RULES}"),
-            });
-        }
-        table.length = length as u32;
-        table.rules.iter_mut().zip(rules()).for_each(|(place, rule)| *place = *rule);
+        let table = Self::over([rules, default::RULES].concat());
         table.check()?;
         Ok(table)
     }
@@ -147,11 +148,9 @@ impl Tuning {
     /// that are.
     #[must_use]
     pub fn on_machine(&self, l2: u32) -> Self {
-        let mut table = Self { rules: [EMPTY; MOST_RULES], length: 0, ..*self };
-        for rule in self.rules().iter().filter(|rule| rule.l2_from() <= l2) {
-            table.rules[table.length as usize] = rule.with_l2_from(0);
-            table.length += 1;
-        }
+        let mut table = self.clone();
+        table.rules.retain(|rule| rule.l2_from() <= l2);
+        table.rules.iter_mut().for_each(|rule| *rule = rule.with_l2_from(0));
         table
     }
 
@@ -161,19 +160,59 @@ impl Tuning {
         self.on_machine(first_processor::l2())
     }
 
-    /// The rules, of which the first one that fits counts.
-    #[must_use]
-    pub fn rules(&self) -> &[Rule] {
-        &self.rules[..(self.length as usize).min(MOST_RULES)]
-    }
-
     /// Has buffers in the job's heap used where they lie from so many bytes on, by the rules from the one at `at` on.
     pub fn set_direct_from(&mut self, at: usize, bytes: u64) {
         self.rules_mut().iter_mut().skip(at).for_each(|rule| *rule = rule.with_direct_from(bytes));
     }
 
     pub(super) fn rules_mut(&mut self) -> &mut [Rule] {
-        &mut self.rules[..(self.length as usize).min(MOST_RULES)]
+        &mut self.rules
+    }
+
+    /// As it lies in a segment: of as many rules as there can be, at most.
+    pub(crate) fn to_array(&self) -> Tuning<RuleArray> {
+        let mut rules = RuleArray { rules: [EMPTY; MOST_RULES], length: self.rules.len() as u64 };
+        rules.rules.iter_mut().zip(&self.rules).for_each(|(place, rule)| *place = *rule);
+        let Self {
+            rules: _,
+            reach_from,
+            convert_from,
+            flat_ranks,
+            flat_ranks_crowded,
+            forced,
+            up_bytes,
+            down_bytes,
+            stream,
+            convert_after,
+            readers,
+            direct,
+            strict,
+            debug,
+        } = *self;
+        Tuning {
+            rules,
+            reach_from,
+            convert_from,
+            flat_ranks,
+            flat_ranks_crowded,
+            forced,
+            up_bytes,
+            down_bytes,
+            stream,
+            convert_after,
+            readers,
+            direct,
+            strict,
+            debug,
+        }
+    }
+}
+
+impl<R: AsRef<[Rule]>> Tuning<R> {
+    /// The rules, of which the first one that fits counts.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        self.rules.as_ref()
     }
 
     /// What counts on a communicator of `size` ranks, in a job with `crowd` ranks for each core (rounded up).
@@ -197,7 +236,6 @@ impl Tuning {
         for (name, value, least, most) in [
             ("flat_ranks", self.flat_ranks, 1, MOST_RANKS as u32),
             ("flat_ranks_crowded", self.flat_ranks_crowded, 1, MOST_RANKS as u32),
-            ("the number of rules", self.length, 0, MOST_RULES as u32),
             ("stream", self.stream, 0, STREAM_BOTH_BY_STRING),
             ("readers", self.readers, 0, MOST_RANKS as u32),
             ("direct", self.direct, 0, DIRECT_ALWAYS),
@@ -207,6 +245,10 @@ impl Tuning {
             if !(least..=most).contains(&value) {
                 return refuse(format!("{name} = {value} is not within {least}..={most}"));
             }
+        }
+        let length = self.rules().len();
+        if length > MOST_RULES {
+            return refuse(format!("{length} rules with the built-in ones; there can be {MOST_RULES}"));
         }
         self.rules().iter().try_for_each(Rule::check)?;
         for what in Collective::ALL {
