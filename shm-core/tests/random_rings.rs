@@ -111,7 +111,15 @@ fn make_calls(engine: &mut Engine, seed: u64, calls: usize) {
                 ring.reshape(board, slots).unwrap();
             }
             7..10 => {
-                let parts = match plan.below(6) {
+                // All offer, and all reach each other, in some of the calls.
+                let all = plan.below(2) == 0;
+                let parts = match plan.below(7) {
+                    6 => {
+                        if engine.up.slots() >= 2 {
+                            engine.offer_all(tag, slices, [lends[0] || all, lends[1] || all, lends[2]]);
+                        }
+                        continue;
+                    }
                     5 => {
                         engine.open(tag, root, slices, lends);
                         continue;

@@ -12,6 +12,7 @@
 //! | [`exchange`] | everybody publishes, everybody reads everybody |
 //! | [`delivery`] | slices from those who write to those who read, each by its part in the call |
 //! | [`offer`] | the same from a root that says where all of it lies: who cannot reach that gets slices |
+//! | [`mutual`] | the same from all to all, where each says where its parts lie |
 //! | [`opening`] | all others to a root that says where their parts belong: who cannot reach that sends slices |
 //! | [`flat`] | a root to all others, or all others to a root, in one slot |
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
@@ -29,6 +30,7 @@ pub mod exchange;
 pub mod flat;
 pub mod joint;
 pub mod location;
+pub mod mutual;
 pub mod offer;
 pub mod opening;
 mod pair;

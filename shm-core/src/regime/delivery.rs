@@ -12,14 +12,14 @@ use super::blocks::{BlockCut, Medium, Outgoing, Sending};
 use super::exchange::crossing_positions;
 use super::lend::{Lending, Source};
 use super::operands::Input;
-use super::route::{Landing, OwnBlock, Route};
+use super::route::{EXCHANGED_L2, Landing, OwnBlock, Route};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Way, reading};
 use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use crate::protocol::{Board, Location, Readers, offer, opening};
+use crate::protocol::{Board, Location, Readers, mutual, offer, opening};
 use crate::select::BlockChoice;
 
 impl Engine {
@@ -56,16 +56,21 @@ impl Engine {
         let ring = if choice.lines { lines } else { &mut *up };
         let in_place = matches!(route.send, Sending::Rows(from, _) if std::ptr::eq(from, route.recv));
         let all_for_all = route.waits_for_all();
-        let (handing_out, gathering) = match thresholds.opens_blocks && !choice.lines {
-            true => (route.handing_out_long(&cut, choice.slots), route.gathering_long(size)),
-            false => (None, None),
+        let (handing_out, gathering, exchanges) = match thresholds.opens_blocks && !choice.lines {
+            true => {
+                let has_large_l2 = board.seat().mapping().header().l2 >= EXCHANGED_L2;
+                let exchanges = has_large_l2 && size > 2 && route.exchanges_medium();
+                (route.handing_out_long(&cut, choice.slots), route.gathering_long(size), exchanges)
+            }
+            false => (None, None, false),
         };
+        let has_word_before = handing_out.is_some() || gathering.is_some() || exchanges;
         // Who reads or writes takes part in finding out whether that is possible.
-        let reaches = (handing_out.is_some() || gathering.is_some()) && board.can_reach();
+        let reaches = has_word_before && board.can_reach();
         let location = match (choice.lines, gathering) {
             (true, _) => Location::CELL,
             (false, Some(opening::Part::Root)) => route.opened(board, thresholds, reaches),
-            (false, _) => route.lent(board, thresholds, reaches && handing_out.is_some()),
+            (false, _) => route.lent(board, thresholds, reaches && gathering.is_none()),
         };
         sources.clear();
         sources.resize(if choice.lines { 0 } else { size }, Source::Cell);
@@ -73,7 +78,6 @@ impl Engine {
             Some(Readers::One(reader)) => *reader,
             _ => (board.rank() + 1) % size,
         };
-        let has_word_before = handing_out.is_some() || gathering.is_some();
         let first = ring.next_position() + u64::from(has_word_before);
         let blocks = if route.rows || matches!(route.sources, Sources::Others) { size * size } else { size };
         let way = if in_place { Way::Cached } else { thresholds.way_of_results(2 * blocks * route.longest) };
@@ -103,6 +107,10 @@ impl Engine {
         if let Some(part) = handing_out {
             let lending = Lending::begin(board, (ring, offer::positions(cut.count())), (down, 0));
             return lending.end(offer::hand_out(board, ring, part, cut.count(), tag, &mut work));
+        }
+        if exchanges {
+            let lending = Lending::begin(board, (ring, mutual::positions(cut.count())), (down, 0));
+            return lending.end(mutual::hand_out_all(board, ring, cut.count(), tag, &mut work));
         }
         let lending = Lending::begin(board, (ring, cut.count()), (down, 0));
         lending.end(deliver(board, ring, parts, cut.count(), tag, &mut work))

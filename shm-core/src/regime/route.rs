@@ -18,6 +18,8 @@
 //! 0.47, 256 KiB 0.45, 0.61, 1 MiB 0.45, 0.53. Alltoalls do not gain so: they copy as much by the kernel, which is
 //! slower at it (AMD EPYC, Zen 3, 64 KiB 1.7 times).
 
+use std::ops::RangeInclusive;
+
 use super::blocks::{BlockCut, Blocks, Sending};
 use super::thresholds::Thresholds;
 use crate::board::SharedBoard;
@@ -34,6 +36,11 @@ const MEDIUM: usize = 64 << 10;
 
 /// Bytes of all blocks of a gather from which [`MEDIUM`] ones are long.
 const MUCH: usize = 512 << 10;
+
+/// Bytes of the blocks of an alltoall that ranks which share cores read where they lie, and the KiB of second-level
+/// cache from which on processors do: those copy as fast by the kernel as by loads and stores.
+const EXCHANGED: RangeInclusive<usize> = 64 << 10..=512 << 10;
+pub(super) const EXCHANGED_L2: u32 = 2048;
 
 /// A rank's part in a call that moves blocks.
 pub(crate) struct Route<'a> {
@@ -86,6 +93,16 @@ impl Route<'_> {
             (Sending::Nothing, None, Sources::Others) => Some(opening::Part::Root),
             _ => None,
         }
+    }
+
+    /// Whether all ranks hand out rows of blocks for which a copy by the kernel takes less than two of the ranks' own.
+    /// Said alike on all ranks.
+    pub(super) fn exchanges_medium(&self) -> bool {
+        matches!(self.send, Sending::Rows(..))
+            && self.rows
+            && self.even
+            && self.waits_for_all()
+            && EXCHANGED.contains(&self.longest)
     }
 
     /// Where others may read what this rank sends; `offers` says whether also in private memory, if they can be let.

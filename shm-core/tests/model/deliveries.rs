@@ -3,7 +3,7 @@
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use shm_core::protocol::{Board, Location, Place, Readers, RingName};
-use shm_core::protocol::{offer, opening};
+use shm_core::protocol::{mutual, offer, opening};
 
 use super::calls::TAG;
 use super::rank::Rank;
@@ -106,6 +106,24 @@ impl Rank {
                 expect_value(found, word_of(rank, first + slice));
             }
         }
+        board.rewrite(std::iter::empty());
+    }
+
+    /// All for all, of which these offer what they hand out; these reach nobody, and `short` takes the first slice alone.
+    pub fn offer_all(&mut self, slices: u64, lends: &[usize], decline: &[usize], short: &[usize]) {
+        let Self { board, up, .. } = self;
+        let (me, others, first) = (board.rank(), board.size() as u64 - 1, up.next_position() + 1);
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice)));
+        let place = if lends.contains(&me) { SEND } else { Place::Cell };
+        let location = Location::whole_at(place, slices as usize);
+        let told = vec![Location::CELL; board.size()];
+        let (short, declines, noted) = (short.contains(&me), decline.contains(&me), Vec::new());
+        let (name, crossing, crossed, taken) = (RingName::Up, None, 0, 0);
+        let mut work =
+            Words { board, name, first, slices, location, told, noted, short, crossing, crossed, declines, taken };
+        mutual::hand_out_all(board, up, slices, TAG, &mut work).unwrap();
+        let wanted = others * if short { 1 } else { slices };
+        assert_eq!(work.taken, wanted, "wrong value: slices that were taken");
         board.rewrite(std::iter::empty());
     }
 

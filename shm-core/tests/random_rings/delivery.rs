@@ -3,7 +3,7 @@
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
 use shm_core::protocol::{Location, Place, Readers, RingName};
-use shm_core::protocol::{offer, opening};
+use shm_core::protocol::{mutual, offer, opening};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, word_of};
 
@@ -114,6 +114,25 @@ impl Engine {
             let expected = (others().count() - put.count()) as u64 * slices;
             assert_eq!(taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
         }
+        board.rewrite(std::iter::empty());
+    }
+}
+
+impl Engine {
+    /// Slices from all to all, each of whom offers them where they lie, or does not; this rank takes what it `reaches`,
+    /// and of those who offer nothing, or where it does not, slices, or no more than the first one.
+    pub fn offer_all(&mut self, tag: u32, slices: u64, [lends, reaches, short]: [bool; 3]) {
+        let name = RingName::Up;
+        let (board, ring) = self.ring(name);
+        let (me, size, first) = (board.rank, board.size, ring.next_position() + 1);
+        board.rewrite((0..slices).map(|slice| word_of(me, first + slice, 5)));
+        let location = if lends { Location::whole_at(SEND, BYTES) } else { Location::CELL };
+        let told = vec![Location::CELL; size];
+        let (noted, crosses, taken) = (Vec::new(), false, 0);
+        let mut work = Delivered { board, name, first, slices, location, told, noted, short, crosses, reaches, taken };
+        mutual::hand_out_all(board, ring, slices, tag, &mut work).unwrap();
+        let expected = (size as u64 - 1) * if short { 1 } else { slices };
+        assert_eq!(work.taken, expected, "seed {}, rank {me}: slices that were taken", board.seed);
         board.rewrite(std::iter::empty());
     }
 }

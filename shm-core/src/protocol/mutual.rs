@@ -1,0 +1,79 @@
+//! All ranks hand out to all, and offer each other what they hand out: where all offer, each takes its parts there; who
+//! cannot gets them through cells. [Offers](super::offer) of every rank at once.
+//!
+//! At the call's first position every rank says where all of its parts lie, or that it offers none; a position for each
+//! slice stands behind that one. Who finds that all others offer takes its part from each, and stores `done` of the
+//! call's last position. Who finds one that does not, or that it does not reach one, stores `done` of the first
+//! position, and reads the slices of all. So each rank waits for `done` of the first position, which it must do anyway
+//! where its buffer was lent, finds in the very words who wants slices, and publishes its own for those alone.
+//!
+//! Nobody can be past the first position, and not past the call, before all have looked: it waits for slices of each.
+
+use super::board::Board;
+use super::delivery::{Delivery, Origin, Sources};
+use super::location::Location;
+use super::ring::{Readers, Ring};
+use crate::error::Result;
+
+/// Positions that such a call takes, of so many slices.
+#[must_use]
+pub const fn positions(slices: u64) -> u64 {
+    slices + 1
+}
+
+/// Hands out the parts of every rank to every other one: from where its [`location`](Delivery::location) says that they
+/// lie, or in so many slices, 1 at least and the same number on all ranks. Takes two slots a rank at least.
+///
+/// # Errors
+/// When a rank has failed or made another call.
+pub fn hand_out_all<B: Board>(
+    board: &B,
+    ring: &mut Ring,
+    slices: u64,
+    tag: u32,
+    work: &mut impl Delivery,
+) -> Result<()> {
+    let offer = ring.take(positions(slices));
+    let end = offer + slices;
+    let sources = || Sources::Others.ranks(board.rank(), board.size());
+    ring.claim(board, offer)?;
+    ring.publish_at(board, offer, offer, tag, &Readers::All, work.location());
+    work.meanwhile();
+    let mut offered = Vec::with_capacity(board.size());
+    for rank in sources() {
+        let (_, location) = ring.expect_at(board, rank, offer, tag)?;
+        ring.know(rank, offer - 1);
+        offered.push((rank, location));
+    }
+    let mut is_taken = offered.iter().all(|(_, location)| location.is_lent());
+    for (rank, location) in offered {
+        is_taken = is_taken && work.take(rank, location)?;
+    }
+    ring.finish(board, if is_taken { end } else { offer });
+    ring.settle(board, offer)?;
+    let left = ring.behind(board, end);
+    let readers = (!left.is_empty()).then(|| Readers::These(left.into()));
+    if is_taken && readers.is_none() {
+        return Ok(());
+    }
+    for turn in 0..=slices {
+        if let (Some(readers), true) = (&readers, turn < slices) {
+            let position = offer + 1 + turn;
+            let slot = ring.claim(board, position)?;
+            work.write(turn, slot, false);
+            ring.publish(board, position, tag, readers);
+        }
+        if let (Some(slice), false) = (turn.checked_sub(1), is_taken) {
+            let position = offer + 1 + slice;
+            for rank in sources() {
+                if slice == 0 || work.takes(slice, rank) {
+                    let slot = ring.expect(board, rank, position, tag)?;
+                    work.read(slice, rank, Origin { slot, crossed: false, location: Location::CELL })?;
+                }
+            }
+            work.complete(slice, ring.slot(position))?;
+            ring.finish(board, position);
+        }
+    }
+    Ok(())
+}
