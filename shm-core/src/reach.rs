@@ -277,29 +277,35 @@ impl Reach {
     /// writes their first and their last byte as they are, in the way in which another process would.
     ///
     /// # Safety
-    /// They are initialised, and nobody else uses them meanwhile.
+    /// Nobody else uses them meanwhile.
     pub unsafe fn opens(&self, writer: usize, buffer: *mut u8, bytes: usize) -> bool {
         if bytes == 0 || self.number(writer) == self.own {
             return true;
         }
-        let last = buffer.wrapping_add(bytes - 1);
-        // SAFETY: by contract.
-        let ends = [buffer, last].map(|place| unsafe { place.read() });
-        let remote = [buffer, last].map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 });
+        let Some(ends) = Self::own_ends(buffer, bytes) else { return false };
+        let remote = Self::places_of_ends(buffer, bytes);
         process_vm_writev(Pid::this(), &[IoSlice::new(&ends)], &remote) == Ok(ends.len())
+    }
+
+    fn places_of_ends(buffer: *const u8, bytes: usize) -> [RemoteIoVec; 2] {
+        let ends = [buffer, buffer.wrapping_add(bytes.saturating_sub(1))];
+        ends.map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 })
+    }
+
+    /// The first and the last byte of so many at `buffer`, if the system lets others read them as far as it hangs on the
+    /// memory there. It is the system that loads them: whether the program has ever stored there is not asked.
+    fn own_ends(buffer: *const u8, bytes: usize) -> Option<[u8; 2]> {
+        let mut ends = [0; 2];
+        let remote = Self::places_of_ends(buffer, bytes);
+        let read = process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut ends)], &remote);
+        (read == Ok(ends.len())).then_some(ends)
     }
 
     /// Whether the system would let others read so many bytes at `buffer`, as far as it hangs on this process and the
     /// memory there: reads their first and their last byte in the way in which another process does, if this one has not
     /// closed itself to others.
     pub fn shows(&self, buffer: *const u8, bytes: usize) -> bool {
-        if !matches!(dumpable_behavior(), Ok(DumpableBehavior::Dumpable)) {
-            return false;
-        }
-        let places = [buffer, buffer.wrapping_add(bytes.saturating_sub(1))];
-        let mut ends = [0; 2];
-        let remote = places.map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 });
-        process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut ends)], &remote) == Ok(places.len())
+        matches!(dumpable_behavior(), Ok(DumpableBehavior::Dumpable)) && Self::own_ends(buffer, bytes).is_some()
     }
 
     /// The error of a rank whose process could not be found, if that lives all the same; waits a moment where it is just

@@ -136,7 +136,7 @@ impl SharedBoard {
     /// Whether others can be let write to so many bytes at `buffer`. Threads of this process need no leave.
     ///
     /// # Safety
-    /// They are initialised, and this rank's alone.
+    /// They are this rank's alone.
     pub(super) unsafe fn admits(&self, buffer: *mut u8, bytes: usize) -> bool {
         let other = (self.rank() + 1) % self.members().len();
         // SAFETY: by contract.
@@ -146,7 +146,7 @@ impl SharedBoard {
     /// Whether `writer` can be let write to so many bytes at `buffer`.
     ///
     /// # Safety
-    /// They are initialised, and this rank's alone.
+    /// They are this rank's alone.
     pub(super) unsafe fn opens(&self, writer: usize, buffer: *mut u8, bytes: usize) -> bool {
         // SAFETY: by contract.
         unsafe { self.seat().reach().opens(self.members()[writer], buffer, bytes) }
