@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::pace::{Way, reading};
 use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use crate::protocol::{Board, Location, Readers, mutual, offer, opening};
+use crate::protocol::{Board, Location, Place, Readers, mutual, offer, opening};
 use crate::select::BlockChoice;
 
 impl Engine {
@@ -273,6 +273,9 @@ impl Delivery for Copying<'_> {
         if is_put {
             add(&board.tally.loaded, bytes);
             add(&board.tally.stored, bytes);
+        } else if matches!(self.location.place, Place::Private(_)) {
+            // Who does not reach the root may not be reached by it either: it sends cells, as where nothing is lent.
+            self.location = Location::CELL;
         }
         Ok(is_put)
     }
