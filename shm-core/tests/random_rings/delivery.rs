@@ -2,7 +2,7 @@
 
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use shm_core::protocol::{Location, Place, Readers, RingName};
+use shm_core::protocol::{Board, Edge, Location, Place, Readers, RingName, Word};
 use shm_core::protocol::{mutual, offer, opening};
 
 use super::{BYTES, Engine, HeapBoard, RECEIVE, SEND, word_of};
@@ -202,6 +202,9 @@ impl Delivery for Delivered<'_> {
     }
 
     fn put(&mut self, root: usize, opened: Location) -> Result<bool> {
+        // E1: by that word a root that leaves takes it that nobody stores to its buffer any more.
+        let done = self.board.done(self.name, self.board.rank).observe(Edge::UpReuse);
+        assert!(done < self.first + self.slices - 1, "seed {}: done before the part is put", self.board.seed);
         // Who does not reach all of it has put the first.
         for slice in 0..if self.reaches { self.slices } else { 1 } {
             self.board.delay();
