@@ -17,7 +17,10 @@ impl Communicator {
     ///
     /// Collective: all ranks must give the same count and element type. Everybody publishes rows, a part for each other
     /// rank, and copies its parts out of everybody's. What lies in shared memory, and is long enough
-    /// ([`alloc`](Communicator::alloc)), is copied from where it lies.
+    /// ([`alloc`](Communicator::alloc)), is copied from where it lies. So are, where more than two ranks share cores that
+    /// have a second-level cache of 2 MiB and more, private blocks of 128 KiB and more (of 64 KiB where those of a rank
+    /// have 1 MiB), up to 32 MiB of all ranks together, if the system lets ranks read each other's memory
+    /// (`PHALANX_CMA`); a rank that it does not let gets its blocks through cells.
     ///
     /// # Cost
     /// Where the blocks of all other ranks fit in 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores)

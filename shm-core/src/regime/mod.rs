@@ -74,6 +74,8 @@ use operands::Operands;
 use reach_trial::ReachTrial;
 #[cfg(test)]
 pub(crate) use reach_trial::Transfer;
+#[cfg(test)]
+pub(crate) use route::EXCHANGED_L2;
 pub(crate) use thresholds::Thresholds;
 use view_trial::ViewTrial;
 

@@ -15,10 +15,15 @@
 //! anew: 3 ranks 64 KiB 1.20, 0.91, 128 KiB 0.67, 0.76, 256 KiB 0.37, 0.57, 1 MiB 0.55, 0.60; 4 ranks 64 KiB 1.32,
 //! 0.80, 128 KiB 0.67, 0.74, 256 KiB 0.43, 0.37, 1 MiB 0.50, 0.50; 8 ranks 32 KiB 1.36, 1.12, 64 KiB 0.81, 0.77, 128
 //! KiB 0.50, 0.56, 256 KiB 0.38, 0.57, 1 MiB 0.50, 0.64; 16 ranks 32 KiB 1.03, 0.95, 64 KiB 0.62, 0.54, 128 KiB 0.48,
-//! 0.47, 256 KiB 0.45, 0.61, 1 MiB 0.45, 0.53. Alltoalls do not gain so: they copy as much by the kernel, which is
-//! slower at it (AMD EPYC, Zen 3, 64 KiB 1.7 times).
-
-use std::ops::RangeInclusive;
+//! 0.47, 256 KiB 0.45, 0.61, 1 MiB 0.45, 0.53.
+//!
+//! In alltoalls all ranks [offer](crate::protocol::mutual) each other what they send, so that nobody copies it into cells:
+//! where processors have a large second-level cache (Intel's), which copy as fast by the kernel. Back to back, and of
+//! blocks written anew, that took so many times as long (Intel Xeon): 3 ranks 128 KiB 0.58, 0.89, 256 KiB 0.78, 0.97,
+//! 512 KiB 0.70, 1.03; 4 ranks 64 KiB 1.32, 1.23, 128 KiB 0.65, 1.04, 256 KiB 0.89, 0.74, 512 KiB 0.85, 0.84; 8 ranks
+//! 64 KiB 0.96, 1.05, 128 KiB 0.91, 0.99, 256 KiB 0.83, 0.76, 512 KiB 0.62, 0.86, 1 MiB 1.04, 1.04; 16 ranks 64 KiB
+//! 0.88, 0.74, 128 KiB 0.55, 0.95, 256 KiB 1.26, 1.20. On an AMD EPYC (Zen 3) blocks of 64 KiB, read where they lie, took
+//! 1.7 times as long.
 
 use super::blocks::{BlockCut, Blocks, Sending};
 use super::thresholds::Thresholds;
@@ -37,10 +42,10 @@ const MEDIUM: usize = 64 << 10;
 /// Bytes of all blocks of a gather from which [`MEDIUM`] ones are long.
 const MUCH: usize = 512 << 10;
 
-/// Bytes of the blocks of an alltoall that ranks which share cores read where they lie, and the KiB of second-level
-/// cache from which on processors do: those copy as fast by the kernel as by loads and stores.
-const EXCHANGED: RangeInclusive<usize> = 64 << 10..=512 << 10;
-pub(super) const EXCHANGED_L2: u32 = 2048;
+/// Bytes of all blocks of all ranks in an alltoall up to which these are read where they lie, and the KiB of second-level
+/// cache from which on processors copy as fast by the kernel as by loads and stores.
+const EXCHANGED: usize = 32 << 20;
+pub(crate) const EXCHANGED_L2: u32 = 2048;
 
 /// A rank's part in a call that moves blocks.
 pub(crate) struct Route<'a> {
@@ -95,14 +100,12 @@ impl Route<'_> {
         }
     }
 
-    /// Whether all ranks hand out rows of blocks for which a copy by the kernel takes less than two of the ranks' own.
-    /// Said alike on all ranks.
-    pub(super) fn exchanges_medium(&self) -> bool {
-        matches!(self.send, Sending::Rows(..))
-            && self.rows
-            && self.even
-            && self.waits_for_all()
-            && EXCHANGED.contains(&self.longest)
+    /// Whether all of `size` ranks, more than two, hand out rows of blocks for which a copy by the kernel takes less than
+    /// two of the ranks' own. Said alike on all ranks.
+    pub(super) fn exchanges_medium(&self, size: usize) -> bool {
+        let is_medium = self.longest >= LONG || self.longest >= MEDIUM && size * self.longest >= 2 * MUCH;
+        let is_exchange = matches!(self.send, Sending::Rows(..)) && self.rows && self.even && self.waits_for_all();
+        is_exchange && size > 2 && is_medium && size * size * self.longest <= EXCHANGED
     }
 
     /// Where others may read what this rank sends; `offers` says whether also in private memory, if they can be let.
@@ -126,8 +129,7 @@ impl Route<'_> {
         let (buffer, bytes) = (self.recv, board.size() * self.longest);
         // SAFETY: the caller's buffer has a block of each rank, and is this call's.
         let admits = || reaches && unsafe { board.admits(buffer, bytes) };
-        let place = thresholds.block_place(board, Collective::Broadcast, false, (buffer, bytes), admits);
-        Location::whole_at(place, bytes)
+        Location::whole_at(thresholds.opened_place(board, (buffer, bytes), admits), bytes)
     }
 }
 

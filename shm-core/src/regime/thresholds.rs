@@ -85,6 +85,17 @@ impl Thresholds {
         })
     }
 
+    /// Where others put the blocks that a root gathers in so many bytes at `buffer`: in private memory where they are let
+    /// in (`admits`), whatever is read there in other calls.
+    pub fn opened_place(
+        &self,
+        board: &SharedBoard,
+        (buffer, bytes): (*const u8, usize),
+        admits: impl FnOnce() -> bool,
+    ) -> Place {
+        self.place_from(self.block_from[0], board, (buffer, bytes), admits)
+    }
+
     /// Whether private buffers of so many bytes are reached in calls of this collective.
     fn reaches(&self, board: &SharedBoard, what: Collective, bytes: usize) -> bool {
         bytes as u64 >= self.reach_from[what as usize] && board.can_reach()

@@ -2,7 +2,7 @@
 
 use shm_core::Result;
 use shm_core::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use shm_core::protocol::{Board, Location, Place, Readers, RingName};
+use shm_core::protocol::{Board, Edge, Location, Place, Readers, RingName, Word};
 use shm_core::protocol::{mutual, offer, opening};
 
 use super::calls::TAG;
@@ -230,6 +230,9 @@ impl Delivery for Words<'_> {
     fn put(&mut self, root: usize, opened: Location) -> Result<bool> {
         assert!(opened.agrees(self.slices as usize));
         let me = self.board.rank();
+        // A root that leaves by an error takes it by that word that nobody puts anything any more.
+        let done = self.board.done(self.name, me).observe(Edge::UpReuse);
+        assert!(done < self.first + self.slices - 1, "wrong value: done before the part is put");
         for slice in (0..self.slices).filter(|_| !self.declines) {
             let place = &self.board.buffer(root, opened.place)[(me as u64 * self.slices + slice) as usize];
             place.write(word_of(me, self.first + slice));
