@@ -90,6 +90,28 @@ impl Sweep<'_> {
         }
     }
 
+    /// Blocks around the lengths from which private ones are moved where they lie, where ranks share cores: of 64 and 128
+    /// KiB, and of so many that all of a root's have 512 KiB; two roots each, even and uneven, among shorter ones.
+    pub fn block_long(&mut self) {
+        let (size, moved) = (self.size(), moved());
+        let mut edges = vec![64 << 10, 128 << 10, ((512 << 10) / size).max(64 << 10)];
+        edges.dedup();
+        for edge in edges {
+            for around in [-1, 0, 1] {
+                for kind in Kind::MOVED {
+                    let moved = moved[self.below(moved.len())];
+                    let len = ((edge / moved.element.max(1)) as isize + around) as usize;
+                    let root = self.below(size);
+                    for (uneven, root, len) in
+                        [(false, root, len), (true, root, len), (false, (root + 1) % size, len / 9)]
+                    {
+                        self.block(kind, Of::Moved(&moved), uneven, root, len);
+                    }
+                }
+            }
+        }
+    }
+
     /// A few lengths with every root, all kinds in random order, the four other collectives between them: slots of
     /// lines and cells pass from one to the other with nothing between.
     pub fn block_roots(&mut self, lens: &[usize]) {

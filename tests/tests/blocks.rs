@@ -97,6 +97,28 @@ fn more_ranks_than_lines_are_exchanged_flat_by() {
     });
 }
 
+/// With an odd seed the ranks share the cores of this machine.
+#[test]
+fn long_blocks_of_ranks_that_share_cores() {
+    watchdog(LIMIT, || {
+        let seed = seed_of_run() | 1;
+        let rules =
+            ["all:auto", "all:auto,direct_from=never", "all:auto,reach_from=never,readers=1", "all:auto,stream=2"];
+        for (at, ranks) in [3, 4, 6, 8, 16].into_iter().enumerate() {
+            let made =
+                sweep((ranks, rules[(at + seed as usize) % rules.len()], seed), false, |sweep| sweep.block_long());
+            assert!(made >= 72, "{made}");
+        }
+        for (at, ranks) in [3, 8].into_iter().enumerate() {
+            let mut command =
+                command::job(env!("CARGO_BIN_EXE_conformance_rank"), ranks, &["block-long", &seed.to_string()]);
+            command::force(&mut command, rules[(2 * at + seed as usize) % rules.len()]);
+            let said = run(&mut command, LIMIT).succeeded();
+            assert!(said.contains(&format!("calls on {ranks} ranks")), "{said}");
+        }
+    });
+}
+
 #[test]
 fn over_processes() {
     let seed = seed_of_run();

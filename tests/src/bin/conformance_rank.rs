@@ -49,6 +49,11 @@ fn main() {
             sweep.block_lengths(&SETTINGS[number(2) as usize]);
             sweep.calls
         }
+        // Blocks that may be moved where they lie.
+        "block-long" => {
+            sweep.block_long();
+            sweep.calls
+        }
         // Blocks with every root.
         "block-roots" => {
             sweep.block_roots(&[0, 1, 9, 80, 700]);
