@@ -240,6 +240,10 @@ impl Delivery for Copying<'_> {
 
     fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
         let board = self.out.board;
+        if self.in_place {
+            // Its place still holds what is sent, which others get as slices.
+            return Ok(false);
+        }
         let (source, at) = self.find(rank, location)?;
         let (start, bytes) = self.landing.of(rank);
         let to = self.recv.wrapping_add(start);
