@@ -193,6 +193,28 @@ mod tests {
         }
     }
 
+    /// Long blocks, where ranks share cores: from all buffers, from some, and from none of those that are sent in place.
+    #[test]
+    fn who_exchanges_in_place_meets_others_that_do_not() {
+        const COUNT: usize = 70_000;
+        let spec = crate::job::JobSpec { cores: 1, ..crate::job::JobSpec::new(3).unwrap() };
+        spec.on_threads(|comm| {
+            let (me, size) = (comm.rank(), comm.size());
+            let row = |call: usize, block: fn(usize, usize) -> usize| {
+                (0..size * COUNT).map(move |at| (call + 10 * block(me, at / COUNT) + at % COUNT) as u16)
+            };
+            for in_place in 0..1 << size {
+                let send: Vec<u16> = row(in_place, |me, to| 3 * me + to).collect();
+                let mut recv = send.clone();
+                match in_place >> me & 1 {
+                    1 => comm.all_to_all_in_place(&mut recv).unwrap(),
+                    _ => comm.all_to_all_into(&send, &mut recv).unwrap(),
+                }
+                assert!(recv.into_iter().eq(row(in_place, |me, from| 3 * from + me)), "{in_place:#b}, rank {me}");
+            }
+        });
+    }
+
     /// Blocks in any order that touch each other, and an empty one within another.
     #[test]
     fn blocks_that_lie_apart_are_exchanged_in_place() {
