@@ -128,6 +128,12 @@ impl Reach {
         self.mapping.header().shared.reach.load(Ordering::Acquire)
     }
 
+    /// Whether the job was started with leave to reach; the same on all ranks, at all times.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        self.word() != FORBIDDEN
+    }
+
     /// Whether every rank of the job has been found to reach the next one, and none has failed to since. Every rank
     /// that may read, and not only one that wants to be read, should ask in each call that is long enough: asking is
     /// how it takes part in finding out.

@@ -7,6 +7,9 @@
 //! position, and reads the slices of all. So each rank waits for `done` of the first position, which it must do anyway
 //! where its buffer was lent, finds in the very words who wants slices, and publishes its own for those alone.
 //!
+//! Who gets its parts in the place of what it sends offers none, and must not [take](Delivery::take) any either: others
+//! get slices of what lies there.
+//!
 //! Nobody can be past the first position, and not past the call, before all have looked: it waits for slices of each.
 
 use super::board::Board;

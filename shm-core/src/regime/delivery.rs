@@ -59,7 +59,8 @@ impl Engine {
         let (handing_out, gathering, exchanges) = match thresholds.opens_blocks && !choice.lines {
             true => {
                 let has_large_l2 = board.seat().mapping().header().l2 >= EXCHANGED_L2;
-                let exchanges = has_large_l2 && route.exchanges_medium(size);
+                // Without reaching all would offer only where all lie in the heap, and those are lent in any case.
+                let exchanges = has_large_l2 && board.seat().reach().is_wanted() && route.exchanges_medium(size);
                 (route.handing_out_long(&cut, choice.slots), route.gathering_long(size), exchanges)
             }
             false => (None, None, false),
