@@ -21,7 +21,7 @@ impl Communicator {
     /// have a second-level cache of 2 MiB and more, private blocks of 128 KiB and more (of 64 KiB where those of a rank
     /// have 1 MiB), up to 32 MiB of all ranks together, if the system lets ranks read each other's memory
     /// (`PHALANX_CMA`); a rank that it does not let gets its blocks through cells. Where one of these ranks can let
-    /// nobody at its blocks, or exchanges in place, all blocks of the call go through cells, those in shared memory too.
+    /// nobody at its blocks, or exchanges in place, all private blocks of the call go through cells.
     ///
     /// # Cost
     /// Where the blocks of all other ranks fit in 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores)

@@ -60,6 +60,11 @@ pub trait Delivery {
         Location::CELL
     }
 
+    /// Where the own payload lies for those who may find that they do not reach it, where [all offer](super::mutual) theirs.
+    fn offered(&self) -> Location {
+        self.location()
+    }
+
     /// Whether `rank` lent its payload whole, so that it is not waited for again.
     fn has(&self, _rank: usize) -> bool {
         false

@@ -1,19 +1,19 @@
-//! All ranks hand out to all, and offer each other what they hand out: where all offer, each takes its parts there; who
+//! All ranks hand out to all, and offer each other what they hand out: where all do, each takes its parts there; who
 //! cannot gets them through cells. [Offers](super::offer) of every rank at once.
 //!
-//! At the call's first position every rank says where all of its parts lie, or that it offers none; a position for each
-//! slice stands behind that one. Who finds that all others offer takes its part from each, and stores `done` of the
-//! call's last position. Who finds one that does not, or that it does not reach one, stores `done` of the first
-//! position, and reads the slices of all. So each rank waits for `done` of the first position, which it must do anyway
-//! where its buffer was lent, finds in the very words who wants slices, and publishes its own for those alone.
-//!
-//! Who gets its parts in the place of what it sends offers none, and must not [take](Delivery::take) any either: others
-//! get slices of what lies there.
+//! At the call's first position every rank says where all of its parts lie, or that it offers none, and awaits the words
+//! of all others. So all know alike whether all offer. If one does not, a [delivery](super::delivery) follows, as if
+//! nobody did. If all do, each takes its part from each other one, and stores `done` of the call's last position; one
+//! that finds that it does not reach another stores `done` of the first position, and reads the slices of all. Each waits
+//! for `done` of the first position, which it must do anyway, as its buffer was lent, finds in the very words who wants
+//! slices, and publishes its own for those alone.
 //!
 //! Nobody can be past the first position, and not past the call, before all have looked: it waits for slices of each.
+//!
+//! Who gets its parts in the place of what it sends offers none, so that nobody takes any in its call.
 
 use super::board::Board;
-use super::delivery::{Delivery, Origin, Sources};
+use super::delivery::{Delivery, Origin, Sources, deliver};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -24,11 +24,11 @@ pub const fn positions(slices: u64) -> u64 {
     slices + 1
 }
 
-/// Hands out the parts of every rank to every other one: from where its [`location`](Delivery::location) says that they
-/// lie, or in so many slices, 1 at least and the same number on all ranks. Takes two slots a rank at least.
+/// Hands out the parts of every rank to every other one: from where it [offers](Delivery::offered) them, or in so many
+/// slices, 1 at least and the same number on all ranks. Takes two slots a rank at least.
 ///
 /// # Errors
-/// When a rank has failed or made another call.
+/// When a rank has failed or made another call, or a part that is lent in a delivery cannot be reached.
 pub fn hand_out_all<B: Board>(
     board: &B,
     ring: &mut Ring,
@@ -36,19 +36,25 @@ pub fn hand_out_all<B: Board>(
     tag: u32,
     work: &mut impl Delivery,
 ) -> Result<()> {
-    let offer = ring.take(positions(slices));
-    let end = offer + slices;
+    let offer = ring.take(1);
     let sources = || Sources::Others.ranks(board.rank(), board.size());
+    let own = work.offered();
     ring.claim(board, offer)?;
-    ring.publish_at(board, offer, offer, tag, &Readers::All, work.location());
-    work.meanwhile();
+    ring.publish_at(board, offer, offer, tag, &Readers::All, own);
     let mut offered = Vec::with_capacity(board.size());
     for rank in sources() {
-        let (_, location) = ring.expect_at(board, rank, offer, tag)?;
-        ring.know(rank, offer - 1);
-        offered.push((rank, location));
+        offered.push((rank, ring.expect_at(board, rank, offer, tag)?.1));
     }
-    let mut is_taken = offered.iter().all(|(_, location)| location.is_lent());
+    // Each has published behind all that it read before.
+    ring.prove(offer - 1);
+    if !own.is_lent() || !offered.iter().all(|(_, location)| location.is_lent()) {
+        ring.finish(board, offer);
+        return deliver(board, ring, (Some(&Readers::All), Sources::Others), slices, tag, work);
+    }
+    work.meanwhile();
+    let end = offer + slices;
+    ring.take(slices);
+    let mut is_taken = true;
     for (rank, location) in offered {
         is_taken = is_taken && work.take(rank, location)?;
     }

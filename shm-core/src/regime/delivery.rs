@@ -27,19 +27,26 @@ impl Engine {
     pub fn deliver_blocks(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32) -> Result<()> {
         if choice.lines {
             self.board.may_begin()?;
-            return self.deliver_by(choice, route, tag, Some(tag));
+            return self.deliver_by(choice, route, tag, (Some(tag), false));
         }
         self.board.begin_at_home(tag)?;
-        self.deliver_by(choice, route, tag, None)
+        self.deliver_by(choice, route, tag, (None, false))
     }
 
-    /// The same in a call that has begun.
+    /// The same in a call that has begun, in which ranks have told each other how long their blocks are.
     pub fn deliver_noted(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32) -> Result<()> {
-        self.deliver_by(choice, route, tag, None)
+        self.deliver_by(choice, route, tag, (None, true))
     }
 
-    /// The same; `note` is the tag of a call that has yet to be noted, which is done once this rank has published.
-    fn deliver_by(&mut self, choice: &BlockChoice, route: Route<'_>, tag: u32, note: Option<u32>) -> Result<()> {
+    /// The same; `note` is the tag of a call that has yet to be noted, which is done once this rank has published, and
+    /// `told` says whether ranks have told each other lengths: then nobody lends rows.
+    fn deliver_by(
+        &mut self,
+        choice: &BlockChoice,
+        route: Route<'_>,
+        tag: u32,
+        (note, told): (Option<u32>, bool),
+    ) -> Result<()> {
         let cut = BlockCut::new(choice, route.longest);
         let medium = Medium::new(choice, route.longest);
         if !choice.lines {
@@ -58,9 +65,9 @@ impl Engine {
         let all_for_all = route.waits_for_all();
         let (handing_out, gathering, exchanges) = match thresholds.opens_blocks && !choice.lines {
             true => {
-                let has_large_l2 = board.seat().mapping().header().l2 >= EXCHANGED_L2;
                 // Without reaching all would offer only where all lie in the heap, and those are lent in any case.
-                let exchanges = has_large_l2 && board.seat().reach().is_wanted() && route.exchanges_medium(size);
+                let reads_well = board.seat().mapping().header().l2 >= EXCHANGED_L2 && board.seat().reach().is_wanted();
+                let exchanges = !told && reads_well && route.exchanges_medium(size);
                 (route.handing_out_long(&cut, choice.slots), route.gathering_long(size), exchanges)
             }
             false => (None, None, false),
@@ -71,8 +78,9 @@ impl Engine {
         let location = match (choice.lines, gathering) {
             (true, _) => Location::CELL,
             (false, Some(opening::Part::Root)) => route.opened(board, thresholds, reaches),
-            (false, _) => route.lent(board, thresholds, reaches && gathering.is_none()),
+            (false, _) => route.lent(board, thresholds, reaches && handing_out.is_some()),
         };
+        let offered = if exchanges { route.lent(board, thresholds, reaches) } else { location };
         sources.clear();
         sources.resize(if choice.lines { 0 } else { size }, Source::Cell);
         let reader = match &route.readers {
@@ -87,6 +95,7 @@ impl Engine {
             out: Outgoing { board, medium, cut, send: route.send, pace: up_pace, reader, first, crosses },
             positions: if crosses { crossing_positions(cut.count(), ring.slots()) } else { 0 },
             location,
+            offered,
             rows: route.rows,
             in_place,
             way,
@@ -133,6 +142,8 @@ struct Copying<'a> {
     /// The least number of positions.
     positions: u64,
     location: Location,
+    /// The same for those who may decline it.
+    offered: Location,
     rows: bool,
     /// Whether what comes takes the place of what is sent.
     in_place: bool,
@@ -169,6 +180,10 @@ impl Copying<'_> {
 impl Delivery for Copying<'_> {
     fn location(&self) -> Location {
         self.location
+    }
+
+    fn offered(&self) -> Location {
+        self.offered
     }
 
     fn has(&self, rank: usize) -> bool {

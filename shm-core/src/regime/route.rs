@@ -104,7 +104,7 @@ impl Route<'_> {
     /// two of the ranks' own. Said alike on all ranks.
     pub(super) fn exchanges_medium(&self, size: usize) -> bool {
         let is_medium = self.longest >= LONG || self.longest >= MEDIUM && size * self.longest >= 2 * MUCH;
-        let is_exchange = matches!(self.send, Sending::Rows(..)) && self.rows && self.even && self.waits_for_all();
+        let is_exchange = matches!(self.send, Sending::Rows(..)) && self.even && self.waits_for_all();
         is_exchange && size > 2 && is_medium && size * size * self.longest <= EXCHANGED
     }
 
