@@ -25,6 +25,28 @@ pub(super) const CLOSE: u8 = 5;
 /// Nothing, but loads four runs [abreast].
 pub(super) const ABREAST: u8 = 6;
 
+/// Has `$load` called with `0..$n`, and `$store` with each of these and what came of it, once all are loaded.
+#[cfg(target_arch = "x86_64")]
+macro_rules! move_registers {
+    ($n:expr, $load:ident, $store:ident) => {
+        match $n {
+            1 => move_registers!(@each $load, $store, 0 a),
+            2 => move_registers!(@each $load, $store, 0 a 1 b),
+            4 => move_registers!(@each $load, $store, 0 a 1 b 2 c 3 d),
+            8 => move_registers!(@each $load, $store, 0 a 1 b 2 c 3 d 4 e 5 f 6 g 7 h),
+            16 => move_registers!(
+                @each $load, $store,
+                0 a 1 b 2 c 3 d 4 e 5 f 6 g 7 h 8 i 9 j 10 k 11 l 12 m 13 n 14 o 15 p
+            ),
+            _ => unreachable!("so many registers are not moved at a time"),
+        }
+    };
+    (@each $load:ident, $store:ident, $($at:literal $value:ident)+) => {{
+        $(let $value = $load($at);)+
+        $($store($at, $value);)+
+    }};
+}
+
 /// Copies, and asks ahead for the lines that `HOW` says, where registers hold a line: on such machines that gains, or
 /// makes no difference. On one whose registers hold half a line (AMD EPYC, Zen 3) it made broadcasts longer, by 2 to 12
 /// percent between two cores that share a last-level cache (16 KiB 0.83 us, 0.73 without), by 4 to 15 between two that
@@ -170,20 +192,23 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const HOW: 
     }
 }
 
-/// Copies as many bytes as `N` registers `R` hold, all of which are loaded before the first is stored. One by one: a
-/// copy of them as a whole could become a call of the C library's.
+/// Copies as many bytes as `N` registers `R` hold (1, 2, 4, 8 or 16), all of which are loaded before the first is stored.
+///
+/// Each is a variable of its own: a copy of all of them as a whole could become a call of the C library's, and an array
+/// of them lies on the stack wherever the compiler does not take it apart. That came and went with what else was in the
+/// program: in one build of the same loop calls of 8 ranks took up to twice as long.
 ///
 /// # Safety
 /// So many bytes are initialised at `from`, and may be written at `to`; any alignment will do.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn copy_registers<R: Copy, const N: usize>(from: *const u8, to: *mut u8) {
+    let (from, to) = (from.cast::<R>(), to.cast::<R>());
     // SAFETY: by contract.
-    let values: [R; N] = std::array::from_fn(|i| unsafe { from.cast::<R>().wrapping_add(i).read_unaligned() });
-    for (i, value) in values.into_iter().enumerate() {
-        // SAFETY: the same.
-        unsafe { to.cast::<R>().wrapping_add(i).write_unaligned(value) };
-    }
+    let load = |i: usize| unsafe { from.wrapping_add(i).read_unaligned() };
+    // SAFETY: the same.
+    let store = |i: usize, value: R| unsafe { to.wrapping_add(i).write_unaligned(value) };
+    move_registers!(N, load, store);
 }
 
 /// Copies by the one instruction that x86-64 has for it, whose stores fetch no line that they fill as a whole, where
@@ -308,10 +333,9 @@ unsafe fn stream_by<R: Copy, const LINED: usize>(
     for at in (0..lines * LINE).step_by(LINE) {
         let (from, to) = (from.wrapping_add(at).cast::<R>(), to.wrapping_add(at).cast::<R>());
         // SAFETY: the line lies within the buffer; any alignment will do.
-        let values: [R; LINED] = std::array::from_fn(|i| unsafe { from.wrapping_add(i).read_unaligned() });
-        for (i, value) in values.into_iter().enumerate() {
-            store(to.wrapping_add(i), value);
-        }
+        let load = |i: usize| unsafe { from.wrapping_add(i).read_unaligned() };
+        let store = |i: usize, value: R| store(to.wrapping_add(i), value);
+        move_registers!(LINED, load, store);
     }
 }
 
