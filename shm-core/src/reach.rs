@@ -193,8 +193,8 @@ impl Reach {
         let _ = self.mapping.header().shared.reach.fetch_update(Ordering::AcqRel, Ordering::Acquire, update);
     }
 
-    /// Copies `bytes` bytes at an address of the memory of a rank (of the job) to `into`, in a turn of at most `readers`
-    /// ranks that do so.
+    /// Copies `bytes` bytes at an address of the memory of a rank (of the job) to `into`, in a turn of at most
+    /// `readers` ranks that do so.
     ///
     /// # Errors
     /// `RankFailed` when the rank's process is no more, `Unreachable` when the system refuses, or the place is not
@@ -298,8 +298,8 @@ impl Reach {
         ends.map(|place| RemoteIoVec { base: place.expose_provenance(), len: 1 })
     }
 
-    /// The first and the last byte of so many at `buffer`, if the system lets others read them as far as it hangs on the
-    /// memory there. It is the system that loads them: whether the program has ever stored there is not asked.
+    /// The first and the last byte of so many at `buffer`, if the system lets others read them as far as it hangs on
+    /// the memory there. It is the system that loads them: whether the program has ever stored there is not asked.
     fn own_ends(buffer: *const u8, bytes: usize) -> Option<[u8; 2]> {
         let mut ends = [0; 2];
         let remote = Self::places_of_ends(buffer, bytes);
@@ -308,14 +308,14 @@ impl Reach {
     }
 
     /// Whether the system would let others read so many bytes at `buffer`, as far as it hangs on this process and the
-    /// memory there: reads their first and their last byte in the way in which another process does, if this one has not
-    /// closed itself to others.
+    /// memory there: reads their first and their last byte in the way in which another process does, if this one has
+    /// not closed itself to others.
     pub fn shows(&self, buffer: *const u8, bytes: usize) -> bool {
         matches!(dumpable_behavior(), Ok(DumpableBehavior::Dumpable)) && Self::own_ends(buffer, bytes).is_some()
     }
 
-    /// The error of a rank whose process could not be found, if that lives all the same; waits a moment where it is just
-    /// ending.
+    /// The error of a rank whose process could not be found, if that lives all the same; waits a moment where it is
+    /// just ending.
     #[cold]
     pub fn lives_unreached(&self, rank: usize) -> Option<Error> {
         // J1, reader.

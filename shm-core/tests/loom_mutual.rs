@@ -1,5 +1,5 @@
-//! What all offer to all: each takes its parts where they lie, or finds that it cannot, and gets slices of all. Edges U1
-//! and U2.
+//! What all offer to all: each takes its parts where they lie, or finds that it cannot, and gets slices of all. Edges
+//! U1 and U2.
 
 mod model;
 

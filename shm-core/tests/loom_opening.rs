@@ -19,8 +19,8 @@ model! {
     put, Bound::Preemptions(3), one_puts, [U1];
 }
 
-/// The same of two slices, in two slots, but that nothing is reached: the sender finds that, and fills cells; those of a
-/// delivery follow.
+/// The same of two slices, in two slots, but that nothing is reached: the sender finds that, and fills cells; those of
+/// a delivery follow.
 fn one_declines(mutant: Mutant) {
     World::new(mutant, 2).up(2).buffers(4).run(|rank| {
         rank.open(0, 2, true, &[1], &[]);

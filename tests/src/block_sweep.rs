@@ -90,8 +90,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// Blocks around the lengths from which private ones are moved where they lie, where ranks share cores: of 64 and 128
-    /// KiB, and of so many that all of a root's have 512 KiB; two roots each, even and uneven, among shorter ones.
+    /// Blocks around the lengths from which private ones are moved where they lie, where ranks share cores: of 64 and
+    /// 128 KiB, and of so many that all of a root's have 512 KiB; two roots each, even and uneven, among shorter ones.
     pub fn block_long(&mut self) {
         let (size, moved) = (self.size(), moved());
         let mut edges = vec![64 << 10, 128 << 10, ((512 << 10) / size).max(64 << 10)];

@@ -97,8 +97,8 @@ fn more_ranks_than_lines_are_exchanged_flat_by() {
     });
 }
 
-/// A third of the numbers of ranks, by the seed, as threads and as processes. With an odd seed the ranks share the cores
-/// of this machine.
+/// A third of the numbers of ranks, by the seed, as threads and as processes. With an odd seed the ranks share the
+/// cores of this machine.
 #[test]
 fn long_blocks_of_ranks_that_share_cores() {
     watchdog(LIMIT, || {

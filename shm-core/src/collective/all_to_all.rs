@@ -17,9 +17,9 @@ impl Communicator {
     ///
     /// Collective: all ranks must give the same count and element type. Everybody publishes rows, a part for each other
     /// rank, and copies its parts out of everybody's. What lies in shared memory, and is long enough
-    /// ([`alloc`](Communicator::alloc)), is copied from where it lies. So are, where more than two ranks share cores that
-    /// have a second-level cache of 2 MiB and more, private blocks of 128 KiB and more (of 64 KiB where those of a rank
-    /// have 1 MiB), up to 32 MiB of all ranks together, if the system lets ranks read each other's memory
+    /// ([`alloc`](Communicator::alloc)), is copied from where it lies. So are, where more than two ranks share cores
+    /// that have a second-level cache of 2 MiB and more, private blocks of 128 KiB and more (of 64 KiB where those of a
+    /// rank have 1 MiB), up to 32 MiB of all ranks together, if the system lets ranks read each other's memory
     /// (`PHALANX_CMA`); a rank that it does not let gets its blocks through cells. Where one of these ranks can let
     /// nobody at its blocks, or exchanges in place, all private blocks of the call go through cells.
     ///
@@ -194,7 +194,8 @@ mod tests {
         }
     }
 
-    /// Long blocks, where ranks share cores: from all buffers, from some, and from none of those that are sent in place.
+    /// Long blocks, where ranks share cores: from all buffers, from some, and from none of those that are sent in
+    /// place.
     #[test]
     fn who_exchanges_in_place_meets_others_that_do_not() {
         const COUNT: usize = 70_000;

@@ -18,10 +18,10 @@ impl Process<'_> {
     ///
     /// Collective: all ranks must give the same root, count and element type. May return before the root has it. What
     /// lies in shared memory ([`alloc`](crate::Communicator::alloc)) is copied from where it lies: its owner then
-    /// returns when the root has it. Where ranks share cores blocks of 128 KiB and more (of 64 KiB where
-    /// all have 512 KiB together) are put by their owners where the root wants them, in private memory too, if the system lets ranks write to
-    /// each other's memory (`PHALANX_CMA`): these return no sooner than the root has come. A rank that it does not let
-    /// sends its block through cells.
+    /// returns when the root has it. Where ranks share cores blocks of 128 KiB and more (of 64 KiB where all have 512
+    /// KiB together) are put by their owners where the root wants them, in private memory too, if the system lets ranks
+    /// write to each other's memory (`PHALANX_CMA`): these return no sooner than the root has come. A rank that it does
+    /// not let sends its block through cells.
     ///
     /// # Cost
     /// Blocks of up to 1,144 bytes (504 on 3, 4 and more than 16 ranks that share cores) go in a line each: one line

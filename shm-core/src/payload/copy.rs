@@ -192,7 +192,8 @@ unsafe fn copy_by<R: Copy, const GROUPED: usize, const LINED: usize, const HOW: 
     }
 }
 
-/// Copies as many bytes as `N` registers `R` hold (1, 2, 4, 8 or 16), all of which are loaded before the first is stored.
+/// Copies as many bytes as `N` registers `R` hold (1, 2, 4, 8 or 16), all of which are loaded before the first is
+/// stored.
 ///
 /// Each is a variable of its own: a copy of all of them as a whole could become a call of the C library's, and an array
 /// of them lies on the stack wherever the compiler does not take it apart. That came and went with what else was in the

@@ -60,7 +60,8 @@ pub trait Delivery {
         Location::CELL
     }
 
-    /// Where the own payload lies for those who may find that they do not reach it, where [all offer](super::mutual) theirs.
+    /// Where the own payload lies for those who may find that they do not reach it, where [all offer](super::mutual)
+    /// theirs.
     fn offered(&self) -> Location {
         self.location()
     }
@@ -109,8 +110,8 @@ pub trait Delivery {
         Ok(false)
     }
 
-    /// Puts the own part where the root, `root`, has [opened](super::opening) its buffer to it; says whether all of it is
-    /// there. Part of it may be where not all is.
+    /// Puts the own part where the root, `root`, has [opened](super::opening) its buffer to it; says whether all of it
+    /// is there. Part of it may be where not all is.
     ///
     /// # Errors
     /// When the two ranks do not agree on how much it is.

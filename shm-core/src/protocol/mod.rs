@@ -14,6 +14,7 @@
 //! | [`offer`] | the same from a root that says where all of it lies: who cannot reach that gets slices |
 //! | [`mutual`] | the same from all to all, where each says where its parts lie |
 //! | [`opening`] | all others to a root that says where their parts belong: who cannot reach that sends slices |
+//! | [`following`] | the slices behind these words, for those who could not reach what they spoke of |
 //! | [`flat`] | a root to all others, or all others to a root, in one slot |
 //! | [`step`] | the release step and the gather step over a tree, and the pipeline of both |
 //! | [`joint`] | of two ranks one lends all it gives, and both do the work |
@@ -28,6 +29,7 @@ pub mod board;
 pub mod delivery;
 pub mod exchange;
 pub mod flat;
+pub mod following;
 pub mod joint;
 pub mod location;
 pub mod mutual;

@@ -9,8 +9,8 @@
 //! who wants slices, and publishes them for those alone; if all have taken their parts it publishes nothing more.
 
 use super::board::Board;
-use super::delivery::{Delivery, Origin};
-use super::location::Location;
+use super::delivery::Delivery;
+use super::following::{follow, positions};
 use super::ring::{Readers, Ring};
 use crate::error::Result;
 
@@ -21,12 +21,6 @@ pub enum Part {
     Root,
     /// It gets what this rank hands out.
     Reader(usize),
-}
-
-/// Positions that such a call takes, of so many slices.
-#[must_use]
-pub const fn positions(slices: u64) -> u64 {
-    slices + 1
 }
 
 /// Hands out the root's parts to all other ranks: whole, where [`location`](Delivery::location) says that they lie, or
@@ -59,13 +53,7 @@ pub fn hand_out<B: Board>(
             }
             readers = Readers::These(left.into());
         }
-        for slice in 0..slices {
-            let position = offer + 1 + slice;
-            let slot = ring.claim(board, position)?;
-            work.write(slice, slot, false);
-            ring.publish(board, position, tag, &readers);
-        }
-        return Ok(());
+        return follow(board, ring, (Some(&readers), None), (offer + 1, slices), tag, work);
     };
     work.meanwhile();
     let (_, location) = ring.expect_at(board, root, offer, tag)?;
@@ -75,14 +63,5 @@ pub fn hand_out<B: Board>(
         return Ok(());
     }
     ring.finish(board, offer);
-    for slice in 0..slices {
-        let position = offer + 1 + slice;
-        if slice == 0 || work.takes(slice, root) {
-            let slot = ring.expect(board, root, position, tag)?;
-            work.read(slice, root, Origin { slot, crossed: false, location: Location::CELL })?;
-            work.complete(slice, slot)?;
-        }
-        ring.finish(board, position);
-    }
-    Ok(())
+    follow(board, ring, (None, Some(&[root])), (offer + 1, slices), tag, work)
 }

@@ -13,6 +13,7 @@
 
 use super::board::Board;
 use super::delivery::{Delivery, Origin, Sources};
+use super::following::{follow, positions};
 use super::location::Location;
 use super::ring::{Readers, Ring};
 use crate::error::Result;
@@ -24,12 +25,6 @@ pub enum Part {
     Root,
     /// It sends to this rank.
     Sender(usize),
-}
-
-/// Positions that such a call takes, of so many slices.
-#[must_use]
-pub const fn positions(slices: u64) -> u64 {
-    slices + 1
 }
 
 /// Brings the parts of all other ranks to the root: to where its [`location`](Delivery::location) says that they
@@ -83,18 +78,7 @@ fn gather<B: Board>(
         return Ok(());
     }
     ring.finish(board, opening);
-    for slice in 0..slices {
-        let position = opening + 1 + slice;
-        for &rank in &left {
-            if slice == 0 || work.takes(slice, rank) {
-                let slot = ring.expect(board, rank, position, tag)?;
-                work.read(slice, rank, Origin { slot, crossed: false, location: Location::CELL })?;
-            }
-        }
-        work.complete(slice, ring.slot(position))?;
-        ring.finish(board, position);
-    }
-    Ok(())
+    follow(board, ring, (None, Some(&left)), (opening + 1, slices), tag, work)
 }
 
 fn send<B: Board>(
@@ -121,11 +105,5 @@ fn send<B: Board>(
     if location.is_lent() {
         return ring.settle(board, opening);
     }
-    for slice in 0..slices {
-        let position = opening + 1 + slice;
-        let slot = ring.claim(board, position)?;
-        work.write(slice, slot, false);
-        ring.publish(board, position, tag, &readers);
-    }
-    Ok(())
+    follow(board, ring, (Some(&readers), None), (opening + 1, slices), tag, work)
 }

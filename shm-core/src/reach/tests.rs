@@ -135,8 +135,8 @@ fn gather_long(world: &Communicator, call: usize) -> usize {
     reached
 }
 
-/// An alltoall of blocks that all offer to all, where processors have a second-level cache that is large enough; returns
-/// how many bytes this rank has reached.
+/// An alltoall of blocks that all offer to all, where processors have a second-level cache that is large enough;
+/// returns how many bytes this rank has reached.
 fn exchange_medium(world: &Communicator, call: usize) -> usize {
     const MEDIUM: usize = 140_003;
     let (rank, size) = (world.rank(), world.size());
@@ -152,8 +152,8 @@ fn exchange_medium(world: &Communicator, call: usize) -> usize {
     world.counters().reached as usize
 }
 
-/// What is offered is taken by those who reach it, as long as they do, and what a root opens is written to by them. Then
-/// all go on, through cells. `reach` says which ranks reach others at first.
+/// What is offered is taken by those who reach it, as long as they do, and what a root opens is written to by them.
+/// Then all go on, through cells. `reach` says which ranks reach others at first.
 fn some_decline(world: &Communicator, make: fn(&Communicator, usize) -> usize, reach: fn(usize) -> bool) {
     let rank = world.rank();
     let reached = make(world, 1);

@@ -5,21 +5,22 @@
 //! the sender's buffer lies where others can reach it, and they know the place of their block in it, it is copied from
 //! there: 2n a reader.
 //!
-//! Where ranks share cores the long blocks of a root are moved once in private memory as well ([`route`](super::route)).
+//! Where ranks share cores the long blocks of a root are moved once in private memory as well
+//! ([`route`](super::route)).
 
 use super::Engine;
 use super::blocks::{BlockCut, Medium, Outgoing, Sending};
 use super::exchange::crossing_positions;
 use super::lend::{Lending, Source};
 use super::operands::Input;
-use super::route::{EXCHANGED_L2, Landing, OwnBlock, Route};
+use super::route::{Carriage, EXCHANGED_L2, Landing, OwnBlock, Route};
 use crate::board::SharedBoard;
 use crate::counters::add;
 use crate::error::Result;
 use crate::pace::{Way, reading};
 use crate::payload::{Manner, copy_in, copy_out};
 use crate::protocol::delivery::{Delivery, Origin, Sources, deliver};
-use crate::protocol::{Board, Location, Place, Readers, mutual, offer, opening};
+use crate::protocol::{Board, Location, Place, Readers, following, mutual, offer, opening};
 use crate::select::BlockChoice;
 
 impl Engine {
@@ -63,37 +64,41 @@ impl Engine {
         let ring = if choice.lines { lines } else { &mut *up };
         let in_place = matches!(route.send, Sending::Rows(from, _) if std::ptr::eq(from, route.recv));
         let all_for_all = route.waits_for_all();
-        let (handing_out, gathering, exchanges) = match thresholds.opens_blocks && !choice.lines {
-            true => {
-                // Without reaching all would offer only where all lie in the heap, and those are lent in any case.
-                let reads_well = board.seat().mapping().header().l2 >= EXCHANGED_L2 && board.seat().reach().is_wanted();
-                let exchanges = !told && reads_well && route.exchanges_medium(size);
-                (route.handing_out_long(&cut, choice.slots), route.gathering_long(size), exchanges)
-            }
-            false => (None, None, false),
+        let carriage = if thresholds.opens_blocks && !choice.lines {
+            // Without reaching all would offer only where all lie in the heap, and those are lent in any case.
+            let reads_well = board.seat().mapping().header().l2 >= EXCHANGED_L2 && board.seat().reach().is_wanted();
+            route.carriage(size, (&cut, choice.slots), reads_well && !told)
+        } else {
+            Carriage::Delivery
         };
-        let has_word_before = handing_out.is_some() || gathering.is_some() || exchanges;
+        let is_delivery = matches!(carriage, Carriage::Delivery);
         // Who reads or writes takes part in finding out whether that is possible.
-        let reaches = has_word_before && board.can_reach();
-        let location = match (choice.lines, gathering) {
-            (true, _) => Location::CELL,
-            (false, Some(opening::Part::Root)) => route.opened(board, thresholds, reaches),
-            (false, _) => route.lent(board, thresholds, reaches && handing_out.is_some()),
+        let reaches = !is_delivery && board.can_reach();
+        let location = match carriage {
+            _ if choice.lines => Location::CELL,
+            Carriage::Offer(_) => route.lent(board, thresholds, reaches),
+            Carriage::Opening(opening::Part::Root) => route.opened(board, thresholds, reaches),
+            _ => route.lent(board, thresholds, false),
         };
-        let offered = if exchanges { route.lent(board, thresholds, reaches) } else { location };
+        let offered = match carriage {
+            Carriage::Exchange => route.lent(board, thresholds, reaches),
+            _ => location,
+        };
         sources.clear();
         sources.resize(if choice.lines { 0 } else { size }, Source::Cell);
         let reader = match &route.readers {
             Some(Readers::One(reader)) => *reader,
             _ => (board.rank() + 1) % size,
         };
-        let first = ring.next_position() + u64::from(has_word_before);
+        let slices = cut.count();
+        let positions = if is_delivery { slices } else { following::positions(slices) };
+        let first = ring.next_position() + positions - slices;
         let blocks = if route.rows || matches!(route.sources, Sources::Others) { size * size } else { size };
         let way = if in_place { Way::Cached } else { thresholds.way_of_results(2 * blocks * route.longest) };
         let crosses = size == 2 && !choice.lines && all_for_all && route.even && route.longest > 0;
         let mut work = Copying {
             out: Outgoing { board, medium, cut, send: route.send, pace: up_pace, reader, first, crosses },
-            positions: if crosses { crossing_positions(cut.count(), ring.slots()) } else { 0 },
+            positions: if crosses { crossing_positions(slices, ring.slots()) } else { 0 },
             location,
             offered,
             rows: route.rows,
@@ -110,20 +115,13 @@ impl Engine {
         if choice.lines {
             return deliver(board, ring, parts, 1, tag, &mut work);
         }
-        if let Some(part) = gathering {
-            let lending = Lending::begin(board, (ring, opening::positions(cut.count())), (down, 0));
-            return lending.end(opening::bring(board, ring, part, cut.count(), tag, &mut work));
-        }
-        if let Some(part) = handing_out {
-            let lending = Lending::begin(board, (ring, offer::positions(cut.count())), (down, 0));
-            return lending.end(offer::hand_out(board, ring, part, cut.count(), tag, &mut work));
-        }
-        if exchanges {
-            let lending = Lending::begin(board, (ring, mutual::positions(cut.count())), (down, 0));
-            return lending.end(mutual::hand_out_all(board, ring, cut.count(), tag, &mut work));
-        }
-        let lending = Lending::begin(board, (ring, cut.count()), (down, 0));
-        lending.end(deliver(board, ring, parts, cut.count(), tag, &mut work))
+        let lending = Lending::begin(board, (ring, positions), (down, 0));
+        lending.end(match carriage {
+            Carriage::Delivery => deliver(board, ring, parts, slices, tag, &mut work),
+            Carriage::Offer(part) => offer::hand_out(board, ring, part, slices, tag, &mut work),
+            Carriage::Opening(part) => opening::bring(board, ring, part, slices, tag, &mut work),
+            Carriage::Exchange => mutual::hand_out_all(board, ring, slices, tag, &mut work),
+        })
     }
 }
 
@@ -256,10 +254,8 @@ impl Delivery for Copying<'_> {
 
     fn take(&mut self, rank: usize, location: Location) -> Result<bool> {
         let board = self.out.board;
-        if self.in_place {
-            // Its place still holds what is sent, which others get as slices.
-            return Ok(false);
-        }
+        // Who exchanges in place offers nothing, and then nobody takes anything.
+        debug_assert!(!self.in_place);
         let (source, at) = self.find(rank, location)?;
         let (start, bytes) = self.landing.of(rank);
         let to = self.recv.wrapping_add(start);

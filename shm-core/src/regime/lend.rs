@@ -3,9 +3,8 @@
 //! A buffer in the job's heap is folded, copied from and stored to where it lies, if it is not copied. A long private
 //! one may be read, or of two ranks written, by one kernel-assisted copy (process_vm_readv, process_vm_writev; compare
 //! Chakraborty et al., CLUSTER 2017), in pieces that stay in the reader's cache; how many read one source at once is
-//! bounded by the tree, its children, and by turns of so many as the table says
-//! ([`readers`](crate::Tuning::readers)). This is no algorithm of its own: it says, for each slot of the others, where its
-//! payload lies ([`Location`]).
+//! bounded by the tree, its children, and by turns of so many as the table says ([`readers`](crate::Tuning::readers)).
+//! This is no algorithm of its own: it says, for each slot of the others, where its payload lies ([`Location`]).
 
 use super::operands::Input;
 use crate::board::SharedBoard;

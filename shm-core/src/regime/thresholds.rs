@@ -14,7 +14,7 @@ pub(crate) struct Thresholds {
     /// Of blocks: where some ranks wait for others, and where all wait for all.
     block_from: [u64; 2],
     reach_from: [u64; 4],
-    /// Whether a root lets others at its long blocks where they lie: where ranks share cores. The same on all ranks.
+    /// Whether ranks let others at long blocks where they lie, or belong: where they share cores. The same on all.
     pub opens_blocks: bool,
     /// Whether trials may say that what lies in the heap is copied.
     tries_direct: bool,
@@ -85,8 +85,8 @@ impl Thresholds {
         })
     }
 
-    /// Where others put the blocks that a root gathers in so many bytes at `buffer`: in private memory where they are let
-    /// in (`admits`), whatever is read there in other calls.
+    /// Where others put the blocks that a root gathers in so many bytes at `buffer`: in private memory where they are
+    /// let in (`admits`), whatever is read there in other calls.
     pub fn opened_place(
         &self,
         board: &SharedBoard,

@@ -24,8 +24,8 @@ pub struct Tuning<R = Vec<Rule>> {
     /// Bytes from which private buffers that come again and again are moved into the heap, whole page by whole page;
     /// `u64::MAX` for never.
     pub convert_from: u64,
-    /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody), in jobs with a core
-    /// for each rank.
+    /// Ranks up to which lines are exchanged flat (everybody reads everybody, or the root everybody), in jobs with a
+    /// core for each rank.
     pub flat_ranks: u32,
     /// The same in jobs whose ranks share cores.
     pub flat_ranks_crowded: u32,
@@ -173,37 +173,21 @@ impl Tuning {
     pub(crate) fn to_array(&self) -> Tuning<RuleArray> {
         let mut rules = RuleArray { rules: [EMPTY; MOST_RULES], length: self.rules.len() as u64 };
         rules.rules.iter_mut().zip(&self.rules).for_each(|(place, rule)| *place = *rule);
-        let Self {
-            rules: _,
-            reach_from,
-            convert_from,
-            flat_ranks,
-            flat_ranks_crowded,
-            forced,
-            up_bytes,
-            down_bytes,
-            stream,
-            convert_after,
-            readers,
-            direct,
-            strict,
-            debug,
-        } = *self;
         Tuning {
             rules,
-            reach_from,
-            convert_from,
-            flat_ranks,
-            flat_ranks_crowded,
-            forced,
-            up_bytes,
-            down_bytes,
-            stream,
-            convert_after,
-            readers,
-            direct,
-            strict,
-            debug,
+            reach_from: self.reach_from,
+            convert_from: self.convert_from,
+            flat_ranks: self.flat_ranks,
+            flat_ranks_crowded: self.flat_ranks_crowded,
+            forced: self.forced,
+            up_bytes: self.up_bytes,
+            down_bytes: self.down_bytes,
+            stream: self.stream,
+            convert_after: self.convert_after,
+            readers: self.readers,
+            direct: self.direct,
+            strict: self.strict,
+            debug: self.debug,
         }
     }
 }

@@ -55,8 +55,8 @@ impl Rank {
         self.deliver_words(name, parts, (slices, None), short, lends);
     }
 
-    /// From a root, which offers what it hands out, or (`lends`) does not; these ranks do not reach it, and `short` takes
-    /// the first slice alone.
+    /// From a root, which offers what it hands out, or (`lends`) does not; these ranks do not reach it, and `short`
+    /// takes the first slice alone.
     pub fn offer(&mut self, root: usize, slices: u64, lends: bool, decline: &[usize], short: &[usize]) {
         let Self { board, up, .. } = self;
         let (me, first) = (board.rank(), up.next_position() + 1);
@@ -109,7 +109,8 @@ impl Rank {
         board.rewrite(std::iter::empty());
     }
 
-    /// All for all, of which these offer what they hand out; these reach nobody, and `short` takes the first slice alone.
+    /// All for all, of which these offer what they hand out; these reach nobody, and `short` takes the first slice
+    /// alone.
     pub fn offer_all(&mut self, slices: u64, lends: &[usize], decline: &[usize], short: &[usize]) {
         let Self { board, up, .. } = self;
         let (me, others, first) = (board.rank(), board.size() as u64 - 1, up.next_position() + 1);

@@ -83,8 +83,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Slices to a root, which opens its buffer (`lends`), or does not; this rank puts its own there if it `reaches` it,
-    /// and where it has not it lends them, if it `lends`, or sends them.
+    /// Slices to a root, which opens its buffer (`lends`), or does not; this rank puts its own there if it `reaches`
+    /// it, and where it has not it lends them, if it `lends`, or sends them.
     pub fn open(&mut self, tag: u32, root: usize, slices: u64, [lends, reaches, _]: [bool; 3]) {
         let name = RingName::Up;
         let (board, ring) = self.ring(name);
