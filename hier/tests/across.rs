@@ -4,8 +4,8 @@
 mod collectives;
 mod watchdog;
 
-use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use collectives::check;
@@ -55,6 +55,13 @@ fn cluster_by<R: Send>(
     });
     drop(alive);
     results
+}
+
+/// Holds all ranks until each has returned from its calls: an error, or a rank that leaves, ends also earlier calls
+/// in which others may still be, and the communicator's own barrier is one of them.
+fn meet(comm: &HierComm, threads: &Barrier) {
+    comm.barrier().unwrap();
+    threads.wait();
 }
 
 const PLACEMENTS: [&[usize]; 9] = [
@@ -311,9 +318,9 @@ fn an_operator_that_uses_its_communicator_is_told() {
 #[test]
 fn alarms_reach_ranks_that_wait_in_their_node() {
     // The root is no first rank; the culprit is on another node, and calls with the wrong arguments.
+    let threads = Barrier::new(4);
     let errors = cluster(&[0, 0, 1, 1], "", BEHAVIOURS[1], |comm| {
-        comm.barrier().unwrap();
-        std::thread::sleep(Duration::from_millis(20));
+        meet(comm, &threads);
         let root = comm.process_at_rank(1);
         let first = match comm.rank() {
             1 => root.reduce_into_root(&[1_i64; 9], &mut [0; 9], Sum),
@@ -333,9 +340,9 @@ fn alarms_reach_ranks_whose_first_rank_is_elsewhere() {
         let (told, hears) = channel::<()>();
         let hears = Mutex::new(hears);
         let told = Mutex::new(told);
+        let threads = Barrier::new(4);
         let errors = cluster(&[0, 0, 1, 1], "", BEHAVIOURS[1], |comm| {
-            comm.barrier().unwrap();
-            std::thread::sleep(Duration::from_millis(20));
+            meet(comm, &threads);
             match comm.rank() {
                 // Makes no call before its neighbour was told.
                 2 => hears.lock().unwrap().recv().unwrap(),
@@ -414,9 +421,10 @@ fn told_without(labels: &[usize], leaver: usize, panics: bool) -> Vec<Option<Err
         nodes: Settings { nodes: Nodes::Given(labels.to_vec()), ..Settings::default() },
         ..ClusterSettings::default()
     };
+    let threads = Barrier::new(labels.len());
     let rank = |transport: LocalTransport| {
         let comm = HierComm::over(Lingering::new(Box::new(transport)), &settings).unwrap();
-        comm.barrier().unwrap();
+        meet(&comm, &threads);
         if comm.rank() != leaver {
             return Some(comm.all_reduce_in_place(&mut [1_u8; 3], Sum).unwrap_err());
         }
@@ -631,11 +639,10 @@ fn slices_find_their_size_alike_on_all_ranks() {
 fn a_rank_that_refuses_its_arguments_ends_the_call_on_all_nodes() {
     for labels in [&[0_usize, 0, 1, 1, 2, 2][..], &[0, 1, 2, 3], &[0, 0, 0]] {
         for culprit in 0..labels.len() {
+            let threads = Barrier::new(labels.len());
             let errors = cluster(labels, "", BEHAVIOURS[1], |comm| {
                 check(comm, 10);
-                // An error ends earlier calls too, in which other ranks may still be.
-                comm.barrier().unwrap();
-                std::thread::sleep(Duration::from_millis(20));
+                meet(comm, &threads);
                 let mut recv = [0_i64; 3];
                 let send = if comm.rank() == culprit { &[1; 2][..] } else { &[1; 3] };
                 let error = comm.all_reduce_into(send, &mut recv, Sum).unwrap_err().to_string();
@@ -654,10 +661,10 @@ fn a_rank_that_refuses_its_arguments_ends_the_call_on_all_nodes() {
 #[test]
 fn a_rank_that_leaves_ends_the_call_on_all_nodes() {
     for culprit in 0..6 {
+        let threads = Barrier::new(6);
         let errors = cluster(&[0, 0, 1, 1, 2, 2], "", BEHAVIOURS[0], |comm| {
             check(comm, 10);
-            comm.barrier().unwrap();
-            std::thread::sleep(Duration::from_millis(20));
+            meet(comm, &threads);
             if comm.rank() == culprit {
                 return None;
             }
