@@ -21,6 +21,9 @@ pub struct Local {
     datatype: ffi::MPI_Datatype,
     /// Bytes from one element to the next, as the user's function expects them.
     extent: usize,
+    /// What the user's function may take elements to be aligned to: as far as malloc aligns memory, which an MPI hands
+    /// them over in, and as elements of this extent in a row can be.
+    align: usize,
     commutative: bool,
     /// The library's last refusal.
     failure: Cell<c_int>,
@@ -32,7 +35,8 @@ impl Local {
     /// The operator on elements of a datatype that begins at its lower bound, 0, and fills no more than its extent.
     pub fn new(op: Word, datatype: Word, extent: usize, commutative: bool) -> Self {
         let (op, datatype) = (abi::op(op), abi::datatype(datatype));
-        Self { op, datatype, extent, commutative, failure: Cell::new(abi::SUCCESS), buffers: Cell::default() }
+        let align = align_of::<u128>().min(1 << extent.trailing_zeros().min(usize::BITS - 1));
+        Self { op, datatype, extent, align, commutative, failure: Cell::new(abi::SUCCESS), buffers: Cell::default() }
     }
 
     /// MPI's code of a refusal, if there was one.
@@ -59,7 +63,8 @@ impl Local {
         }
     }
 
-    /// Folds elements of a size of their own, by way of buffers in which they lie as the user's function expects them.
+    /// Folds elements of a size of their own, or which are not aligned, as those in lines are by eight bytes alone, by
+    /// way of buffers in which they lie as the user's function expects them.
     ///
     /// # Safety
     /// As [`Operator::fold`], on elements of `size` bytes.
@@ -132,7 +137,9 @@ unsafe impl<T: Element> Operator<T> for Local {
         let size = size_of::<T>();
         let dst = dst.cast::<u8>();
         let is_apart = operands.iter().skip(1).all(|operand| operand.cast::<u8>() != dst.cast_const());
-        if self.commutative && size == self.extent && is_apart {
+        let is_aligned = |place: *const u8| place.addr().is_multiple_of(self.align);
+        let all_aligned = || is_aligned(dst) && operands.iter().all(|operand| is_aligned(operand.cast()));
+        if self.commutative && size == self.extent && is_apart && all_aligned() {
             let (first, others) = operands.split_first().expect("there is at least one operand");
             if first.cast::<u8>() != dst.cast_const() {
                 // SAFETY: by contract `n` elements are there and may be written, and the two do not overlap.
