@@ -123,6 +123,35 @@ impl Local {
     }
 }
 
+impl Local {
+    /// Folds `n` elements that lie in blocks of `size` bytes.
+    ///
+    /// # Safety
+    /// As [`Operator::fold`], on such blocks.
+    unsafe fn fold_blocks(&self, dst: *mut u8, operands: &[*const u8], n: usize, size: usize) {
+        let is_apart = operands.iter().skip(1).all(|&operand| operand != dst.cast_const());
+        let is_aligned = |place: *const u8| place.addr().is_multiple_of(self.align);
+        let all_aligned = || is_aligned(dst) && operands.iter().all(|&operand| is_aligned(operand));
+        if !(self.commutative && size == self.extent && is_apart && all_aligned()) {
+            // SAFETY: by contract.
+            return unsafe { self.fold_aside(dst, operands, n, size) };
+        }
+        let (&first, others) = operands.split_first().expect("there is at least one operand");
+        if first != dst.cast_const() {
+            // SAFETY: by contract `n` elements are there and may be written, and the two do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(first, dst, n * size) };
+        }
+        for &other in others {
+            // SAFETY: `n` elements each; the result is this call's.
+            unsafe { self.apply(other, dst, n) };
+        }
+    }
+
+    fn code(&self) -> u8 {
+        if self.commutative { 0xfc } else { 0xfd }
+    }
+}
+
 // SAFETY: every block of the result is written, as far as elements reach; what is behind them in a block means nothing.
 unsafe impl<T: Element> Operator<T> for Local {
     fn is_commutative(&self) -> bool {
@@ -130,29 +159,36 @@ unsafe impl<T: Element> Operator<T> for Local {
     }
 
     fn code(&self) -> u8 {
-        if self.commutative { 0xfc } else { 0xfd }
+        Local::code(self)
     }
 
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
-        let size = size_of::<T>();
-        let dst = dst.cast::<u8>();
-        let is_apart = operands.iter().skip(1).all(|operand| operand.cast::<u8>() != dst.cast_const());
-        let is_aligned = |place: *const u8| place.addr().is_multiple_of(self.align);
-        let all_aligned = || is_aligned(dst) && operands.iter().all(|operand| is_aligned(operand.cast()));
-        if self.commutative && size == self.extent && is_apart && all_aligned() {
-            let (first, others) = operands.split_first().expect("there is at least one operand");
-            if first.cast::<u8>() != dst.cast_const() {
-                // SAFETY: by contract `n` elements are there and may be written, and the two do not overlap.
-                unsafe { std::ptr::copy_nonoverlapping(first.cast::<u8>(), dst, n * size) };
-            }
-            for other in others {
-                // SAFETY: `n` elements each; the result is this call's.
-                unsafe { self.apply(other.cast(), dst, n) };
-            }
-            return;
-        }
-        let operands: Vec<*const u8> = operands.iter().map(|operand| operand.cast::<u8>()).collect();
-        // SAFETY: by contract.
-        unsafe { self.fold_aside(dst, &operands, n, size) }
+        // SAFETY: pointers to bytes and to blocks are laid out alike.
+        let operands = unsafe { std::slice::from_raw_parts(operands.as_ptr().cast::<*const u8>(), operands.len()) };
+        // SAFETY: by contract, on blocks of `T`.
+        unsafe { self.fold_blocks(dst.cast(), operands, n, size_of::<T>()) }
+    }
+}
+
+/// The same on bytes, of which it takes an extent for an element: of any that has no gaps.
+pub struct Bytewise<'a>(pub &'a Local);
+
+// SAFETY: every element of the result is written, and elements fill their extents.
+unsafe impl Operator<u8> for Bytewise<'_> {
+    fn is_commutative(&self) -> bool {
+        self.0.commutative
+    }
+
+    fn code(&self) -> u8 {
+        self.0.code()
+    }
+
+    fn group(&self) -> usize {
+        self.0.extent
+    }
+
+    unsafe fn fold(&self, dst: *mut u8, operands: &[*const u8], n: usize) {
+        // SAFETY: by contract, on whole elements.
+        unsafe { self.0.fold_blocks(dst, operands, n / self.0.extent, self.0.extent) }
     }
 }

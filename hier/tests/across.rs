@@ -11,7 +11,7 @@ use std::time::Duration;
 use collectives::check;
 use hier::across::{ClusterSettings, Error, HierComm, Line, NetworkModel};
 use hier::nodes::{Nodes, Settings};
-use hier::operator::{Sum, User};
+use hier::operator::{Operator, Sum, User};
 use hier::table::{Asked, Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table};
 use hier::transport::local::{Behaviour, LocalTransport};
 use hier::transport::{self, Request, Transport};
@@ -461,6 +461,48 @@ fn further_ranks_of_a_node_tell_when_those_before_them_have_gone() {
         for (rank, told) in told_without(labels, leaver, false).into_iter().enumerate() {
             assert_eq!(told.is_none(), rank == leaver, "{labels:?}: rank {rank}: {told:?}");
         }
+    }
+}
+
+/// Pairs of numbers, added.
+struct Pairs;
+
+// SAFETY: the fold is that of sums.
+unsafe impl Operator<u64> for Pairs {
+    fn is_commutative(&self) -> bool {
+        true
+    }
+
+    fn code(&self) -> u8 {
+        0x70
+    }
+
+    fn group(&self) -> usize {
+        2
+    }
+
+    unsafe fn fold(&self, dst: *mut u64, operands: &[*const u64], n: usize) {
+        // SAFETY: by contract.
+        unsafe { Sum.fold(dst, operands, n) }
+    }
+}
+
+#[test]
+fn operators_on_groups_are_refused_across_nodes() {
+    for (labels, refused) in [(&[0, 0, 1][..], true), (&[0, 0, 0], false)] {
+        let told = cluster(labels, "", BEHAVIOURS[0], |comm| {
+            let mut buffer = [1; 4];
+            let root = comm.process_at_rank(0);
+            let reduced = match comm.rank() {
+                0 => root.reduce_into_root_in_place(&mut buffer, Pairs),
+                _ => root.reduce_into(&[1; 4], Pairs),
+            };
+            reduced.and_then(|()| comm.all_reduce_in_place(&mut buffer, Pairs)).err().map(|error| error.to_string())
+        });
+        // Who comes late hears of the others' refusal first.
+        assert!(told.iter().all(|told| told.is_some() == refused), "{labels:?}: {told:?}");
+        let says_why = told.iter().flatten().any(|told| told.contains("takes for one"));
+        assert_eq!(says_why, refused, "{labels:?}: {told:?}");
     }
 }
 

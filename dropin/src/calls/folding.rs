@@ -8,11 +8,11 @@ use super::packing::{pack, unpack};
 use super::reduction::{Arguments, Goal, Lengths, Parts, Plan, Way};
 use super::room::Room;
 use crate::abi::{self, Word};
-use crate::local::Local;
+use crate::local::{Bytewise, Local};
 use crate::operators::{Kernel, Shape};
 use crate::types::Type;
 
-/// The widths of blocks: powers of two, and what a few numbers of four or eight bytes take.
+/// The widths of blocks, across nodes and of elements with gaps: powers of two, and what a few numbers of four or eight bytes take.
 macro_rules! widths {
     ($with:ident) => {
         $with!(1 2 4 8 12 16 20 24 32 40 48 56 64 72 80 96 128 256 512 1024 2048 4096)
@@ -25,9 +25,14 @@ macro_rules! list {
 
 const WIDTHS: &[usize] = widths!(list);
 
-/// Whether elements are blocks as they lie; others are copied.
-pub fn are_blocks(of: &Type) -> bool {
-    of.size as isize == of.extent && WIDTHS.contains(&of.size)
+/// Whether elements are folded as they lie, `on_one_node` or across nodes; others are copied.
+pub fn lie_well(of: &Type, on_one_node: bool) -> bool {
+    fills_extents(of) && (on_one_node || WIDTHS.contains(&of.size))
+}
+
+/// Whether elements have no gaps.
+fn fills_extents(of: &Type) -> bool {
+    of.size as isize == of.extent
 }
 
 impl Arguments<'_> {
@@ -62,7 +67,38 @@ impl Arguments<'_> {
                 }
             };
         }
+        if fills_extents(plan.of()) && comm.single_node().is_some() {
+            return self.in_bytes(comm, plan, &Bytewise(local));
+        }
         widths!(blocks)
+    }
+
+    /// Elements without gaps, within a node: as the bytes that they are.
+    fn in_bytes(&self, comm: &HierComm, plan: &Plan, bytewise: &Bytewise<'_>) -> Result<(), Fault> {
+        let extent = plan.of().extent as usize;
+        let scaled;
+        let goal = match self.goal {
+            Goal::Parts(parts) => {
+                scaled = parts.scaled(extent);
+                Goal::Parts(&scaled)
+            }
+            goal => goal,
+        };
+        let gets = goal.has_place(comm.rank());
+        let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
+        let bytes = plan.count * extent;
+        // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile.
+        let send = || unsafe { std::slice::from_raw_parts(self.send as *const u8, bytes) };
+        let places = if in_place { bytes } else { goal.results(bytes) };
+        // A rank that gets nothing has a place for it all the same, and need not name one.
+        let mut room = Room::of(if gets && self.recv == 0 { places } else { 0 })?;
+        let recv = match self.recv as *mut u8 {
+            _ if !gets => None,
+            place if place.is_null() => Some(room.blocks::<1>(places).as_flattened_mut()),
+            // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
+            place => Some(unsafe { std::slice::from_raw_parts_mut(place, places) }),
+        };
+        reduce(comm, goal, if in_place { None } else { Some(send()) }, recv, bytewise)
     }
 
     /// The contribution and the result, as vectors of their elements, where they lie.

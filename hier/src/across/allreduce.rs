@@ -84,6 +84,7 @@ impl HierComm {
                 None => self.node.all_reduce_in_place(recv, operator),
             });
         }
+        self.check_single(operator)?;
         let bytes = size_of_val(recv);
         self.name_to_node(Collective::Allreduce, 0, bytes)?;
         let choice = self.choose(Collective::Allreduce, bytes, self.may_reorder(&operator));
@@ -102,6 +103,18 @@ impl HierComm {
             self.note_time(bytes, start)?;
         }
         Ok(())
+    }
+
+    /// Refuses an operator that takes several elements for one: across nodes vectors are cut between single ones.
+    pub(super) fn check_single<T: Element, O: Operator<T>>(&self, operator: &O) -> Result<()> {
+        match operator.group() {
+            0 | 1 => Ok(()),
+            found => {
+                let what = "elements that the operator of a reduction across nodes takes for one";
+                let (rank, size, expected, advice) = (self.rank, self.size(), 1, "; use an element type of their size");
+                self.settle(Err(shm_core::Error::Blocks { rank, size, what, found, expected, advice }.into()))
+            }
+        }
     }
 
     /// The pipeline: the node reduces a slice, or a stage of a message that goes whole, while what was before it is on
@@ -355,6 +368,10 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for InOrder<'_, O> {
 
     fn is_wide(&self) -> bool {
         self.0.is_wide()
+    }
+
+    fn group(&self) -> usize {
+        self.0.group()
     }
 
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {

@@ -183,6 +183,7 @@ impl HierComm {
         let bytes = count * size_of::<T>();
         let choice = self.choose(Collective::Reduce, bytes, self.may_reorder(&operator));
         if self.placement.nodes() > 1 {
+            self.check_single(operator)?;
             self.name_to_node(Collective::Reduce, root, bytes)?;
             if choice.flat {
                 return self.reduce_flat(choice.algorithm, root, send, recv, operator);

@@ -53,6 +53,7 @@ impl Communicator {
         if let Err(error) = same_length(self.rank(), send, recv) {
             return self.refuse(error);
         }
+        self.check_groups(send.len(), &operator)?;
         self.allreduce(send.as_ptr().cast(), recv.as_mut_ptr().cast(), size_of_val(send), Fold::new(&operator))
     }
 
@@ -62,6 +63,7 @@ impl Communicator {
     /// As there; after a failure, `buffer` holds no meaning.
     #[inline]
     pub fn all_reduce_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.check_groups(buffer.len(), &operator)?;
         let bytes = size_of_val(buffer);
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         self.allreduce(buffer, buffer, bytes, Fold::new(&operator))
@@ -145,6 +147,7 @@ impl Communicator {
     /// ```
     #[inline]
     pub fn all_reduce_shared<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<SharedResult<T>> {
+        self.check_groups(send.len(), &operator)?;
         let contribution = (send.as_ptr().cast(), size_of_val(send), send.len());
         let bytes = self.allreduce_shared(contribution, Fold::new(&operator))?;
         // SAFETY: an allreduce that ends well has stored the whole result, of as many elements as each contribution.

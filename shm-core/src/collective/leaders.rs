@@ -85,6 +85,7 @@ impl Communicator {
         if let Err(error) = same_length(self.rank(), send, recv) {
             return self.refuse(error);
         }
+        self.check_single(&operator)?;
         self.to_leaders(
             leaders,
             send.as_ptr().cast(),
@@ -105,9 +106,23 @@ impl Communicator {
         buffer: &mut [T],
         operator: O,
     ) -> Result<()> {
+        self.check_single(&operator)?;
         let bytes = size_of_val(buffer);
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         self.to_leaders(leaders, buffer, buffer, bytes, Fold::new(&operator))
+    }
+
+    /// Refuses an operator that takes several elements for one: shares are of single elements.
+    #[inline]
+    fn check_single<T: Element, O: Operator<T>>(&self, operator: &O) -> Result<()> {
+        match operator.group() {
+            0 | 1 => Ok(()),
+            found => {
+                let what = "elements that the operator of a reduction to leaders takes for one";
+                let (rank, size) = (self.rank(), self.size());
+                self.refuse(Error::Blocks { rank, size, what, found, expected: 1, advice: "" })
+            }
+        }
     }
 
     /// Hands everybody each leader's share of `buffer` (an allgather; compare MPI 4.1, section 6.7): the other half of
@@ -156,8 +171,43 @@ impl Communicator {
 
 #[cfg(test)]
 mod tests {
-    use crate::operator::Sum;
+    use crate::operator::{Operator, Sum};
     use crate::{Communicator, Error};
+
+    /// Pairs of numbers, added.
+    struct Pairs;
+
+    // SAFETY: the fold is that of sums.
+    unsafe impl Operator<u64> for Pairs {
+        fn is_commutative(&self) -> bool {
+            true
+        }
+
+        fn code(&self) -> u8 {
+            0x70
+        }
+
+        fn group(&self) -> usize {
+            2
+        }
+
+        unsafe fn fold(&self, dst: *mut u64, operands: &[*const u64], n: usize) {
+            // SAFETY: by contract.
+            unsafe { Sum.fold(dst, operands, n) }
+        }
+    }
+
+    #[test]
+    fn operators_on_groups_are_refused() {
+        Communicator::threads(2, |comm| {
+            let mut buffer = [1; 4];
+            let error = comm.reduce_to_leaders_in_place(1, &mut buffer, Pairs).unwrap_err();
+            assert!(matches!(error, Error::Blocks { found: 2, expected: 1, .. }), "{error}");
+            comm.all_reduce_in_place(&mut buffer, Pairs).unwrap();
+            assert_eq!(buffer, [2; 4]);
+        })
+        .unwrap();
+    }
 
     #[test]
     fn halves_make_an_allreduce() {

@@ -22,9 +22,10 @@ mod split;
 pub use partition::{Partition, PartitionMut};
 pub use process::Process;
 
+use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::operator::Fold;
+use crate::operator::{Fold, Operator};
 use crate::select::Collective;
 
 /// The tag of a call: what must agree on all ranks, in 24 bits.
@@ -78,6 +79,25 @@ pub(crate) fn same_length<T: Element>(rank: usize, send: &[T], recv: &[T]) -> Re
         return Ok(());
     }
     Err(Error::Length { rank, what: "receive buffer", found: recv.len(), expected: send.len() })
+}
+
+impl Communicator {
+    /// Refuses a vector of `count` elements that is not made of whole [groups](Operator::group).
+    #[inline]
+    pub(crate) fn check_groups<T: Element, O: Operator<T>>(&self, count: usize, operator: &O) -> Result<()> {
+        let group = operator.group().max(1);
+        if group == 1 || count.is_multiple_of(group) {
+            return Ok(());
+        }
+        self.refuse(Error::Blocks {
+            rank: self.rank(),
+            size: self.size(),
+            what: "elements of a vector whose operator takes several for one",
+            found: count,
+            expected: count - count % group,
+            advice: " or a multiple more; give whole groups, as the operator has them",
+        })
+    }
 }
 
 #[cfg(test)]

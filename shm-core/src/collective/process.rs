@@ -83,6 +83,7 @@ impl Process<'_> {
     /// # Errors
     /// As [`reduce_into_root`](Process::reduce_into_root).
     pub fn reduce_into<T: Element, O: Operator<T>>(&self, send: &[T], operator: O) -> Result<()> {
+        self.comm.check_groups(send.len(), &operator)?;
         self.comm.reduce_to(
             self.rank,
             send.as_ptr().cast(),
@@ -122,6 +123,7 @@ impl Process<'_> {
         if let Err(error) = same_length(self.comm.rank(), send, recv) {
             return self.comm.refuse(error);
         }
+        self.comm.check_groups(send.len(), &operator)?;
         self.comm.reduce_to(
             self.rank,
             send.as_ptr().cast(),
@@ -136,6 +138,7 @@ impl Process<'_> {
     /// # Errors
     /// As of [`reduce_into_root`](Process::reduce_into_root); after a failure `buffer` holds no meaning.
     pub fn reduce_into_root_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.comm.check_groups(buffer.len(), &operator)?;
         let bytes = size_of_val(buffer);
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         self.comm.reduce_to(self.rank, buffer, buffer, bytes, Fold::new(&operator))

@@ -44,6 +44,7 @@ impl Communicator {
         operator: O,
     ) -> Result<()> {
         self.check_blocks("send buffer of a reduce-scatter", send.len(), recv.len())?;
+        self.check_groups(recv.len(), &operator)?;
         let blocks = Blocks::Even(size_of_val(recv));
         self.reduce_scatter_by(Known::Even(recv.len()), send, recv, blocks, &Fold::new(&operator))
     }
@@ -68,6 +69,7 @@ impl Communicator {
         counts: &[usize],
         operator: O,
     ) -> Result<()> {
+        counts.iter().try_for_each(|&count| self.check_groups(count, &operator))?;
         self.reduce_scatter_uneven(send, recv, counts, &Fold::new(&operator))
     }
 

@@ -40,6 +40,7 @@ impl Communicator {
     /// ```
     pub fn scan_into<T: Element, O: Operator<T>>(&self, send: &[T], recv: &mut [T], operator: O) -> Result<()> {
         self.or_refuse(same_length(self.rank(), send, recv))?;
+        self.check_groups(send.len(), &operator)?;
         self.scan_by(
             Operand::Inclusive,
             send.as_ptr().cast(),
@@ -54,6 +55,7 @@ impl Communicator {
     /// # Errors
     /// As there.
     pub fn scan_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.check_groups(buffer.len(), &operator)?;
         let bytes = size_of_val(buffer);
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         self.scan_by(Operand::Inclusive, buffer, buffer, bytes, Fold::new(&operator))
@@ -81,6 +83,7 @@ impl Communicator {
         operator: O,
     ) -> Result<()> {
         self.or_refuse(same_length(self.rank(), send, recv))?;
+        self.check_groups(send.len(), &operator)?;
         self.scan_by(
             Operand::Exclusive,
             send.as_ptr().cast(),
@@ -96,6 +99,7 @@ impl Communicator {
     /// # Errors
     /// As there.
     pub fn exclusive_scan_in_place<T: Element, O: Operator<T>>(&self, buffer: &mut [T], operator: O) -> Result<()> {
+        self.check_groups(buffer.len(), &operator)?;
         let bytes = size_of_val(buffer);
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         self.scan_by(Operand::Exclusive, buffer, buffer, bytes, Fold::new(&operator))

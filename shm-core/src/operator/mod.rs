@@ -81,6 +81,14 @@ pub unsafe trait Operator<T: Element> {
         false
     }
 
+    /// How many elements of a vector it takes for one: vectors are cut between such groups alone, their lengths must be
+    /// multiples of it, and so is `n` below. So vectors of structures whose size is known when the program runs are
+    /// vectors of their bytes. It is the same on all ranks, and part of the check that all made the same call. Calls
+    /// that divide a vector among leaders, and calls across nodes, take operators on single elements alone.
+    fn group(&self) -> usize {
+        1
+    }
+
     /// `dst[i] = operands[0][i] op operands[1][i] op ..`, from left to right, for `n` elements.
     ///
     /// # Safety
@@ -115,7 +123,7 @@ pub unsafe trait Operator<T: Element> {
 /// An operator with its element type forgotten, for protocol code that moves bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Fold<'a> {
-    /// Bytes of an element.
+    /// Bytes of an element, or of a group of them that the operator takes for one.
     pub element: usize,
     pub align: usize,
     /// Tells element types apart, and wide operators from others.
@@ -173,7 +181,7 @@ impl<'a> Fold<'a> {
         }
         const { assert!(align_of::<T>() <= LINE, "an element of a reduction is aligned to a cache line at most") };
         Self {
-            element: size_of::<T>(),
+            element: size_of::<T>() * operator.group().max(1),
             align: align_of::<T>(),
             // Who takes an operator for a wide one looks for payload elsewhere.
             kind: type_number::<T>() ^ u64::from(operator.is_wide()),

@@ -133,6 +133,10 @@ unsafe impl<T: Element, O: Operator<T> + ?Sized> Operator<T> for &O {
         (**self).is_wide()
     }
 
+    fn group(&self) -> usize {
+        (**self).group()
+    }
+
     unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
         // SAFETY: by contract.
         unsafe { (**self).fold(dst, operands, n) }
