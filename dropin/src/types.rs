@@ -19,7 +19,9 @@ pub struct Type {
     pub size: usize,
     /// Bytes from one element to the next.
     pub extent: isize,
-    /// Bytes from the beginning to the end of an element's data, where it is regular.
+    /// Bytes from an element's beginning to its first data, where it is regular.
+    pub start: usize,
+    /// Bytes from an element's beginning to the end of its data, where it is regular.
     pub reach: usize,
     /// Elements that follow one another are known to be their data, in order, without gaps.
     pub is_plain: bool,
@@ -29,7 +31,8 @@ pub struct Type {
 
 impl Type {
     /// A byte, whatever it means.
-    pub const BYTE: Self = Self { kind: None, size: 1, extent: 1, reach: 1, is_plain: true, is_regular: true };
+    pub const BYTE: Self =
+        Self { kind: None, size: 1, extent: 1, start: 0, reach: 1, is_plain: true, is_regular: true };
 }
 
 /// A predefined type, with what reduces it.
@@ -234,8 +237,9 @@ fn measured(datatype: Word) -> Option<Type> {
     }
     let is_regular = low == 0 && extent > 0 && true_low >= 0 && true_low + true_extent <= extent;
     let (size, extent) = (usize::try_from(size).ok()?, isize::try_from(extent).ok()?);
+    let start = usize::try_from(true_low).unwrap_or(0);
     let reach = usize::try_from(true_low + true_extent).unwrap_or(0);
-    Some(Type { kind: None, size, extent, reach, is_plain: false, is_regular })
+    Some(Type { kind: None, size, extent, start, reach, is_plain: false, is_regular })
 }
 
 /// The longest derived type that is looked at for the order of its data; longer ones are packed.

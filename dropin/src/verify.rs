@@ -66,9 +66,11 @@ pub fn reduction(
     let extent = plan.of().extent as usize;
     // Words, so that elements are aligned.
     let mut input = vec![0_u128; (plan.count * extent).div_ceil(16)];
-    let held = (plan.count - 1) * extent + plan.of().reach;
-    // SAFETY: by MPI's contract the elements reach so far, and the copy has room.
-    unsafe { std::ptr::copy_nonoverlapping(from as *const u8, input.as_mut_ptr().cast::<u8>(), held) };
+    let start = plan.of().start;
+    let held = (plan.count - 1) * extent + plan.of().reach - start;
+    let (data, into) = ((from as *const u8).wrapping_add(start), input.as_mut_ptr().cast::<u8>().wrapping_add(start));
+    // SAFETY: by MPI's contract the elements' data lie there, and the copy has room.
+    unsafe { std::ptr::copy_nonoverlapping(data, into, held) };
     let packed = |at: *const c_void, count: usize| pack(at, count, arguments.datatype, count * plan.of().size);
     let operator = types::operator(arguments.op);
     let kind = plan.of().kind.unwrap_or(Kind::Other);

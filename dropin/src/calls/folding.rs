@@ -170,15 +170,17 @@ impl Arguments<'_> {
         let from = if in_place { self.recv } else { self.send };
         let mut room = Room::of(count.saturating_mul(N))?;
         let blocks = room.blocks::<N>(count);
-        // A plan has an element at least; what lies behind the last one's data need not be the program's.
-        let held = (count - 1) * extent + of.reach;
-        // SAFETY: by MPI's contract there are so many elements, of so many bytes, which nobody writes meanwhile.
-        let elements = unsafe { std::slice::from_raw_parts(from as *const u8, held) };
+        // A plan has an element at least; what lies before the first one's data, or behind the last one's, need not be the
+        // program's.
+        let held = (count - 1) * extent + of.reach - of.start;
+        // SAFETY: by MPI's contract there are so many elements, whose data take so many bytes, which nobody writes
+        // meanwhile.
+        let data = unsafe { std::slice::from_raw_parts((from as *const u8).wrapping_add(of.start), held) };
         if extent == N {
-            blocks.as_flattened_mut()[..held].copy_from_slice(elements);
+            blocks.as_flattened_mut()[of.start..][..held].copy_from_slice(data);
         } else {
-            for (block, element) in blocks.iter_mut().zip(elements.chunks(extent)) {
-                block[..element.len()].copy_from_slice(element);
+            for (block, data) in blocks.iter_mut().zip(data.chunks(extent)) {
+                block[of.start..of.reach].copy_from_slice(&data[..of.reach - of.start]);
             }
         }
         if !gets {

@@ -193,12 +193,12 @@ impl AllBlocks {
         Ok(result)
     }
 
-    /// The memory of the blocks, from the first byte to behind the last; nothing where there are none, or their type
+    /// The memory of the blocks' data, from the first byte to behind the last; nothing where there are none, or their type
     /// reaches out of its bounds.
     pub fn span(&self, ranks: usize) -> Option<(Word, usize)> {
         let used = || (0..ranks).filter(|&rank| self.bytes(rank) > 0);
         let end = |rank| self.place(rank) + (self.count(rank) - 1) * self.of.extent as usize + self.of.reach;
-        let from = used().map(|rank| self.place(rank)).min()?;
+        let from = used().map(|rank| self.place(rank).wrapping_add(self.of.start)).min()?;
         let to = used().filter(|_| self.of.is_regular).map(end).max()?;
         Some((from, to - from))
     }

@@ -83,8 +83,8 @@ macro_rules! tests {
 /// The programs in C, each a test of its own.
 mod answers {
     tests! {
-        basics types communicators churn operators derived gaps aligned nonfinite errors intercommunicators interleaved nonblocking onesided
-        isolation threads allocated attributes large others family profiled sessions ends
+        basics types communicators churn operators derived gaps aligned start nonfinite errors intercommunicators interleaved nonblocking
+        onesided isolation threads allocated attributes large others family profiled sessions ends
     }
 }
 
