@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use mpi::ffi;
 
@@ -198,14 +198,27 @@ fn derived(datatype: Word, count: usize) -> Option<Type> {
         return is_committed(handle).then_some(of);
     }
     let of = Type { is_plain: of.size as isize == of.extent && of.is_regular && is_in_order(handle, of.size)?, ..of };
+    keep(handle, key, of);
+    Some(of)
+}
+
+/// Leaves what was found with the type, unless another thread has: its box would go while others look at it.
+fn keep(handle: ffi::MPI_Datatype, key: c_int, of: Type) {
+    static KEEPING: Mutex<()> = Mutex::new(());
+    let _keeping = KEEPING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut found, mut flag) = (std::ptr::null_mut::<Type>(), 0);
+    // SAFETY: the datatype is valid.
+    let code = unsafe { ffi::PMPI_Type_get_attr(handle, key, (&raw mut found).cast(), &mut flag) };
+    if code != abi::SUCCESS || flag != 0 {
+        return;
+    }
     let kept = Box::into_raw(Box::new(of));
-    // SAFETY: the datatype is valid; `forget` takes the box back.
+    // SAFETY: the same; `forget` takes the box back.
     let code = unsafe { ffi::PMPI_Type_set_attr(handle, key, kept.cast()) };
     if code != abi::SUCCESS {
         // SAFETY: nobody else has it.
         drop(unsafe { Box::from_raw(kept) });
     }
-    Some(of)
 }
 
 /// # Safety

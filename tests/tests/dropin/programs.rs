@@ -62,11 +62,7 @@ pub const C: &[Program] = &[
         more: &["scan", "exscan", "reduce_scatter_block"],
         ..program("aligned", 60.0)
     },
-    Program {
-        taken: &["reduce", "allreduce"],
-        more: &["scan", "exscan", "reduce_scatter"],
-        ..program("start", 60.0)
-    },
+    Program { taken: &["reduce", "allreduce"], more: &["scan", "exscan", "reduce_scatter"], ..program("start", 60.0) },
     Program { taken: &["allreduce"], ..program("nonfinite", 80.0) },
     program("errors", 10.0),
     // On two ranks there is nothing but single ranks and what lies between them.
