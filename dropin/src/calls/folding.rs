@@ -12,7 +12,8 @@ use crate::local::{Bytewise, Local};
 use crate::operators::{Kernel, Shape};
 use crate::types::Type;
 
-/// The widths of blocks, across nodes and of elements with gaps: powers of two, and what a few numbers of four or eight bytes take.
+/// The widths of blocks, across nodes and of elements with gaps: powers of two, and what a few numbers of four or eight
+/// bytes take.
 macro_rules! widths {
     ($with:ident) => {
         $with!(1 2 4 8 12 16 20 24 32 40 48 56 64 72 80 96 128 256 512 1024 2048 4096)
@@ -170,8 +171,8 @@ impl Arguments<'_> {
         let from = if in_place { self.recv } else { self.send };
         let mut room = Room::of(count.saturating_mul(N))?;
         let blocks = room.blocks::<N>(count);
-        // A plan has an element at least; what lies before the first one's data, or behind the last one's, need not be the
-        // program's.
+        // A plan has an element at least; what lies before the first one's data, or behind the last one's, need not be
+        // the program's.
         let held = (count - 1) * extent + of.reach - of.start;
         // SAFETY: by MPI's contract there are so many elements, whose data take so many bytes, which nobody writes
         // meanwhile.

@@ -193,8 +193,8 @@ impl AllBlocks {
         Ok(result)
     }
 
-    /// The memory of the blocks' data, from the first byte to behind the last; nothing where there are none, or their type
-    /// reaches out of its bounds.
+    /// The memory of the blocks' data, from the first byte to behind the last; nothing where there are none, or their
+    /// type reaches out of its bounds.
     pub fn span(&self, ranks: usize) -> Option<(Word, usize)> {
         let used = || (0..ranks).filter(|&rank| self.bytes(rank) > 0);
         let end = |rank| self.place(rank) + (self.count(rank) - 1) * self.of.extent as usize + self.of.reach;

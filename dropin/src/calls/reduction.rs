@@ -70,9 +70,7 @@ impl Parts {
         isize::try_from(total).ok()?;
         Some(Self { lengths, total, before, own })
     }
-}
 
-impl Parts {
     /// The same of elements that are `unit` as many.
     pub fn scaled(&self, unit: usize) -> Self {
         let lengths = match &self.lengths {
@@ -137,9 +135,9 @@ impl Plan {
 const LONGEST: usize = 4096;
 
 /// Bytes from which on elements that must be copied to be folded are left to Open MPI. Of elements with gaps, and of
-/// some that were copied because of their width, calls of 24,000 bytes took 0.6 to 1.6 times as long as those of Open MPI 4.1 on two
-/// ranks, the median 1.1; of 100,000 bytes 0.8 to 1.7, the median 1.4; of 400,000 bytes 1.0 to 2.6, the median 1.7.
-/// Beside MPICH 4.0 allreduces took 0.5 to 1.5 times as long, the median 0.9, reduces and scans 0.1 to 1.0.
+/// some that were copied because of their width, calls of 24,000 bytes took 0.6 to 1.6 times as long as those of Open
+/// MPI 4.1 on two ranks, the median 1.1; of 100,000 bytes 0.8 to 1.7, the median 1.4; of 400,000 bytes 1.0 to 2.6, the
+/// median 1.7. Beside MPICH 4.0 allreduces took 0.5 to 1.5 times as long, the median 0.9, reduces and scans 0.1 to 1.0.
 const COPIED: usize = 64 << 10;
 
 impl Arguments<'_> {

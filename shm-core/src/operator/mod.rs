@@ -181,7 +181,7 @@ impl<'a> Fold<'a> {
         }
         const { assert!(align_of::<T>() <= LINE, "an element of a reduction is aligned to a cache line at most") };
         Self {
-            element: size_of::<T>() * operator.group().max(1),
+            element: size_of::<T>().saturating_mul(operator.group().max(1)),
             align: align_of::<T>(),
             // Who takes an operator for a wide one looks for payload elsewhere.
             kind: type_number::<T>() ^ u64::from(operator.is_wide()),
