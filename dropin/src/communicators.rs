@@ -222,11 +222,6 @@ impl Group {
         })
     }
 
-    /// Whether it was taken over, and all its ranks share a node.
-    pub fn is_one_node(&self) -> bool {
-        self.comm.get().is_some_and(|comm| comm.single_node().is_some())
-    }
-
     /// Begins a call of a collective: the communicator that carries it out, or why the library does.
     ///
     /// # Errors

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use hier::Element;
 use hier::operator::Operator;
 use mpi::ffi;
 
@@ -15,7 +14,7 @@ const PIECE: usize = 32 << 10;
 /// An operator as `MPI_Reduce_local` applies it (MPI 4.1, section 6.9.7): it calls the user's function with the user's
 /// datatype, of C or Fortran, whatever made it.
 ///
-/// Elements are blocks of `P` bytes, of which the first `extent` are the user's.
+/// Vectors are those of their bytes, of which it takes an extent for an element.
 pub struct Local {
     op: ffi::MPI_Op,
     datatype: ffi::MPI_Datatype,
@@ -63,15 +62,16 @@ impl Local {
         }
     }
 
-    /// Folds elements of a size of their own, or which are not aligned, as those in lines are by eight bytes alone, by
-    /// way of buffers in which they lie as the user's function expects them.
+    /// Folds operands that change places, or are not aligned as the user's function expects, as those in lines are by
+    /// eight bytes alone: by way of buffers.
     ///
     /// # Safety
-    /// As [`Operator::fold`], on elements of `size` bytes.
-    unsafe fn fold_aside(&self, dst: *mut u8, operands: &[*const u8], n: usize, size: usize) {
-        let most = (PIECE / size).max(1).min(n);
+    /// As [`Operator::fold`], on `n` elements.
+    unsafe fn fold_aside(&self, dst: *mut u8, operands: &[*const u8], n: usize) {
+        let extent = self.extent;
+        let most = (PIECE / extent).max(1).min(n);
         // Words, so that they are aligned as memory of malloc is.
-        let words = (most * self.extent).div_ceil(16);
+        let words = (most * extent).div_ceil(size_of::<u128>());
         let [mut result, mut next] = self.buffers.take();
         for buffer in [&mut result, &mut next] {
             buffer.resize(buffer.len().max(words), 0);
@@ -82,113 +82,53 @@ impl Local {
             for (i, operand) in operands.iter().enumerate() {
                 let into: *mut u8 = if i == 0 { result.as_mut_ptr().cast() } else { next.as_mut_ptr().cast() };
                 // SAFETY: `at + len <= n` elements are there, and `len` fit the buffer.
-                unsafe { self.gather(operand.wrapping_add(at * size), into, len, size) };
+                unsafe { std::ptr::copy_nonoverlapping(operand.wrapping_add(at * extent), into, len * extent) };
                 if i > 0 {
                     // SAFETY: both hold `len` elements.
                     unsafe { self.apply(result.as_ptr().cast(), into, len) };
                     std::mem::swap(&mut result, &mut next);
                 }
             }
-            // SAFETY: `at + len <= n` elements may be written.
-            unsafe { self.scatter(result.as_ptr().cast(), dst.wrapping_add(at * size), len, size) };
+            let made = result.as_ptr().cast::<u8>();
+            // SAFETY: `at + len <= n` elements may be written, and the buffer holds `len`.
+            unsafe { std::ptr::copy_nonoverlapping(made, dst.wrapping_add(at * extent), len * extent) };
             at += len;
         }
         self.buffers.set([result, next]);
     }
-
-    /// Copies elements out of blocks of `size` bytes.
-    ///
-    /// # Safety
-    /// `n` blocks are at `from`, room for `n` elements at `into`.
-    unsafe fn gather(&self, from: *const u8, into: *mut u8, n: usize, size: usize) {
-        let (pieces, bytes) = if size == self.extent { (1, n * size) } else { (n, self.extent) };
-        for i in 0..pieces {
-            let (from, into) = (from.wrapping_add(i * size), into.wrapping_add(i * self.extent));
-            // SAFETY: by contract, and a block is no smaller than an element.
-            unsafe { std::ptr::copy_nonoverlapping(from, into, bytes) };
-        }
-    }
-
-    /// Copies elements into blocks of `size` bytes.
-    ///
-    /// # Safety
-    /// `n` elements are at `from`, room for `n` blocks at `into`.
-    unsafe fn scatter(&self, from: *const u8, into: *mut u8, n: usize, size: usize) {
-        let (pieces, bytes) = if size == self.extent { (1, n * size) } else { (n, self.extent) };
-        for i in 0..pieces {
-            let (from, into) = (from.wrapping_add(i * self.extent), into.wrapping_add(i * size));
-            // SAFETY: by contract, and a block is no smaller than an element.
-            unsafe { std::ptr::copy_nonoverlapping(from, into, bytes) };
-        }
-    }
 }
 
-impl Local {
-    /// Folds `n` elements that lie in blocks of `size` bytes.
-    ///
-    /// # Safety
-    /// As [`Operator::fold`], on such blocks.
-    unsafe fn fold_blocks(&self, dst: *mut u8, operands: &[*const u8], n: usize, size: usize) {
-        let is_apart = operands.iter().skip(1).all(|&operand| operand != dst.cast_const());
-        let is_aligned = |place: *const u8| place.addr().is_multiple_of(self.align);
-        let all_aligned = || is_aligned(dst) && operands.iter().all(|&operand| is_aligned(operand));
-        if !(self.commutative && size == self.extent && is_apart && all_aligned()) {
-            // SAFETY: by contract.
-            return unsafe { self.fold_aside(dst, operands, n, size) };
-        }
-        let (&first, others) = operands.split_first().expect("there is at least one operand");
-        if first != dst.cast_const() {
-            // SAFETY: by contract `n` elements are there and may be written, and the two do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(first, dst, n * size) };
-        }
-        for &other in others {
-            // SAFETY: `n` elements each; the result is this call's.
-            unsafe { self.apply(other, dst, n) };
-        }
-    }
-
-    fn code(&self) -> u8 {
-        if self.commutative { 0xfc } else { 0xfd }
-    }
-}
-
-// SAFETY: every block of the result is written, as far as elements reach; what is behind them in a block means nothing.
-unsafe impl<T: Element> Operator<T> for Local {
+// SAFETY: every element of the result is written.
+unsafe impl Operator<u8> for Local {
     fn is_commutative(&self) -> bool {
         self.commutative
     }
 
     fn code(&self) -> u8 {
-        Local::code(self)
-    }
-
-    unsafe fn fold(&self, dst: *mut T, operands: &[*const T], n: usize) {
-        // SAFETY: pointers to bytes and to blocks are laid out alike.
-        let operands = unsafe { std::slice::from_raw_parts(operands.as_ptr().cast::<*const u8>(), operands.len()) };
-        // SAFETY: by contract, on blocks of `T`.
-        unsafe { self.fold_blocks(dst.cast(), operands, n, size_of::<T>()) }
-    }
-}
-
-/// The same on bytes, of which it takes an extent for an element: of any that has no gaps.
-pub struct Bytewise<'a>(pub &'a Local);
-
-// SAFETY: every element of the result is written, and elements fill their extents.
-unsafe impl Operator<u8> for Bytewise<'_> {
-    fn is_commutative(&self) -> bool {
-        self.0.commutative
-    }
-
-    fn code(&self) -> u8 {
-        self.0.code()
+        if self.commutative { 0xfc } else { 0xfd }
     }
 
     fn group(&self) -> usize {
-        self.0.extent
+        self.extent
     }
 
     unsafe fn fold(&self, dst: *mut u8, operands: &[*const u8], n: usize) {
-        // SAFETY: by contract, on whole elements.
-        unsafe { self.0.fold_blocks(dst, operands, n / self.0.extent, self.0.extent) }
+        let n = n / self.extent;
+        let is_apart = operands.iter().skip(1).all(|&operand| operand != dst.cast_const());
+        let is_aligned = |place: *const u8| place.addr().is_multiple_of(self.align);
+        let all_aligned = || is_aligned(dst) && operands.iter().all(|&operand| is_aligned(operand));
+        if !(self.commutative && is_apart && all_aligned()) {
+            // SAFETY: by contract.
+            return unsafe { self.fold_aside(dst, operands, n) };
+        }
+        let (&first, others) = operands.split_first().expect("there is at least one operand");
+        if first != dst.cast_const() {
+            // SAFETY: by contract `n` elements are there and may be written, and the two do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(first, dst, n * self.extent) };
+        }
+        for &other in others {
+            // SAFETY: `n` elements each; the result is this call's.
+            unsafe { self.apply(other, dst, n) };
+        }
     }
 }

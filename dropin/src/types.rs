@@ -33,6 +33,11 @@ impl Type {
     /// A byte, whatever it means.
     pub const BYTE: Self =
         Self { kind: None, size: 1, extent: 1, start: 0, reach: 1, is_plain: true, is_regular: true };
+
+    /// Whether elements have no gaps.
+    pub fn fills_extent(&self) -> bool {
+        self.size as isize == self.extent
+    }
 }
 
 /// A predefined type, with what reduces it.

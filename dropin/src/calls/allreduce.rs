@@ -23,8 +23,8 @@ fn all_reduce(arguments: &Arguments, comm: Word, hand_on: impl FnOnce() -> c_int
     let call = Call { what: What::Allreduce, comm };
     call.run(
         |_| None,
-        |group| {
-            let planned = arguments.plan(group)?;
+        |_| {
+            let planned = arguments.plan()?;
             let is_one = arguments.send == arguments.recv && refuses_one_buffer();
             if arguments.send == 0 || arguments.recv == 0 || abi::is_in_place(arguments.recv) || is_one {
                 return Err((Reason::Argument, planned.1));

@@ -8,33 +8,8 @@ use super::packing::{pack, unpack};
 use super::reduction::{Arguments, Goal, Lengths, Parts, Plan, Way};
 use super::room::Room;
 use crate::abi::{self, Word};
-use crate::local::{Bytewise, Local};
+use crate::local::Local;
 use crate::operators::{Kernel, Shape};
-use crate::types::Type;
-
-/// The widths of blocks, across nodes and of elements with gaps: powers of two, and what a few numbers of four or eight
-/// bytes take.
-macro_rules! widths {
-    ($with:ident) => {
-        $with!(1 2 4 8 12 16 20 24 32 40 48 56 64 72 80 96 128 256 512 1024 2048 4096)
-    };
-}
-
-macro_rules! list {
-    ($($size:literal)*) => { &[$($size),*] };
-}
-
-const WIDTHS: &[usize] = widths!(list);
-
-/// Whether elements are folded as they lie, `on_one_node` or across nodes; others are copied.
-pub fn lie_well(of: &Type, on_one_node: bool) -> bool {
-    fills_extents(of) && (on_one_node || WIDTHS.contains(&of.size))
-}
-
-/// Whether elements have no gaps.
-fn fills_extents(of: &Type) -> bool {
-    of.size as isize == of.extent
-}
 
 impl Arguments<'_> {
     /// Carries it out.
@@ -58,25 +33,10 @@ impl Arguments<'_> {
         }
     }
 
+    /// Elements as the bytes that they are, of which the operator takes an extent for one.
     #[cold]
     fn by_library(&self, comm: &HierComm, plan: &Plan, local: &Local) -> Result<(), Fault> {
-        macro_rules! blocks {
-            ($($size:literal)*) => {
-                match plan.of().extent as usize {
-                    $(..=$size => self.in_blocks::<$size>(comm, plan, local),)*
-                    _ => unreachable!("the plan takes no longer elements"),
-                }
-            };
-        }
-        if fills_extents(plan.of()) && comm.single_node().is_some() {
-            return self.in_bytes(comm, plan, &Bytewise(local));
-        }
-        widths!(blocks)
-    }
-
-    /// Elements without gaps, within a node: as the bytes that they are.
-    fn in_bytes(&self, comm: &HierComm, plan: &Plan, bytewise: &Bytewise<'_>) -> Result<(), Fault> {
-        let extent = plan.of().extent as usize;
+        let (of, extent) = (plan.of(), plan.of().extent as usize);
         let scaled;
         let goal = match self.goal {
             Goal::Parts(parts) => {
@@ -85,6 +45,9 @@ impl Arguments<'_> {
             }
             goal => goal,
         };
+        if !of.fills_extent() {
+            return self.without_gaps(comm, plan, goal, local);
+        }
         let gets = goal.has_place(comm.rank());
         let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
         let bytes = plan.count * extent;
@@ -95,11 +58,39 @@ impl Arguments<'_> {
         let mut room = Room::of(if gets && self.recv == 0 { places } else { 0 })?;
         let recv = match self.recv as *mut u8 {
             _ if !gets => None,
-            place if place.is_null() => Some(room.blocks::<1>(places).as_flattened_mut()),
+            place if place.is_null() => Some(room.bytes(places)),
             // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
             place => Some(unsafe { std::slice::from_raw_parts_mut(place, places) }),
         };
-        reduce(comm, goal, if in_place { None } else { Some(send()) }, recv, bytewise)
+        reduce(comm, goal, if in_place { None } else { Some(send()) }, recv, local)
+    }
+
+    /// The same of copies of elements with gaps, which are left alone.
+    fn without_gaps(&self, comm: &HierComm, plan: &Plan, goal: Goal<'_>, local: &Local) -> Result<(), Fault> {
+        let gets = goal.has_place(comm.rank());
+        let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
+        let (of, count) = (plan.of(), plan.count);
+        let extent = of.extent as usize;
+        let from = if in_place { self.recv } else { self.send };
+        let mut room = Room::of(count.saturating_mul(extent))?;
+        let copy = room.bytes(count * extent);
+        // A plan has an element at least; what lies before the first one's data, or behind the last one's, need not be
+        // the program's.
+        let held = (count - 1) * extent + of.reach - of.start;
+        // SAFETY: by MPI's contract there are so many elements, whose data take so many bytes, which nobody writes
+        // meanwhile.
+        let data = unsafe { std::slice::from_raw_parts((from as *const u8).wrapping_add(of.start), held) };
+        copy[of.start..][..held].copy_from_slice(data);
+        if !gets {
+            return reduce(comm, goal, Some(copy), None, local);
+        }
+        reduce(comm, goal, None, Some(&mut *copy), local)?;
+        let results = self.goal.results(count);
+        if !self.goal.gets(comm.rank()) || results == 0 {
+            return Ok(());
+        }
+        let data = pack(copy.as_ptr().cast(), results, self.datatype, results * of.size)?;
+        unpack(&data, self.recv as *mut _, results, self.datatype)
     }
 
     /// The contribution and the result, as vectors of their elements, where they lie.
@@ -146,70 +137,6 @@ impl Arguments<'_> {
         // SAFETY: by MPI's contract so many elements may be written there, and so many are in the copy.
         unsafe { copy_data::<T>(plan, self.goal.results(plan.count), copy.as_ptr().cast(), self.recv as *mut u8) };
         Ok(())
-    }
-
-    /// Elements as blocks of `N` bytes.
-    fn in_blocks<const N: usize>(&self, comm: &HierComm, plan: &Plan, local: &Local) -> Result<(), Fault>
-    where
-        [u8; N]: Element,
-    {
-        let gets = self.goal.has_place(comm.rank());
-        let in_place = gets && (abi::is_in_place(self.send) || self.send == self.recv);
-        let (of, count) = (plan.of(), plan.count);
-        let extent = of.extent as usize;
-        if extent == N && of.size == N && (self.recv != 0 || !gets) {
-            // SAFETY: by MPI's contract so many elements are there, which nobody writes meanwhile.
-            let send = || unsafe { std::slice::from_raw_parts(self.send as *const [u8; N], count) };
-            let places = if in_place { count } else { self.goal.results(count) };
-            // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
-            let recv = || unsafe { std::slice::from_raw_parts_mut(self.recv as *mut [u8; N], places) };
-            let send = if in_place { None } else { Some(send()) };
-            let recv = if gets { Some(recv()) } else { None };
-            return reduce(comm, self.goal, send, recv, local);
-        }
-        // Elements with gaps, or of a width that is none of those: in blocks, and back.
-        let from = if in_place { self.recv } else { self.send };
-        let mut room = Room::of(count.saturating_mul(N))?;
-        let blocks = room.blocks::<N>(count);
-        // A plan has an element at least; what lies before the first one's data, or behind the last one's, need not be
-        // the program's.
-        let held = (count - 1) * extent + of.reach - of.start;
-        // SAFETY: by MPI's contract there are so many elements, whose data take so many bytes, which nobody writes
-        // meanwhile.
-        let data = unsafe { std::slice::from_raw_parts((from as *const u8).wrapping_add(of.start), held) };
-        if extent == N {
-            blocks.as_flattened_mut()[of.start..][..held].copy_from_slice(data);
-        } else {
-            for (block, data) in blocks.iter_mut().zip(data.chunks(extent)) {
-                block[of.start..of.reach].copy_from_slice(&data[..of.reach - of.start]);
-            }
-        }
-        if !gets {
-            return reduce(comm, self.goal, Some(blocks), None, local);
-        }
-        reduce(comm, self.goal, None, Some(&mut *blocks), local)?;
-        if !self.goal.gets(comm.rank()) {
-            return Ok(());
-        }
-        let count = self.goal.results(count);
-        if count == 0 {
-            return Ok(());
-        }
-        if of.size == extent {
-            // SAFETY: by MPI's contract so many elements may be written there, and nothing overlaps them.
-            let results = unsafe { std::slice::from_raw_parts_mut(self.recv as *mut u8, count * extent) };
-            for (element, block) in results.chunks_exact_mut(extent).zip(&*blocks) {
-                element.copy_from_slice(&block[..extent]);
-            }
-            return Ok(());
-        }
-        // By the datatype, so that gaps are left alone.
-        let elements = blocks.as_flattened_mut();
-        if extent < N {
-            (1..count).for_each(|i| elements.copy_within(i * N..i * N + extent, i * extent));
-        }
-        let data = pack(elements.as_ptr().cast(), count, self.datatype, count * of.size)?;
-        unpack(&data, self.recv as *mut _, count, self.datatype)
     }
 }
 

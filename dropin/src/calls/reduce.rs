@@ -27,7 +27,7 @@ fn reduce_to(arguments: &Arguments, root: usize, comm: Word, hand_on: impl FnOnc
     call.run(
         |_| None,
         |group| {
-            let planned = arguments.plan(group)?;
+            let planned = arguments.plan()?;
             let wrong = (Reason::Argument, planned.1);
             if root >= group.ranks || arguments.send == 0 {
                 return Err(wrong);

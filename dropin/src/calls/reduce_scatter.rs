@@ -80,7 +80,7 @@ fn run(what: What, scattering: &Scattering, comm: Word, hand_on: impl FnOnce() -
         |group| scattering.glance(group),
         |group| {
             let parts = scattering.parts(group).ok_or((Reason::Argument, 0))?;
-            let (plan, total) = scattering.arguments(&parts).plan(group)?;
+            let (plan, total) = scattering.arguments(&parts).plan()?;
             // As at a glance.
             let bytes = if what == What::ReduceScatterBlock { total / group.ranks } else { total };
             let Scattering { send, recv, .. } = *scattering;

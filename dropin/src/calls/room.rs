@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::fault::Fault;
 
-/// Memory for blocks, aligned as that of malloc is. It is kept for the thread's next call: fresh pages cost more than
+/// Memory for elements, aligned as that of malloc is. It is kept for the thread's next call: fresh pages cost more than
 /// what is copied to them.
 pub(super) struct Room(Vec<u128>);
 
@@ -26,11 +26,11 @@ impl Room {
         Ok(Self(words))
     }
 
-    /// Its first `count` blocks.
-    pub fn blocks<const N: usize>(&mut self, count: usize) -> &mut [[u8; N]] {
-        assert!(count * N <= size_of_val(&*self.0), "there is room for the blocks");
+    /// Its first bytes, so many.
+    pub fn bytes(&mut self, bytes: usize) -> &mut [u8] {
+        assert!(bytes <= size_of_val(&*self.0), "there is room for them");
         // SAFETY: so many bytes are there, all initialised, and borrowed as the room is.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), bytes) }
     }
 }
 

@@ -28,7 +28,7 @@ fn run(what: What, arguments: &Arguments, comm: Word, hand_on: impl FnOnce() -> 
     Call { what, comm }.run(
         |_| arguments.glance(),
         |group| {
-            let planned = arguments.plan(group)?;
+            let planned = arguments.plan()?;
             let is_one = arguments.send == arguments.recv && refuses_one_buffer();
             // The first rank of an exclusive scan gets nothing.
             let wants = what == What::Scan || group.rank > 0;

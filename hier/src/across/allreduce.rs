@@ -84,7 +84,7 @@ impl HierComm {
                 None => self.node.all_reduce_in_place(recv, operator),
             });
         }
-        self.check_single(operator)?;
+        self.check_groups(recv.len(), operator)?;
         let bytes = size_of_val(recv);
         self.name_to_node(Collective::Allreduce, 0, bytes)?;
         let choice = self.choose(Collective::Allreduce, bytes, self.may_reorder(&operator));
@@ -105,16 +105,16 @@ impl HierComm {
         Ok(())
     }
 
-    /// Refuses an operator that takes several elements for one: across nodes vectors are cut between single ones.
-    pub(super) fn check_single<T: Element, O: Operator<T>>(&self, operator: &O) -> Result<()> {
-        match operator.group() {
-            0 | 1 => Ok(()),
-            found => {
-                let what = "elements that the operator of a reduction across nodes takes for one";
-                let (rank, size, expected, advice) = (self.rank, self.size(), 1, "; use an element type of their size");
-                self.settle(Err(shm_core::Error::Blocks { rank, size, what, found, expected, advice }.into()))
-            }
+    /// Refuses a vector of `count` elements that is not made of whole [groups](Operator::group).
+    pub(super) fn check_groups<T: Element, O: Operator<T>>(&self, count: usize, operator: &O) -> Result<()> {
+        let group = operator.group().max(1);
+        if group == 1 || count.is_multiple_of(group) {
+            return Ok(());
         }
+        let what = "elements of a vector whose operator takes several for one";
+        let (rank, size, advice) = (self.rank, self.size(), "; give whole groups, as the operator has them");
+        let (found, expected) = (count, count - count % group);
+        self.settle(Err(shm_core::Error::Blocks { rank, size, what, found, expected, advice }.into()))
     }
 
     /// The pipeline: the node reduces a slice, or a stage of a message that goes whole, while what was before it is on
@@ -132,11 +132,13 @@ impl HierComm {
             // Nodes have nothing to do, and so there is nothing to do meanwhile.
             return self.allreduce_at_once(choice.algorithm, self.lane(1, 0, ordered), send, recv, operator);
         }
-        let leaders = if cuts_alike::<T>() && !recv.is_empty() { choice.leaders } else { 1 };
+        let group = operator.group().max(1);
+        let element = size_of::<T>() * group;
+        let leaders = if cuts_alike(element) && !recv.is_empty() { choice.leaders } else { 1 };
         let place = if ordered { self.here } else { self.place_in_ring() };
         let program = self.program(choice.algorithm, Goal::Allreduce, self.placement.nodes(), place)?;
         let segments = program.segments as usize;
-        let cut = Cut::new(recv.len(), segments, slice / size_of::<T>().max(1), leaders == 1);
+        let cut = Cut::new(recv.len() / group, segments, slice / element.max(1), leaders == 1).in_groups(group);
         if let Some(send) = send.filter(|_| self.is_alone()) {
             recv.copy_from_slice(send);
         }
@@ -171,11 +173,11 @@ impl HierComm {
                 flight.begin(i, run.take());
             }
             if flight.len() > choice.flight {
-                self.hand_out(&mut flight, leaders, (&cut, &stages), &vector)?;
+                self.hand_out(&mut flight, (leaders, group), (&cut, &stages), &vector)?;
             }
         }
         while flight.len() > 0 {
-            self.hand_out(&mut flight, leaders, (&cut, &stages), &vector)?;
+            self.hand_out(&mut flight, (leaders, group), (&cut, &stages), &vector)?;
         }
         Ok(())
     }
@@ -210,16 +212,23 @@ impl HierComm {
             return Ok(None);
         };
         let Lane { peers, .. } = self.lane(leaders, share, ordered);
+        let group = operator.group().max(1);
         let mut parts = Vec::with_capacity(program.segments as usize);
         for segment in 0..program.segments as usize {
             let range = cut.part(slice, segment);
             let own = match leaders {
                 1 => 0..range.len(),
-                _ => self.on_node(self.node.share_of::<T>(range.len(), leaders, share))?,
+                _ => {
+                    let groups = range.len() / group;
+                    let share = self.node.share_of_bytes(size_of::<T>() * group, groups, leaders, share);
+                    let share = self.on_node(share)?;
+                    share.start * group..share.end * group
+                }
             };
             parts.push(range.start + own.start..range.start + own.end);
         }
-        let (memory, combiner) = (Memory::parts(vector.data, parts.into_iter()), Some(Combiner::of::<T, O>(operator)));
+        let (memory, combiner) =
+            (Memory::parts(vector.data, group, parts.into_iter()), Some(Combiner::of::<T, O>(operator)));
         // SAFETY: the caller keeps vector and operator until its flight has ended; of the slice it writes what is
         // behind the run's gate, and reads what is complete.
         Ok(Some(unsafe { Run::new(Arc::clone(program), peers, tag, memory, combiner) }))
@@ -229,7 +238,7 @@ impl HierComm {
     fn hand_out<T: Element>(
         &self,
         flight: &mut Flight<'_>,
-        leaders: usize,
+        (leaders, group): (usize, usize),
         (cut, stages): (&Cut, &Stages),
         vector: &Vector<'_, T>,
     ) -> Result<()> {
@@ -247,7 +256,7 @@ impl HierComm {
                 self.on_node(if leaders == 1 {
                     self.node.process_at_rank(0).broadcast_into(piece)
                 } else {
-                    self.node.gather_from_leaders(leaders, piece)
+                    self.node.gather_groups_from_leaders(leaders, group, piece)
                 })?;
             }
         }
@@ -297,7 +306,8 @@ impl HierComm {
             recv.copy_from_slice(send);
         }
         let program = self.program(algorithm, Goal::Allreduce, lane.peers.len(), lane.place)?;
-        let (tag, memory, combiner) = (self.next_tag(), Memory::whole(recv), Some(Combiner::of::<T, O>(operator)));
+        let memory = Memory::whole(recv, operator.group().max(1));
+        let (tag, combiner) = (self.next_tag(), Some(Combiner::of::<T, O>(operator)));
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
         let run = unsafe { Run::new(program, lane.peers, tag, memory, combiner) };
@@ -306,11 +316,11 @@ impl HierComm {
         Ok(())
     }
 
-    /// Elements of a slice of a broadcast or a reduction of `bytes` bytes.
-    pub(super) fn slice_elements<T>(&self, what: Collective, bytes: usize, choice: &Choice) -> usize {
-        match size_of::<T>() {
+    /// Elements of a slice of a broadcast or a reduction of `bytes` bytes: whole groups of so many.
+    pub(super) fn slice_elements<T>(&self, what: Collective, bytes: usize, group: usize, choice: &Choice) -> usize {
+        match size_of::<T>() * group {
             0 => usize::MAX,
-            element => self.slice_bytes(what, bytes, choice) / element,
+            element => (self.slice_bytes(what, bytes, choice) / element).max(1) * group,
         }
     }
 

@@ -14,13 +14,16 @@ use crate::schedule::segment_range;
 /// Pieces begin and end at multiples of so many elements: whole cache lines, whatever the element.
 const UNIT: usize = 64;
 
-/// A vector of `count` elements in segments, and slices of so many elements of each segment.
+/// A vector of `count` elements in segments, and slices of so many elements of each segment. An operator's
+/// [group](shm_core::operator::Operator::group) of elements counts as one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     count: usize,
     segments: usize,
     /// Elements of a segment in one slice.
     piece: usize,
+    /// What parts are given in: so many to an element.
+    group: usize,
     /// Whether pieces that lie side by side may be worked on as one.
     joins: bool,
 }
@@ -31,7 +34,12 @@ impl Cut {
         let segments = segments.max(1);
         let longest = count.div_ceil(segments).max(1);
         let piece = if slice >= count { longest } else { (slice / segments).next_multiple_of(UNIT).max(UNIT) };
-        Self { count, segments, piece: piece.min(longest), joins }
+        Self { count, segments, piece: piece.min(longest), group: 1, joins }
+    }
+
+    /// The same of a vector whose every element is a group of so many, in which its parts are given.
+    pub fn in_groups(self, group: usize) -> Self {
+        Self { group, ..self }
     }
 
     pub fn slices(&self) -> usize {
@@ -46,7 +54,7 @@ impl Cut {
     pub fn part(&self, slice: usize, segment: usize) -> Range<usize> {
         let segment = segment_range(self.count, self.segments, segment);
         let start = (segment.start + slice * self.piece).min(segment.end);
-        start..(start + self.piece).min(segment.end)
+        start * self.group..(start + self.piece).min(segment.end) * self.group
     }
 
     /// The elements that a slice has of some segments, in the pieces that a node works on one by one. None is empty.
@@ -62,12 +70,12 @@ impl Cut {
     }
 }
 
-/// Whether shares of vectors of `T` are cut alike on nodes of all sizes: a share is whole cache lines of whole
+/// Whether shares of vectors of elements of so many bytes are cut alike on nodes of all sizes: a share is whole cache lines of whole
 /// elements, if so many fit a cell, whose size hangs on the number of ranks.
-pub(super) fn cuts_alike<T>() -> bool {
+pub(super) fn cuts_alike(element: usize) -> bool {
     /// The least cell that there may be, with so few leaders.
     const CELL: usize = 2048;
-    match size_of::<T>() {
+    match element {
         0 => false,
         // The least common multiple with a line of 64 bytes.
         element => element.saturating_mul(64 >> element.trailing_zeros().min(6)) <= CELL,
@@ -145,7 +153,14 @@ mod tests {
 
     #[test]
     fn odd_elements_have_one_leader() {
-        assert!(cuts_alike::<f64>() && cuts_alike::<[u8; 24]>() && cuts_alike::<[u64; 32]>());
-        assert!(!cuts_alike::<()>() && !cuts_alike::<[u8; 300]>() && !cuts_alike::<[u8; 4096]>());
+        assert!([8, 24, 256].into_iter().all(cuts_alike));
+        assert!(![0, 300, 4096].into_iter().any(cuts_alike));
+    }
+
+    #[test]
+    fn parts_are_whole_groups() {
+        let (single, grouped) = (Cut::new(1000, 7, 300, false), Cut::new(1000, 7, 300, false).in_groups(3));
+        let parts = |cut: Cut| (0..cut.slices()).flat_map(move |i| (0..7).map(move |segment| cut.part(i, segment)));
+        assert!(parts(single).map(|part| 3 * part.start..3 * part.end).eq(parts(grouped)));
     }
 }

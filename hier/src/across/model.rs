@@ -150,7 +150,7 @@ impl HierComm {
                 continue;
             }
             let start = Instant::now();
-            let memory = Memory::whole(&mut buffer);
+            let memory = Memory::whole(&mut buffer, 1);
             let mut flight = Flight::new(self);
             // SAFETY: the buffer outlives the flight and is left alone; nothing is combined.
             flight.begin(0, Some(unsafe { Run::new(Arc::clone(&program), Arc::clone(&peers), tag, memory, None) }));

@@ -85,10 +85,12 @@ impl HierComm {
         recv: &mut [T],
         operator: &O,
     ) -> Result<bool> {
-        if align_of::<T>() > LINE || size_of::<T>() > SLICE || !self.has_windows()? {
+        let group = operator.group().max(1);
+        let element = size_of::<T>() * group;
+        if align_of::<T>() > LINE || element > SLICE || !self.has_windows()? {
             return Ok(false);
         }
-        let slice = SLICE / size_of::<T>().max(1);
+        let slice = SLICE / element.max(1) * group;
         for (range, chunk) in slices(recv.len(), slice).zip(chunks(recv, slice)) {
             self.on_node(match send {
                 Some(send) => self.reduce_to_first(&send[range], chunk, operator),
@@ -118,9 +120,10 @@ impl HierComm {
         let OneSided { window: Some(window), arrived, .. } = one_sided else { return Ok(()) };
         let nodes = self.placement.nodes();
         let place = self.ring.iter().position(|&node| node == self.here).unwrap_or(0);
-        let element = size_of::<T>();
-        let part = segment_range(vector.len(), nodes, place);
-        let (offset, bytes) = (part.start * element, part.len() * element);
+        let group = operator.group().max(1);
+        let groups = segment_range(vector.len() / group, nodes, place);
+        let part = groups.start * group..groups.end * group;
+        let (offset, bytes) = (part.start * size_of::<T>(), part.len() * size_of::<T>());
         let own = vector.as_ptr().cast::<u8>();
         // SAFETY: the vector fits a slice; the others have read what was there before they came to the last meeting.
         unsafe { std::ptr::copy_nonoverlapping(own, window.base(), size_of_val(vector)) };

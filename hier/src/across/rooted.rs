@@ -134,7 +134,7 @@ impl HierComm {
         self.name_to_node(Collective::Broadcast, root, bytes)?;
         let choice = self.choose(Collective::Broadcast, bytes, true);
         self.trace(Collective::Broadcast, bytes);
-        let slice = self.slice_elements::<T>(Collective::Broadcast, bytes, &choice);
+        let slice = self.slice_elements::<T>(Collective::Broadcast, bytes, 1, &choice);
         let mut chunks = chunks(buffer, slice);
         let mut flight = Flight::new(self);
         for i in 0..chunks.len() {
@@ -143,7 +143,7 @@ impl HierComm {
                 Some(own) => {
                     let goal = Goal::Broadcast { root: envoys.root };
                     let program = self.program(choice.algorithm, goal, envoys.peers.len(), own)?;
-                    let memory = Memory::whole(chunks[i]);
+                    let memory = Memory::whole(chunks[i], 1);
                     // SAFETY: the buffer outlives the flight, and the chunk is left alone until its run has ended.
                     Some(unsafe { Run::new(program, Arc::clone(&envoys.peers), tag, memory, None) })
                 }
@@ -180,10 +180,11 @@ impl HierComm {
             let (what, expected) = ("receive buffer", count);
             return self.settle(Err(shm_core::Error::Length { rank: self.rank, what, found, expected }.into()));
         }
+        let group = operator.group().max(1);
         let bytes = count * size_of::<T>();
         let choice = self.choose(Collective::Reduce, bytes, self.may_reorder(&operator));
         if self.placement.nodes() > 1 {
-            self.check_single(operator)?;
+            self.check_groups(count, operator)?;
             self.name_to_node(Collective::Reduce, root, bytes)?;
             if choice.flat {
                 return self.reduce_flat(choice.algorithm, root, send, recv, operator);
@@ -200,7 +201,7 @@ impl HierComm {
             });
         }
         self.trace(Collective::Reduce, bytes);
-        let slice = self.slice_elements::<T>(Collective::Reduce, bytes, &choice);
+        let slice = self.slice_elements::<T>(Collective::Reduce, bytes, group, &choice);
         // What goes over the network: the root's vector, or copies of slices.
         let mut chunks: Option<Vec<&mut [T]>> = recv.as_mut().map(|recv| chunks(recv, slice));
         let mut copies: Vec<Vec<T>> = Vec::new();
@@ -229,7 +230,7 @@ impl HierComm {
             };
             let goal = Goal::Reduce { root: envoys.root };
             let program = self.program(choice.algorithm, goal, envoys.peers.len(), own)?;
-            let (peers, memory) = (Arc::clone(&envoys.peers), Memory::whole(vector));
+            let (peers, memory) = (Arc::clone(&envoys.peers), Memory::whole(vector, group));
             // SAFETY: the chunk or copy, whose elements do not move, outlives the flight, as does the operator; it is
             // left alone until its run has ended.
             let run = unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) };
@@ -270,7 +271,8 @@ impl HierComm {
         };
         let goal = Goal::Reduce { root: root as u32 };
         let program = self.program(algorithm, goal, self.size(), self.rank)?;
-        let (peers, tag, memory) = ((0..self.size()).collect(), self.next_tag(), Memory::whole(vector));
+        let memory = Memory::whole(vector, operator.group().max(1));
+        let (peers, tag) = ((0..self.size()).collect(), self.next_tag());
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
         flight.begin(0, Some(unsafe { Run::new(program, peers, tag, memory, Some(Combiner::of::<T, O>(operator))) }));

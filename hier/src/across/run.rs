@@ -44,7 +44,7 @@ pub(super) struct Combiner {
 impl Combiner {
     pub fn of<T: Element, O: Operator<T>>(operator: &O) -> Self {
         /// # Safety
-        /// `operator` points to a live `O`; the rest as for `Operator::<T>::fold` of `n` elements.
+        /// `operator` points to a live `O`; the rest as for `Operator::<T>::fold` of `n` of its groups of elements.
         unsafe fn call<T: Element, O: Operator<T>>(
             operator: *const (),
             dst: *mut u8,
@@ -55,7 +55,7 @@ impl Combiner {
             let operator = unsafe { &*operator.cast::<O>() };
             let operands = operands.map(|operand| operand.cast::<T>());
             // SAFETY: by contract as `fold` wants it.
-            unsafe { operator.fold(dst.cast(), &operands, n) }
+            unsafe { operator.fold(dst.cast(), &operands, n * operator.group().max(1)) }
         }
         Self { operator: std::ptr::from_ref(operator).cast(), call: call::<T, O> }
     }
@@ -64,7 +64,7 @@ impl Combiner {
 /// The memory that a program works on: where each of its segments lies.
 pub(super) struct Memory {
     data: *mut u8,
-    /// Bytes of an element.
+    /// Bytes of an element, or of a group that an operator takes for one.
     element: usize,
     segments: Segments,
 }
@@ -82,16 +82,17 @@ impl Memory {
         Self { data: std::ptr::null_mut(), element: 0, segments: Segments::Even(0) }
     }
 
-    /// A whole vector, in segments that differ by one element at most.
-    pub fn whole<T: Element>(vector: &mut [T]) -> Self {
-        Self { data: vector.as_mut_ptr().cast(), element: size_of::<T>(), segments: Segments::Even(vector.len()) }
+    /// A whole vector, in segments that differ by one element at most, or by one group of so many.
+    pub fn whole<T: Element>(vector: &mut [T], group: usize) -> Self {
+        let segments = Segments::Even(vector.len() / group);
+        Self { data: vector.as_mut_ptr().cast(), element: size_of::<T>() * group, segments }
     }
 
-    /// Parts of the vector that begins at `data`, in elements.
-    pub fn parts<T: Element>(data: *mut T, segments: impl Iterator<Item = Range<usize>>) -> Self {
+    /// Parts of the vector that begins at `data`, in elements; they are whole groups of so many.
+    pub fn parts<T: Element>(data: *mut T, group: usize, segments: impl Iterator<Item = Range<usize>>) -> Self {
         let element = size_of::<T>();
         let segments = segments.map(|range| range.start * element..range.end * element).collect();
-        Self { data: data.cast(), element, segments: Segments::Given(segments) }
+        Self { data: data.cast(), element: element * group, segments: Segments::Given(segments) }
     }
 
     /// The bytes of a span, in as few pieces as they lie in, the same number on all ranks; an empty span is an empty

@@ -35,7 +35,14 @@ impl Communicator {
     /// [`Leaders`](Error::Leaders), [`Tuning`](Error::Tuning); [`Blocks`](Error::Blocks): more elements than any memory
     /// holds.
     pub fn share_of<T: Element>(&self, count: usize, leaders: usize, share: usize) -> Result<Range<usize>> {
-        let element = size_of::<T>();
+        self.share_of_bytes(size_of::<T>(), count, leaders, share)
+    }
+
+    /// The same of elements of so many bytes each.
+    ///
+    /// # Errors
+    /// As of [`share_of`](Communicator::share_of).
+    pub fn share_of_bytes(&self, element: usize, count: usize, leaders: usize, share: usize) -> Result<Range<usize>> {
         // Shares of as many bytes are computed without overflow.
         let most = usize::MAX / self.size() / element.max(1);
         if count > most && element > 0 {
@@ -85,7 +92,7 @@ impl Communicator {
         if let Err(error) = same_length(self.rank(), send, recv) {
             return self.refuse(error);
         }
-        self.check_single(&operator)?;
+        self.check_groups(send.len(), &operator)?;
         self.to_leaders(
             leaders,
             send.as_ptr().cast(),
@@ -106,23 +113,10 @@ impl Communicator {
         buffer: &mut [T],
         operator: O,
     ) -> Result<()> {
-        self.check_single(&operator)?;
+        self.check_groups(buffer.len(), &operator)?;
         let bytes = size_of_val(buffer);
         let buffer = buffer.as_mut_ptr().cast::<u8>();
         self.to_leaders(leaders, buffer, buffer, bytes, Fold::new(&operator))
-    }
-
-    /// Refuses an operator that takes several elements for one: shares are of single elements.
-    #[inline]
-    fn check_single<T: Element, O: Operator<T>>(&self, operator: &O) -> Result<()> {
-        match operator.group() {
-            0 | 1 => Ok(()),
-            found => {
-                let what = "elements that the operator of a reduction to leaders takes for one";
-                let (rank, size) = (self.rank(), self.size());
-                self.refuse(Error::Blocks { rank, size, what, found, expected: 1, advice: "" })
-            }
-        }
     }
 
     /// Hands everybody each leader's share of `buffer` (an allgather; compare MPI 4.1, section 6.7): the other half of
@@ -136,13 +130,23 @@ impl Communicator {
     /// # Errors
     /// As [`reduce_to_leaders`](Communicator::reduce_to_leaders).
     pub fn gather_from_leaders<T: Element>(&self, leaders: usize, buffer: &mut [T]) -> Result<()> {
-        let (bytes, element) = (size_of_val(buffer), size_of::<T>());
+        self.gather_groups_from_leaders(leaders, 1, buffer)
+    }
+
+    /// The same, with shares of whole groups of so many elements, as an operator that takes them for one
+    /// [divides](crate::operator::Operator::group) a vector.
+    ///
+    /// # Errors
+    /// As there; [`Blocks`](Error::Blocks): the buffer does not hold whole groups.
+    pub fn gather_groups_from_leaders<T: Element>(&self, leaders: usize, group: usize, buffer: &mut [T]) -> Result<()> {
+        self.check_whole(buffer.len(), group)?;
+        let (bytes, element) = (size_of_val(buffer), size_of::<T>().saturating_mul(group.max(1)));
         let choice = match self.shares(Vector { element, ..Vector::of_bytes(bytes) }, leaders) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
         let mut engine = self.enter()?;
-        let tag = tag_of_call(FROM_LEADERS, leaders, type_number::<T>(), 0, buffer.len());
+        let tag = tag_of_call(FROM_LEADERS, leaders, type_number::<T>(), 0, buffer.len() / group.max(1));
         let tag = engine.board.chained(tag);
         engine.board.begin_at_home(tag)?;
         engine.shares_from_leaders(&choice, buffer.as_mut_ptr().cast(), bytes, element, tag)
@@ -171,43 +175,8 @@ impl Communicator {
 
 #[cfg(test)]
 mod tests {
-    use crate::operator::{Operator, Sum};
+    use crate::operator::Sum;
     use crate::{Communicator, Error};
-
-    /// Pairs of numbers, added.
-    struct Pairs;
-
-    // SAFETY: the fold is that of sums.
-    unsafe impl Operator<u64> for Pairs {
-        fn is_commutative(&self) -> bool {
-            true
-        }
-
-        fn code(&self) -> u8 {
-            0x70
-        }
-
-        fn group(&self) -> usize {
-            2
-        }
-
-        unsafe fn fold(&self, dst: *mut u64, operands: &[*const u64], n: usize) {
-            // SAFETY: by contract.
-            unsafe { Sum.fold(dst, operands, n) }
-        }
-    }
-
-    #[test]
-    fn operators_on_groups_are_refused() {
-        Communicator::threads(2, |comm| {
-            let mut buffer = [1; 4];
-            let error = comm.reduce_to_leaders_in_place(1, &mut buffer, Pairs).unwrap_err();
-            assert!(matches!(error, Error::Blocks { found: 2, expected: 1, .. }), "{error}");
-            comm.all_reduce_in_place(&mut buffer, Pairs).unwrap();
-            assert_eq!(buffer, [2; 4]);
-        })
-        .unwrap();
-    }
 
     #[test]
     fn halves_make_an_allreduce() {

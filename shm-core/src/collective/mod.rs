@@ -85,8 +85,13 @@ impl Communicator {
     /// Refuses a vector of `count` elements that is not made of whole [groups](Operator::group).
     #[inline]
     pub(crate) fn check_groups<T: Element, O: Operator<T>>(&self, count: usize, operator: &O) -> Result<()> {
-        let group = operator.group().max(1);
-        if group == 1 || count.is_multiple_of(group) {
+        self.check_whole(count, operator.group())
+    }
+
+    /// The same of groups of so many elements; 0 stands for 1.
+    #[inline]
+    fn check_whole(&self, count: usize, group: usize) -> Result<()> {
+        if group <= 1 || count.is_multiple_of(group) {
             return Ok(());
         }
         self.refuse(Error::Blocks {
@@ -95,7 +100,7 @@ impl Communicator {
             what: "elements of a vector whose operator takes several for one",
             found: count,
             expected: count - count % group,
-            advice: " or a multiple more; give whole groups, as the operator has them",
+            advice: "; give whole groups, as the operator has them",
         })
     }
 }

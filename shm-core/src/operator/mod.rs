@@ -83,8 +83,7 @@ pub unsafe trait Operator<T: Element> {
 
     /// How many elements of a vector it takes for one: vectors are cut between such groups alone, their lengths must be
     /// multiples of it, and so is `n` below. So vectors of structures whose size is known when the program runs are
-    /// vectors of their bytes. It is the same on all ranks, and part of the check that all made the same call. Calls
-    /// that divide a vector among leaders, and calls across nodes, take operators on single elements alone.
+    /// vectors of their bytes. It is the same on all ranks, and part of the check that all made the same call.
     fn group(&self) -> usize {
         1
     }
