@@ -132,10 +132,10 @@ impl Plan {
 /// The longest element that is folded by the library's function.
 const LONGEST: usize = 4096;
 
-/// Bytes from which on elements that must be copied to be folded, those with gaps, are left to Open MPI. Of such, and of
-/// others that were copied once, calls of 24,000 bytes took 0.6 to 1.6 times as long as those of Open
-/// MPI 4.1 on two ranks, the median 1.1; of 100,000 bytes 0.8 to 1.7, the median 1.4; of 400,000 bytes 1.0 to 2.6, the
-/// median 1.7. Beside MPICH 4.0 allreduces took 0.5 to 1.5 times as long, the median 0.9, reduces and scans 0.1 to 1.0.
+/// Bytes from which on elements that must be copied to be folded, those with gaps, are left to Open MPI. Of such, and
+/// of others that were copied once, calls of 24,000 bytes took 0.6 to 1.6 times as long as those of Open MPI 4.1 on two
+/// ranks, the median 1.1; of 100,000 bytes 0.8 to 1.7, the median 1.4; of 400,000 bytes 1.0 to 2.6, the median 1.7.
+/// Beside MPICH 4.0 allreduces took 0.5 to 1.5 times as long, the median 0.9, reduces and scans 0.1 to 1.0.
 const COPIED: usize = 64 << 10;
 
 impl Arguments<'_> {

@@ -70,8 +70,8 @@ impl Cut {
     }
 }
 
-/// Whether shares of vectors of elements of so many bytes are cut alike on nodes of all sizes: a share is whole cache lines of whole
-/// elements, if so many fit a cell, whose size hangs on the number of ranks.
+/// Whether shares of vectors of elements of so many bytes are cut alike on nodes of all sizes: a share is whole cache
+/// lines of whole elements, if so many fit a cell, whose size hangs on the number of ranks.
 pub(super) fn cuts_alike(element: usize) -> bool {
     /// The least cell that there may be, with so few leaders.
     const CELL: usize = 2048;
