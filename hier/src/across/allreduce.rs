@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use shm_core::operator::{Hint, Max, Operator};
+use shm_core::operator::{Hint, Max, Operator, whole_groups};
 use shm_core::{Collective, Element};
 
 use super::adapt::{self, Search};
@@ -107,14 +107,7 @@ impl HierComm {
 
     /// Refuses a vector of `count` elements that is not made of whole [groups](Operator::group).
     pub(super) fn check_groups<T: Element, O: Operator<T>>(&self, count: usize, operator: &O) -> Result<()> {
-        let group = operator.group().max(1);
-        if group == 1 || count.is_multiple_of(group) {
-            return Ok(());
-        }
-        let what = "elements of a vector whose operator takes several for one";
-        let (rank, size, advice) = (self.rank, self.size(), "; give whole groups, as the operator has them");
-        let (found, expected) = (count, count - count % group);
-        self.settle(Err(shm_core::Error::Blocks { rank, size, what, found, expected, advice }.into()))
+        self.settle(whole_groups(operator.group(), count, self.rank, self.size()).map_err(Into::into))
     }
 
     /// The pipeline: the node reduces a slice, or a stage of a message that goes whole, while what was before it is on

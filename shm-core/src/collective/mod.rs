@@ -25,7 +25,7 @@ pub use process::Process;
 use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::operator::{Fold, Operator};
+use crate::operator::{Fold, Operator, whole_groups};
 use crate::select::Collective;
 
 /// The tag of a call: what must agree on all ranks, in 24 bits.
@@ -88,20 +88,10 @@ impl Communicator {
         self.check_whole(count, operator.group())
     }
 
-    /// The same of groups of so many elements; 0 stands for 1.
+    /// The same of groups of so many elements.
     #[inline]
     fn check_whole(&self, count: usize, group: usize) -> Result<()> {
-        if group <= 1 || count.is_multiple_of(group) {
-            return Ok(());
-        }
-        self.refuse(Error::Blocks {
-            rank: self.rank(),
-            size: self.size(),
-            what: "elements of a vector whose operator takes several for one",
-            found: count,
-            expected: count - count % group,
-            advice: "; give whole groups, as the operator has them",
-        })
+        self.or_refuse(whole_groups(group, count, self.rank(), self.size()))
     }
 }
 

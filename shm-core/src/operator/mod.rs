@@ -36,6 +36,7 @@ pub use user::User;
 
 use crate::counts::note;
 use crate::element::{Element, type_number};
+use crate::error::{Error, Result};
 use crate::segment::layout::LINE;
 use crate::select::Vector;
 
@@ -82,8 +83,9 @@ pub unsafe trait Operator<T: Element> {
     }
 
     /// How many elements of a vector it takes for one: vectors are cut between such groups alone, their lengths must be
-    /// multiples of it, and so is `n` below. So vectors of structures whose size is known when the program runs are
-    /// vectors of their bytes. It is the same on all ranks, and part of the check that all made the same call.
+    /// multiples of it (calls refuse others, by [`Blocks`](crate::Error::Blocks)), and so is `n` below. So vectors of
+    /// structures whose size is known when the program runs are vectors of their bytes. It is the same on all ranks,
+    /// and part of the check that all made the same call.
     fn group(&self) -> usize {
         1
     }
@@ -117,6 +119,19 @@ pub unsafe trait Operator<T: Element> {
         // SAFETY: by contract.
         unsafe { self.fold_to(dsts, operands, n) }
     }
+}
+
+/// Refuses a vector of `count` elements that is not made of whole [groups](Operator::group) of so many, 0 standing for
+/// 1, on this rank of so many.
+#[doc(hidden)]
+#[inline]
+pub fn whole_groups(group: usize, count: usize, rank: usize, size: usize) -> Result<()> {
+    if group <= 1 || count.is_multiple_of(group) {
+        return Ok(());
+    }
+    let (what, advice) =
+        ("elements of a vector whose operator takes several for one", "; give whole groups, as the operator has them");
+    Err(Error::Blocks { rank, size, what, found: count, expected: count - count % group, advice })
 }
 
 /// An operator with its element type forgotten, for protocol code that moves bytes.
