@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::num::NonZeroUsize;
 
 use hier::operator::Operator;
 use mpi::ffi;
@@ -19,7 +20,7 @@ pub struct Local {
     op: ffi::MPI_Op,
     datatype: ffi::MPI_Datatype,
     /// Bytes from one element to the next, as the user's function expects them.
-    extent: usize,
+    extent: NonZeroUsize,
     /// What the user's function may take elements to be aligned to: as far as malloc aligns memory, which an MPI hands
     /// them over in, and as elements of this extent in a row can be.
     align: usize,
@@ -32,9 +33,9 @@ pub struct Local {
 
 impl Local {
     /// The operator on elements of a datatype that begins at its lower bound, 0, and fills no more than its extent.
-    pub fn new(op: Word, datatype: Word, extent: usize, commutative: bool) -> Self {
+    pub fn new(op: Word, datatype: Word, extent: NonZeroUsize, commutative: bool) -> Self {
         let (op, datatype) = (abi::op(op), abi::datatype(datatype));
-        let align = align_of::<u128>().min(1 << extent.trailing_zeros().min(usize::BITS - 1));
+        let align = align_of::<u128>().min(1 << extent.trailing_zeros());
         Self { op, datatype, extent, align, commutative, failure: Cell::new(abi::SUCCESS), buffers: Cell::default() }
     }
 
@@ -51,7 +52,8 @@ impl Local {
         let mut done = 0;
         while done < n {
             let count = (n - done).min(c_int::MAX as usize);
-            let (left, inout) = (left.wrapping_add(done * self.extent), inout.wrapping_add(done * self.extent));
+            let at = done * self.extent.get();
+            let (left, inout) = (left.wrapping_add(at), inout.wrapping_add(at));
             // SAFETY: by contract; `count` elements are left.
             let code =
                 unsafe { ffi::PMPI_Reduce_local(left.cast(), inout.cast(), count as c_int, self.datatype, self.op) };
@@ -68,7 +70,7 @@ impl Local {
     /// # Safety
     /// As [`Operator::fold`], on `n` elements.
     unsafe fn fold_aside(&self, dst: *mut u8, operands: &[*const u8], n: usize) {
-        let extent = self.extent;
+        let extent = self.extent.get();
         let most = (PIECE / extent).max(1).min(n);
         // Words, so that they are aligned as memory of malloc is.
         let words = (most * extent).div_ceil(size_of::<u128>());
@@ -108,7 +110,7 @@ unsafe impl Operator<u8> for Local {
         if self.commutative { 0xfc } else { 0xfd }
     }
 
-    fn group(&self) -> usize {
+    fn group(&self) -> NonZeroUsize {
         self.extent
     }
 
@@ -124,7 +126,7 @@ unsafe impl Operator<u8> for Local {
         let (&first, others) = operands.split_first().expect("there is at least one operand");
         if first != dst.cast_const() {
             // SAFETY: by contract `n` elements are there and may be written, and the two do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(first, dst, n * self.extent) };
+            unsafe { std::ptr::copy_nonoverlapping(first, dst, n * self.extent.get()) };
         }
         for &other in others {
             // SAFETY: `n` elements each; the result is this call's.

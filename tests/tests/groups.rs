@@ -1,6 +1,7 @@
 //! Operators that take several elements for one: no group is ever parted, whatever the algorithm, and lengths that are
 //! not whole groups are refused on all ranks.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use hier::job::JobSpec;
@@ -42,8 +43,8 @@ unsafe impl Operator<u32> for Maps {
         0x70
     }
 
-    fn group(&self) -> usize {
-        self.group
+    fn group(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.group).unwrap()
     }
 
     unsafe fn fold(&self, dst: *mut u32, operands: &[*const u32], n: usize) {

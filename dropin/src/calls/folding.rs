@@ -1,5 +1,7 @@
 //! Reductions, carried out: where operands and results lie meanwhile.
 
+use std::num::NonZeroUsize;
+
 use hier::operator::Operator;
 use hier::{Element, HierComm, NodeCommunicator};
 
@@ -26,7 +28,9 @@ impl Arguments<'_> {
             },
             Way::Local(by_library) => {
                 let (of, commutative) = &**by_library;
-                let local = Local::new(self.op, self.datatype, of.extent as usize, *commutative);
+                // Regular, as it is, it has one.
+                let extent = NonZeroUsize::new(of.extent as usize).unwrap_or(NonZeroUsize::MIN);
+                let local = Local::new(self.op, self.datatype, extent, *commutative);
                 self.by_library(comm, plan, &local)?;
                 local.failure().map_or(Ok(()), |code| Err(Fault::Operator(code)))
             }

@@ -1,5 +1,6 @@
 //! Barrier and allreduce across nodes.
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -125,13 +126,13 @@ impl HierComm {
             // Nodes have nothing to do, and so there is nothing to do meanwhile.
             return self.allreduce_at_once(choice.algorithm, self.lane(1, 0, ordered), send, recv, operator);
         }
-        let group = operator.group().max(1);
-        let element = size_of::<T>() * group;
+        let group = operator.group();
+        let element = size_of::<T>() * group.get();
         let leaders = if cuts_alike(element) && !recv.is_empty() { choice.leaders } else { 1 };
         let place = if ordered { self.here } else { self.place_in_ring() };
         let program = self.program(choice.algorithm, Goal::Allreduce, self.placement.nodes(), place)?;
         let segments = program.segments as usize;
-        let cut = Cut::new(recv.len() / group, segments, slice / element.max(1), leaders == 1).in_groups(group);
+        let cut = Cut::new(recv.len() / group, segments, slice / element.max(1), leaders == 1).in_groups(group.get());
         if let Some(send) = send.filter(|_| self.is_alone()) {
             recv.copy_from_slice(send);
         }
@@ -205,7 +206,7 @@ impl HierComm {
             return Ok(None);
         };
         let Lane { peers, .. } = self.lane(leaders, share, ordered);
-        let group = operator.group().max(1);
+        let group = operator.group().get();
         let mut parts = Vec::with_capacity(program.segments as usize);
         for segment in 0..program.segments as usize {
             let range = cut.part(slice, segment);
@@ -231,7 +232,7 @@ impl HierComm {
     fn hand_out<T: Element>(
         &self,
         flight: &mut Flight<'_>,
-        (leaders, group): (usize, usize),
+        (leaders, group): (usize, NonZeroUsize),
         (cut, stages): (&Cut, &Stages),
         vector: &Vector<'_, T>,
     ) -> Result<()> {
@@ -299,7 +300,7 @@ impl HierComm {
             recv.copy_from_slice(send);
         }
         let program = self.program(algorithm, Goal::Allreduce, lane.peers.len(), lane.place)?;
-        let memory = Memory::whole(recv, operator.group().max(1));
+        let memory = Memory::whole(recv, operator.group().get());
         let (tag, combiner) = (self.next_tag(), Some(Combiner::of::<T, O>(operator)));
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.
@@ -373,7 +374,7 @@ unsafe impl<T: Element, O: Operator<T>> Operator<T> for InOrder<'_, O> {
         self.0.is_wide()
     }
 
-    fn group(&self) -> usize {
+    fn group(&self) -> NonZeroUsize {
         self.0.group()
     }
 

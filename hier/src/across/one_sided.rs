@@ -85,7 +85,7 @@ impl HierComm {
         recv: &mut [T],
         operator: &O,
     ) -> Result<bool> {
-        let group = operator.group().max(1);
+        let group = operator.group().get();
         let element = size_of::<T>() * group;
         if align_of::<T>() > LINE || element > SLICE || !self.has_windows()? {
             return Ok(false);
@@ -120,7 +120,7 @@ impl HierComm {
         let OneSided { window: Some(window), arrived, .. } = one_sided else { return Ok(()) };
         let nodes = self.placement.nodes();
         let place = self.ring.iter().position(|&node| node == self.here).unwrap_or(0);
-        let group = operator.group().max(1);
+        let group = operator.group().get();
         let groups = segment_range(vector.len() / group, nodes, place);
         let part = groups.start * group..groups.end * group;
         let (offset, bytes) = (part.start * size_of::<T>(), part.len() * size_of::<T>());

@@ -180,7 +180,7 @@ impl HierComm {
             let (what, expected) = ("receive buffer", count);
             return self.settle(Err(shm_core::Error::Length { rank: self.rank, what, found, expected }.into()));
         }
-        let group = operator.group().max(1);
+        let group = operator.group().get();
         let bytes = count * size_of::<T>();
         let choice = self.choose(Collective::Reduce, bytes, self.may_reorder(&operator));
         if self.placement.nodes() > 1 {
@@ -271,7 +271,7 @@ impl HierComm {
         };
         let goal = Goal::Reduce { root: root as u32 };
         let program = self.program(algorithm, goal, self.size(), self.rank)?;
-        let memory = Memory::whole(vector, operator.group().max(1));
+        let memory = Memory::whole(vector, operator.group().get());
         let (peers, tag) = ((0..self.size()).collect(), self.next_tag());
         let mut flight = Flight::new(self);
         // SAFETY: vector and operator outlive the flight, and are left alone.

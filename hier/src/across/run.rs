@@ -55,7 +55,7 @@ impl Combiner {
             let operator = unsafe { &*operator.cast::<O>() };
             let operands = operands.map(|operand| operand.cast::<T>());
             // SAFETY: by contract as `fold` wants it.
-            unsafe { operator.fold(dst.cast(), &operands, n * operator.group().max(1)) }
+            unsafe { operator.fold(dst.cast(), &operands, n * operator.group().get()) }
         }
         Self { operator: std::ptr::from_ref(operator).cast(), call: call::<T, O> }
     }

@@ -1,5 +1,6 @@
 //! The two halves of an allreduce through shares: what a hierarchy puts its network between (Bayatpour et al., SC17).
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use super::{FROM_LEADERS, TO_LEADERS, same_length, tag_of_call};
@@ -130,7 +131,7 @@ impl Communicator {
     /// # Errors
     /// As [`reduce_to_leaders`](Communicator::reduce_to_leaders).
     pub fn gather_from_leaders<T: Element>(&self, leaders: usize, buffer: &mut [T]) -> Result<()> {
-        self.gather_groups_from_leaders(leaders, 1, buffer)
+        self.gather_groups_from_leaders(leaders, NonZeroUsize::MIN, buffer)
     }
 
     /// The same, with shares of whole groups of so many elements, as an operator that takes them for one
@@ -138,15 +139,20 @@ impl Communicator {
     ///
     /// # Errors
     /// As there; [`Blocks`](Error::Blocks): the buffer does not hold whole groups.
-    pub fn gather_groups_from_leaders<T: Element>(&self, leaders: usize, group: usize, buffer: &mut [T]) -> Result<()> {
+    pub fn gather_groups_from_leaders<T: Element>(
+        &self,
+        leaders: usize,
+        group: NonZeroUsize,
+        buffer: &mut [T],
+    ) -> Result<()> {
         self.check_whole(buffer.len(), group)?;
-        let (bytes, element) = (size_of_val(buffer), size_of::<T>().saturating_mul(group.max(1)));
+        let (bytes, element) = (size_of_val(buffer), size_of::<T>().saturating_mul(group.get()));
         let choice = match self.shares(Vector { element, ..Vector::of_bytes(bytes) }, leaders) {
             Ok(choice) => choice,
             Err(error) => return self.refuse(error),
         };
         let mut engine = self.enter()?;
-        let tag = tag_of_call(FROM_LEADERS, leaders, type_number::<T>(), 0, buffer.len() / group.max(1));
+        let tag = tag_of_call(FROM_LEADERS, leaders, type_number::<T>(), 0, buffer.len() / group);
         let tag = engine.board.chained(tag);
         engine.board.begin_at_home(tag)?;
         engine.shares_from_leaders(&choice, buffer.as_mut_ptr().cast(), bytes, element, tag)

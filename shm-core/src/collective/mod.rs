@@ -22,6 +22,8 @@ mod split;
 pub use partition::{Partition, PartitionMut};
 pub use process::Process;
 
+use std::num::NonZeroUsize;
+
 use crate::communicator::Communicator;
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -90,7 +92,7 @@ impl Communicator {
 
     /// The same of groups of so many elements.
     #[inline]
-    fn check_whole(&self, count: usize, group: usize) -> Result<()> {
+    fn check_whole(&self, count: usize, group: NonZeroUsize) -> Result<()> {
         self.or_refuse(whole_groups(group, count, self.rank(), self.size()))
     }
 }

@@ -34,6 +34,8 @@ mod user;
 pub use builtin::{BitAnd, BitOr, BitXor, LogicalAnd, LogicalOr, LogicalXor, Max, MaxLoc, Min, MinLoc, Product, Sum};
 pub use user::User;
 
+use std::num::NonZeroUsize;
+
 use crate::counts::note;
 use crate::element::{Element, type_number};
 use crate::error::{Error, Result};
@@ -86,8 +88,8 @@ pub unsafe trait Operator<T: Element> {
     /// multiples of it (calls refuse others, by [`Blocks`](crate::Error::Blocks)), and so is `n` below. So vectors of
     /// structures whose size is known when the program runs are vectors of their bytes. It is the same on all ranks,
     /// and part of the check that all made the same call.
-    fn group(&self) -> usize {
-        1
+    fn group(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
     }
 
     /// `dst[i] = operands[0][i] op operands[1][i] op ..`, from left to right, for `n` elements.
@@ -121,12 +123,12 @@ pub unsafe trait Operator<T: Element> {
     }
 }
 
-/// Refuses a vector of `count` elements that is not made of whole [groups](Operator::group) of so many, 0 standing for
-/// 1, on this rank of so many.
+/// Refuses a vector of `count` elements that is not made of whole [groups](Operator::group) of so many, on this rank of
+/// so many.
 #[doc(hidden)]
 #[inline]
-pub fn whole_groups(group: usize, count: usize, rank: usize, size: usize) -> Result<()> {
-    if group <= 1 || count.is_multiple_of(group) {
+pub fn whole_groups(group: NonZeroUsize, count: usize, rank: usize, size: usize) -> Result<()> {
+    if count.is_multiple_of(group.get()) {
         return Ok(());
     }
     let (what, advice) =
@@ -195,7 +197,7 @@ impl<'a> Fold<'a> {
         }
         const { assert!(align_of::<T>() <= LINE, "an element of a reduction is aligned to a cache line at most") };
         Self {
-            element: size_of::<T>().saturating_mul(operator.group().max(1)),
+            element: size_of::<T>().saturating_mul(operator.group().get()),
             align: align_of::<T>(),
             // Who takes an operator for a wide one looks for payload elsewhere.
             kind: type_number::<T>() ^ u64::from(operator.is_wide()),

@@ -24,7 +24,7 @@ pub(super) unsafe fn fold_to<T: Element, O: Operator<T> + ?Sized>(
     n: usize,
 ) {
     let (&first, others) = dsts.split_first().expect("there is at least one destination");
-    let group = operator.group().max(1);
+    let group = operator.group().get();
     let piece = (PIECE / (group * size_of::<T>()).max(1)).max(1) * group;
     let is_short = others.is_empty() || n <= piece;
     let (mut few, mut many);

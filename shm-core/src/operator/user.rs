@@ -1,6 +1,7 @@
 //! User-defined operators: a closure over slices.
 
 use std::mem::MaybeUninit;
+use std::num::NonZeroUsize;
 
 use super::{Hint, Operator};
 use crate::element::Element;
@@ -133,7 +134,7 @@ unsafe impl<T: Element, O: Operator<T> + ?Sized> Operator<T> for &O {
         (**self).is_wide()
     }
 
-    fn group(&self) -> usize {
+    fn group(&self) -> NonZeroUsize {
         (**self).group()
     }
 
