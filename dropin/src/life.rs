@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use hier::across::{ClusterRules, ClusterSettings};
+use hier::transport::Transport;
 use hier::transport::mpi::MpiTransport;
 use hier::{Collective, HierComm};
 use mpi::ffi;
@@ -96,6 +97,7 @@ pub fn begin() {
     let cluster = ClusterSettings::from_environment();
     let keeper = MpiTransport::world()
         .map_err(|error| error.to_string())
+        .and_then(|transport| may_fail(&transport).map_or(Ok(transport), Err))
         .and_then(|transport| HierComm::over(Box::new(transport), &cluster).map_err(|error| error.to_string()));
     let (keeper, fault) = match keeper {
         Ok(keeper) => (Some(keeper), None),
@@ -125,6 +127,12 @@ pub fn begin() {
     making::keep(keeper);
     entry::lead_past(|what| agreed.leaves(what));
     STATE.store(READY, Ordering::Release);
+}
+
+/// Why a job whose MPI lets ranks fail (ULFM) is left to it: its programs wait for MPI's own error classes, in calls
+/// that others revoke, and go on with communicators of the ranks that live.
+fn may_fail(transport: &MpiTransport) -> Option<String> {
+    transport.recovers().then(|| "ranks of this job may fail (ULFM), and others go on".to_owned())
 }
 
 /// The library that is beneath.

@@ -100,3 +100,15 @@ fn spawned_worlds_are_handed_on() {
         Job::new(library, "spawned").ranks(2).run().succeeded("spawned", 2);
     });
 }
+
+/// Jobs whose ranks may fail are left to an MPI that lets them.
+#[test]
+fn jobs_whose_ranks_may_fail_are_handed_on() {
+    each(|library| {
+        if library.recovers() {
+            let done = Job::new(library, "revoked").uncounted().variable("OMPI_MCA_mpi_ft_enable", "true").ranks(3).run();
+            done.succeeded("revoked", 3);
+            assert!(done.text().contains("may fail (ULFM)"), "{}", done.text());
+        }
+    });
+}

@@ -171,7 +171,7 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
     let sources = root().join("tests/dropin");
     let mut work = Vec::new();
     let mut names: Vec<&str> =
-        C.iter().map(|program| program.name).chain(["stress", "spawned", "freed", "refused", "absent"]).collect();
+        C.iter().map(|program| program.name).chain(["stress", "spawned", "revoked", "freed", "refused", "absent"]).collect();
     names.dedup();
     let mut add = |compiler: &Path, options, source: &str, product: &str| {
         let (source, product) = (sources.join(source), folder.join(product));
