@@ -13,6 +13,9 @@ use crate::making;
 /// Less than that gains nothing, and would take a page.
 const LEAST: usize = 4096;
 
+/// What the heap's memory is aligned to, a line of a cache; an info may ask for more.
+const ALIGNMENT: usize = 64;
+
 /// What was given out, by address.
 static GIVEN: LazyLock<Mutex<HashMap<Word, Buffer<u8>>>> = LazyLock::new(Mutex::default);
 
@@ -41,7 +44,7 @@ pub fn keep_for_ever() {
 
 /// MPI_Alloc_mem.
 pub extern "C-unwind" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
-    match take(size.cast_signed()) {
+    match Some(size.cast_signed()).filter(|_| abi::alignment(info) <= ALIGNMENT).and_then(take) {
         Some(address) => {
             // SAFETY: by MPI's contract the third argument is a place for a pointer, of any alignment.
             unsafe { (base as *mut Word).write_unaligned(address) };

@@ -64,6 +64,18 @@ int main(int argc, char **argv) {
         for (int k = 0; k < MANY; k++) CALL(MPI_Free_mem(all[(k * 7 + round) % MANY]));
     }
     for (int n = 0; n < 19; n++) mixed((size_t)1 << n, n);
+    /* An info may ask for an alignment: who is asked gives it, if the library does. */
+    MPI_Info info;
+    CALL(MPI_Info_create(&info));
+    CALL(MPI_Info_set(info, "mpi_minimum_memory_alignment", "1048576"));
+    int is_aligned[2] = {1, 1};
+    for (int k = 0; k < 20; k++) {
+        CALL((k % 2 ? MPI_Alloc_mem : PMPI_Alloc_mem)(8192, info, &all[k]));
+        is_aligned[k % 2] &= (uintptr_t)all[k] % (1 << 20) == 0;
+    }
+    CHECK(is_aligned[1] || !is_aligned[0], "memory is not aligned as an info asks, and the library's is");
+    for (int k = 0; k < 20; k++) CALL((k % 2 ? MPI_Free_mem : PMPI_Free_mem)(all[k]));
+    CALL(MPI_Info_free(&info));
     /* More than there is: an error, and not the end. */
     void *none = NULL;
     CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));

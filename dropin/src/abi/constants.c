@@ -2,6 +2,7 @@
  * standard ABI, integers in MPICH. */
 
 #include <mpi.h>
+#include <stdlib.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -130,4 +131,15 @@ int phalanx_mpi_comm_keyval(int (*forget)(MPI_Comm, int, void *, void *), int *k
 int phalanx_mpi_type_keyval(int (*forget)(MPI_Datatype, int, void *, void *), int *key)
 {
     return PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, key, NULL);
+}
+
+/* The least alignment that an info asks memory to have (MPI 4.1, 10.2); 0, if it asks for none. */
+long phalanx_mpi_alignment(uintptr_t word)
+{
+    MPI_Info info = (MPI_Info) word;
+    char text[33] = "";
+    int is_there = 0;
+    if (info == MPI_INFO_NULL || PMPI_Info_get(info, "mpi_minimum_memory_alignment", 32, text, &is_there) != MPI_SUCCESS)
+        return 0;
+    return is_there ? strtol(text, NULL, 10) : 0;
 }

@@ -33,6 +33,7 @@ unsafe extern "C" {
     safe static phalanx_mpi_no_op: Word;
     fn phalanx_mpi_comm_keyval(forget: ForgetComm, key: *mut c_int) -> c_int;
     fn phalanx_mpi_type_keyval(forget: ForgetType, key: *mut c_int) -> c_int;
+    fn phalanx_mpi_alignment(info: Word) -> std::ffi::c_long;
 }
 
 /// What MPI calls when a communicator that has an attribute is freed.
@@ -135,6 +136,12 @@ pub fn type_keyval(forget: ForgetType) -> Option<c_int> {
     // SAFETY: MPI is initialised: the caller has asked.
     let code = unsafe { phalanx_mpi_type_keyval(forget, &mut key) };
     (code == SUCCESS).then_some(key)
+}
+
+/// The least alignment that an info asks memory to have; 0, if it asks for none.
+pub fn alignment(info: Word) -> usize {
+    // SAFETY: MPI is initialised; the caller's info.
+    usize::try_from(unsafe { phalanx_mpi_alignment(info) }).unwrap_or(0)
 }
 
 macro_rules! typed {

@@ -106,7 +106,8 @@ fn spawned_worlds_are_handed_on() {
 fn jobs_whose_ranks_may_fail_are_handed_on() {
     each(|library| {
         if library.recovers() {
-            let done = Job::new(library, "revoked").uncounted().variable("OMPI_MCA_mpi_ft_enable", "true").ranks(3).run();
+            let done =
+                Job::new(library, "revoked").uncounted().variable("OMPI_MCA_mpi_ft_enable", "true").ranks(3).run();
             done.succeeded("revoked", 3);
             assert!(done.text().contains("may fail (ULFM)"), "{}", done.text());
         }
