@@ -149,7 +149,7 @@ mod tests {
     use crate::communicator::Communicator;
     use crate::error::Error;
     use crate::job::{Job, JobSpec, Standing};
-    use crate::operator::{Max, Sum};
+    use crate::operator::{Max, Sum, User};
     use std::sync::atomic::Ordering;
 
     /// Elements of eight bytes that no rank has for itself.
@@ -181,6 +181,33 @@ mod tests {
             }
             assert_eq!(job.heap_taken(), 0);
         }
+    }
+
+    /// Elements that are too large for shares of so many ranks, and not for an allreduce: each rank has its own result.
+    #[test]
+    fn elements_that_fit_no_share_are_reduced() {
+        let size = 9;
+        let sum = User::ordered(|left: &mut [[u32; 20_000]], right: &[[u32; 20_000]]| {
+            for (left, right) in left.iter_mut().zip(right) {
+                left.iter_mut().zip(right).for_each(|(left, right)| *left = left.wrapping_mul(3).wrapping_add(*right));
+            }
+        });
+        let job = Job::create(&JobSpec::new(size).unwrap()).unwrap();
+        job.on_threads(|world| {
+            for is_shared in [false, true] {
+                let values = vec![[world.rank() as u32 + 1; 20_000]; 3];
+                let result = match is_shared {
+                    true => world.all_reduce_shared(&world.alloc_copy(&values).unwrap(), &sum).unwrap(),
+                    false => world.all_reduce_shared(&values, &sum).unwrap(),
+                };
+                let wanted = (1..=size as u32).reduce(|left, right| left.wrapping_mul(3).wrapping_add(right)).unwrap();
+                assert!(result.is_own() && result.iter().flatten().all(|&value| value == wanted));
+            }
+            // Nothing can carry this out, and all ranks are refused alike.
+            let error = world.all_reduce_shared(&[[0_u8; 3 << 20]; 1], &User::commutative(|_: &mut [_], _: &[_]| ()));
+            assert!(matches!(error, Err(Error::Tuning { .. })), "{error:?}");
+            world.barrier().unwrap();
+        });
     }
 
     /// Elements of no bytes lie nowhere, in their alignment.
