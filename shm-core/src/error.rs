@@ -169,9 +169,10 @@ pub enum Error {
 
     /// The arena has no block left for another communicator.
     #[error(
-        "no room for {} communicator: it needs {needed} bytes, {free} of the arena's {arena} are free; \
+        "no room for {} communicator: it needs {needed} bytes, {free} of the arena's {arena} are free{}; \
          {}start the job with a larger arena (PHALANX_ARENA=BYTES)",
         if free == arena { "a" } else { "another" },
+        in_pieces(*needed, *free),
         if free == arena { "" } else { "drop communicators that are no longer used, or " }
     )]
     ArenaExhausted {
@@ -186,8 +187,9 @@ pub enum Error {
     /// The heap has no piece left for another buffer.
     #[error(
         "rank {rank}: no room for another buffer in shared memory: it needs {needed} bytes, {free} of the \
-         heap's {heap} are free; \
-         drop buffers that are no longer used, or start the job with a larger heap (PHALANX_HEAP=BYTES)"
+         heap's {heap} are free{}; \
+         drop buffers that are no longer used, or start the job with a larger heap (PHALANX_HEAP=BYTES)",
+        in_pieces(*needed, *free)
     )]
     HeapExhausted {
         /// The rank that wanted it, in the job's world.
@@ -254,6 +256,11 @@ pub enum Error {
         /// What to try; nothing where the cause says too little.
         advice: &'static str,
     },
+}
+
+/// Why so much does not serve, where as much is free as is needed.
+fn in_pieces(needed: u64, free: u64) -> &'static str {
+    if free >= needed { ", but not in one piece" } else { "" }
 }
 
 impl fmt::Debug for Error {
@@ -324,6 +331,16 @@ mod tests {
     fn an_error_that_leaves_main_says_what_to_try() {
         let error = Error::RankFailed { rank: 3 };
         assert_eq!(format!("{error:?}"), error.to_string());
+    }
+
+    #[test]
+    fn what_is_free_in_pieces_is_said_to_be() {
+        let arena = |free| Error::ArenaExhausted { needed: 90, free, arena: 600 }.to_string();
+        assert!(arena(94).contains("94 of the arena's 600 are free, but not in one piece; drop"), "{}", arena(94));
+        assert!(arena(30).contains("30 of the arena's 600 are free; drop"), "{}", arena(30));
+        let heap = |free| Error::HeapExhausted { rank: 0, needed: 90, free, heap: 600 }.to_string();
+        assert!(heap(94).contains("are free, but not in one piece; drop"), "{}", heap(94));
+        assert!(heap(30).contains("are free; drop"), "{}", heap(30));
     }
 
     #[test]
