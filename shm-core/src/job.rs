@@ -102,10 +102,13 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
 }
 
+/// An arena and a heap are smaller: what their maps take stays small too.
+const MOST_BYTES: u64 = 1 << 46;
+
 /// The number of bytes that the variable `name`, of value `value`, stands for; an error when it is none, below `least`,
 /// or 64 TiB and more.
 fn read_bytes(name: &'static str, value: &str, least: u64) -> Result<u64> {
-    number_of_bytes(value).filter(|&bytes| bytes >= least && bytes < 1 << 46).ok_or_else(|| {
+    number_of_bytes(value).filter(|&bytes| bytes >= least && bytes < MOST_BYTES).ok_or_else(|| {
         let why = format!("a number of bytes is expected, perhaps with a suffix K, M or G, from {least} to 64 TiB");
         wrong(name, value.to_owned(), why)
     })
@@ -197,6 +200,10 @@ impl Job {
             return Err(Error::Ranks { ranks: spec.ranks, most: MOST_RANKS });
         }
         spec.tuning.check()?;
+        if let Some(bytes) = [spec.arena, spec.heap].into_iter().flatten().find(|&bytes| bytes >= MOST_BYTES) {
+            let (what, cause) = ("an arena or a heap", "64 TiB and more are no size of one".to_owned());
+            return Err(Error::Memory { rank: None, what, bytes, cause, advice: memory_file::MEMORY_ADVICE });
+        }
         let cores = spec.cores.clamp(1, u32::MAX as usize);
         let l2 = first_processor::l2();
         let mut tuning = spec.tuning.on_machine(l2);
@@ -337,4 +344,21 @@ const JOB: &str = "PHALANX_JOB";
 
 fn wrong(name: &'static str, value: String, why: String) -> Error {
     Error::Environment { name, value, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command's word on a variable is another error; a program may ask for anything.
+    #[test]
+    fn sizes_that_no_map_is_for_are_refused() {
+        for bytes in [MOST_BYTES, 1 << 62, u64::MAX] {
+            let spec = JobSpec::new(2).unwrap();
+            for spec in [JobSpec { arena: Some(bytes), ..spec.clone() }, JobSpec { heap: Some(bytes), ..spec }] {
+                let error = Job::create(&spec).map(|_| ()).unwrap_err();
+                assert!(matches!(error, Error::Memory { bytes: found, .. } if found == bytes), "{error}");
+            }
+        }
+    }
 }
