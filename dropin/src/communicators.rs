@@ -111,10 +111,12 @@ fn find_slowly(comm: Word) -> Option<&'static Group> {
         return None;
     }
     let key = *KEY.get()?;
-    let (mut found, mut flag) = (std::ptr::null_mut::<Group>(), 0);
+    const UNTOLD: c_int = -1;
+    let (mut found, mut flag) = (std::ptr::null_mut::<Group>(), UNTOLD);
     // SAFETY: the caller's communicator; the library refuses one that is none.
     let code = unsafe { refusing::PMPI_Comm_get_attr(abi::comm(comm), key, (&raw mut found).cast(), &mut flag) };
-    if code != abi::SUCCESS {
+    // MPICH 5 returns success of what it has refused where a user's error handler was told.
+    if code != abi::SUCCESS || flag == UNTOLD {
         return None;
     }
     if flag == 0 {

@@ -187,7 +187,7 @@ mod open_mpi {
     extern "C-unwind" fn alloc_mem(size: Word, info: Word, base: Word, code: Word) {
         // SAFETY: the caller's integer of the kind of addresses.
         let bytes = unsafe { (size as *const isize).read_unaligned() };
-        match memory::take(bytes) {
+        match memory::take(bytes, abi::info_of(integer(info))) {
             Some(address) => {
                 // SAFETY: the caller's place for an address.
                 unsafe { (base as *mut Word).write_unaligned(address) };

@@ -23,9 +23,10 @@ fn given() -> MutexGuard<'static, HashMap<Word, Buffer<u8>>> {
     GIVEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// So many bytes of the node's heap; nothing where there is no heap, or no room, or no gain.
-pub fn take(bytes: isize) -> Option<Word> {
-    let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes >= LEAST)?;
+/// So many bytes of the node's heap, as an info asks; nothing where there is no heap, or no room, or no gain, or the info
+/// asks for what the heap does not have.
+pub fn take(bytes: isize, info: Word) -> Option<Word> {
+    let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes >= LEAST && abi::alignment(info) <= ALIGNMENT)?;
     let buffer = making::with_keeper(|keeper| keeper.alloc::<u8>(bytes).ok()).flatten()?;
     let address = buffer.as_ptr() as Word;
     given().insert(address, buffer);
@@ -44,7 +45,7 @@ pub fn keep_for_ever() {
 
 /// MPI_Alloc_mem.
 pub extern "C-unwind" fn alloc_mem(size: Word, info: Word, base: Word) -> c_int {
-    match Some(size.cast_signed()).filter(|_| abi::alignment(info) <= ALIGNMENT).and_then(take) {
+    match take(size.cast_signed(), info) {
         Some(address) => {
             // SAFETY: by MPI's contract the third argument is a place for a pointer, of any alignment.
             unsafe { (base as *mut Word).write_unaligned(address) };

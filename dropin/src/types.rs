@@ -114,6 +114,19 @@ pub fn quiet() -> ffi::MPI_Comm {
     abi::comm(QUIET.get().copied().unwrap_or_else(abi::comm_self))
 }
 
+/// Whether the library reduces by this operator of a user's: it does unless that is none. As with
+/// [types](is_committed) that is asked where a refusal calls no error handler.
+pub fn is_operator(op: Word) -> bool {
+    // Collectives of one communicator are called one at a time.
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mine, mut result) = (0_u8, 0_u8);
+    let (send, recv) = ((&raw const mine).cast::<c_void>(), (&raw mut result).cast::<c_void>());
+    // SAFETY: there are no elements.
+    let code = unsafe { ffi::PMPI_Allreduce(send, recv, 0, abi::datatype(abi::packed()), abi::op(op), quiet()) };
+    code == abi::SUCCESS
+}
+
 /// The predefined type of a handle. It has bytes.
 #[inline(always)]
 pub fn named(datatype: Word) -> Option<&'static Named> {
@@ -174,7 +187,9 @@ fn is_used_often(datatype: Word) -> bool {
     })
 }
 
-/// Whether the library packs data of this type: it does unless that was not committed.
+/// Whether the library packs data of this type: it does unless that was not committed, or is none. Where handles are
+/// numbers it is asked before anything else is asked about the type: what has no communicator would call the error
+/// handler of the world, and a program that handles errors on the call's own would end.
 fn is_committed(datatype: ffi::MPI_Datatype) -> bool {
     let (mut byte, mut at) = (0_u8, 0);
     let place = (&raw mut byte).cast::<c_void>();
@@ -188,6 +203,9 @@ fn is_committed(datatype: ffi::MPI_Datatype) -> bool {
 fn derived(datatype: Word, count: usize) -> Option<Type> {
     let key = *KEY.get()?;
     let handle = abi::datatype(datatype);
+    if !is_committed(handle) {
+        return None;
+    }
     let (mut found, mut flag) = (std::ptr::null_mut::<Type>(), 0);
     // SAFETY: the caller's datatype; the library refuses one that is none.
     let code = unsafe { refusing::PMPI_Type_get_attr(handle, key, (&raw mut found).cast(), &mut flag) };
@@ -200,7 +218,7 @@ fn derived(datatype: Word, count: usize) -> Option<Type> {
     }
     let of = measured(datatype)?;
     if count.saturating_mul(of.size) <= LITTLE && !is_used_often(datatype) {
-        return is_committed(handle).then_some(of);
+        return Some(of);
     }
     let of = Type { is_plain: of.size as isize == of.extent && of.is_regular && is_in_order(handle, of.size)?, ..of };
     keep(handle, key, of);

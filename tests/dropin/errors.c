@@ -24,6 +24,36 @@ static void handle(MPI_Comm *on, int *code, ...) {
         CHECK(!handled || handled_class == heard, "%s: the handler heard of class %d, not %d", what, handled_class, heard);   \
     } while (0)
 
+/* The world's own: a call on another communicator has nothing to do with it. */
+static int noticed;
+
+static void notice(MPI_Comm *on, int *code, ...) {
+    (void)on, (void)code;
+    noticed++;
+}
+
+/* Numbers that are no handles, where handles are numbers. */
+static void strangers(void) {
+#ifdef MPICH_NAME
+    static int in[64], out[64];
+    MPI_Op op = (MPI_Op)0x12345678;
+    MPI_Datatype type = (MPI_Datatype)0x12345678;
+    MPI_Errhandler handler;
+    CALL(MPI_Comm_create_errhandler(notice, &handler));
+    CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler));
+    CALL(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler));
+    noticed = 0;
+    SAME("broadcast of what is no type", Bcast(in, 1, type, 0, comm));
+    SAME("reduce by what is no operator", Reduce(in, out, 1, MPI_INT, op, 0, comm));
+    SAME("allreduce by what is no operator", Allreduce(in, out, 1, MPI_INT, op, comm));
+    SAME("gather of what is no type", Gather(in, 1, type, out, 1, type, 0, comm));
+    CHECK(!noticed, "the world's error handler was called %d times for calls on another communicator", noticed);
+    CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    CALL(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    CALL(MPI_Errhandler_free(&handler));
+#endif
+}
+
 static void mistakes(const char *handler) {
     static int in[64], out[64], more[64];
     MPI_Datatype raw, pair;
@@ -70,6 +100,7 @@ static void mistakes(const char *handler) {
         SAME("broadcast, no buffer", Bcast(NULL, 4, MPI_INT, 0, comm));
         SAME("allreduce, no buffer", Allreduce(NULL, out, 4, MPI_INT, MPI_SUM, comm));
     }
+    strangers();
     CALL(MPI_Type_free(&raw));
     CALL(MPI_Type_free(&pair));
 }

@@ -2,9 +2,9 @@
  * standard ABI, integers in MPICH. */
 
 #include <mpi.h>
-#include <stdlib.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #if defined OPEN_MPI || (defined MPI_ABI_VERSION && !defined MPICH)
 #define WORD(handle) ((uintptr_t) (handle))
@@ -131,6 +131,12 @@ int phalanx_mpi_comm_keyval(int (*forget)(MPI_Comm, int, void *, void *), int *k
 int phalanx_mpi_type_keyval(int (*forget)(MPI_Datatype, int, void *, void *), int *key)
 {
     return PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, key, NULL);
+}
+
+/* What an integer of Fortran's stands for. */
+uintptr_t phalanx_mpi_info(int number)
+{
+    return (uintptr_t) MPI_Info_f2c(number);
 }
 
 /* The least alignment that an info asks memory to have (MPI 4.1, 10.2); 0, if it asks for none. */

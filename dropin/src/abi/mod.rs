@@ -33,6 +33,7 @@ unsafe extern "C" {
     safe static phalanx_mpi_no_op: Word;
     fn phalanx_mpi_comm_keyval(forget: ForgetComm, key: *mut c_int) -> c_int;
     fn phalanx_mpi_type_keyval(forget: ForgetType, key: *mut c_int) -> c_int;
+    safe fn phalanx_mpi_info(number: c_int) -> Word;
     fn phalanx_mpi_alignment(info: Word) -> std::ffi::c_long;
 }
 
@@ -136,6 +137,11 @@ pub fn type_keyval(forget: ForgetType) -> Option<c_int> {
     // SAFETY: MPI is initialised: the caller has asked.
     let code = unsafe { phalanx_mpi_type_keyval(forget, &mut key) };
     (code == SUCCESS).then_some(key)
+}
+
+/// The info that an integer of Fortran's stands for.
+pub fn info_of(number: c_int) -> Word {
+    phalanx_mpi_info(number)
 }
 
 /// The least alignment that an info asks memory to have; 0, if it asks for none.

@@ -207,6 +207,9 @@ pub fn refuses_one_buffer() -> bool {
 
 /// Whether a user's operator commutes; nothing if the library refuses it.
 fn commutes(op: Word) -> Option<bool> {
+    if !types::is_operator(op) {
+        return None;
+    }
     let mut commutes = 0;
     // SAFETY: the caller's operator; the library refuses one that is none.
     let code = unsafe { refusing::PMPI_Op_commutative(abi::op(op), &mut commutes) };

@@ -170,8 +170,11 @@ fn list(library: Library, folder: &Path) -> Vec<Compilation> {
     let mpicc = library.command("mpicc").expect("it is here");
     let sources = root().join("tests/dropin");
     let mut work = Vec::new();
-    let mut names: Vec<&str> =
-        C.iter().map(|program| program.name).chain(["stress", "spawned", "revoked", "freed", "refused", "absent"]).collect();
+    let mut names: Vec<&str> = C
+        .iter()
+        .map(|program| program.name)
+        .chain(["stress", "spawned", "revoked", "freed", "refused", "absent"])
+        .collect();
     names.dedup();
     let mut add = |compiler: &Path, options, source: &str, product: &str| {
         let (source, product) = (sources.join(source), folder.join(product));
