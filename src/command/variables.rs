@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 
-/// Those that count in jobs, on clusters, in the library for MPI programs; and what a rank is told.
-const KNOWN: [&str; 22] = [
+/// Those that count in jobs, on clusters, in the library for MPI programs.
+const KNOWN: [&str; 18] = [
     "PHALANX_AFTER",
     "PHALANX_ALGORITHM",
     "PHALANX_ARENA",
@@ -14,13 +14,9 @@ const KNOWN: [&str; 22] = [
     "PHALANX_DEBUG",
     "PHALANX_DISABLE",
     "PHALANX_HEAP",
-    "PHALANX_JOB",
     "PHALANX_LIBRARY_PATH",
     "PHALANX_NETWORK",
     "PHALANX_PLACE",
-    "PHALANX_RANK",
-    "PHALANX_SEGMENT",
-    "PHALANX_SIZE",
     "PHALANX_STATS",
     "PHALANX_TABLE",
     "PHALANX_TAKE",
@@ -29,10 +25,13 @@ const KNOWN: [&str; 22] = [
     "PHALANX_VERIFY",
 ];
 
+/// What a rank is told, and nobody sets.
+const TOLD: [&str; 4] = ["PHALANX_JOB", "PHALANX_RANK", "PHALANX_SEGMENT", "PHALANX_SIZE"];
+
 /// What the project's own tests and builds go by.
 const OWN: [&str; 4] = ["PHALANX_TEST_", "PHALANX_MPICC", "PHALANX_MPI_ABI", "PHALANX_STANDARD_MPI_H"];
 
-/// Letters by which a name may differ from the one that was meant.
+/// Letters by which a name may differ from the one that was meant; half of what a short one has behind `PHALANX_`.
 const SLIPS: usize = 3;
 
 /// A line on standard error for each variable that nobody knows; said once, and not by each rank again.
@@ -50,12 +49,13 @@ pub fn name_strangers() {
 /// What is to be said of a variable, if anything is.
 fn stranger(name: &OsString) -> Option<String> {
     let name = name.to_string_lossy();
-    let is_ours = KNOWN.contains(&name.as_ref()) || OWN.iter().any(|own| name.starts_with(own));
+    let is_known = KNOWN.iter().chain(&TOLD).any(|&known| known == name);
+    let is_ours = is_known || OWN.iter().any(|own| name.starts_with(own));
     if !name.starts_with("PHALANX_") || is_ours {
         return None;
     }
     let far = |known: &&&str| strsim::damerau_levenshtein(known, &name);
-    let meant = KNOWN.iter().min_by_key(far).filter(|known| far(known) <= SLIPS);
+    let meant = KNOWN.iter().min_by_key(far).filter(|known| far(known) <= SLIPS.min((name.len() - 8) / 2));
     let advice = match meant {
         Some(meant) => format!("did you mean {meant}?"),
         None => "`phalanx run --help` and `phalanx mpirun --help` have those that do".to_owned(),
@@ -73,6 +73,7 @@ mod tests {
             ("PHALANX_ALGORITM", "did you mean PHALANX_ALGORITHM?"),
             ("PHALANX_TREE", "did you mean PHALANX_TREES?"),
             ("PHALANX_STAST", "did you mean PHALANX_STATS?"),
+            ("PHALANX_FOO", "--help"),
             ("PHALANX_SOMETHING_ELSE", "--help"),
         ] {
             let word = stranger(&name.into()).unwrap();
@@ -82,7 +83,9 @@ mod tests {
 
     #[test]
     fn what_is_known_or_not_ours_is_passed_over() {
-        for name in KNOWN.into_iter().chain(["PHALANX_TEST_SEED", "PHALANX", "PATH", "OMPI_COMM_WORLD_RANK"]) {
+        for name in
+            KNOWN.into_iter().chain(TOLD).chain(["PHALANX_TEST_SEED", "PHALANX", "PATH", "OMPI_COMM_WORLD_RANK"])
+        {
             assert_eq!(stranger(&name.into()), None);
         }
     }

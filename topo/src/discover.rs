@@ -3,6 +3,7 @@
 //! Nothing of hwloc leaves this module, so that the rest of the crate can be read, tested and ported without it.
 //! hwloc prints nothing about a bad description unless `HWLOC_SYNTHETIC_VERBOSE` or `HWLOC_XML_VERBOSE` is set.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use hwlocality::Topology;
@@ -45,6 +46,9 @@ impl Machine {
         if description.trim().is_empty() {
             return Err(refused("it is empty".to_owned()));
         }
+        if described_pus(description).is_none_or(|pus| pus > MOST_PUS) {
+            return Err(refused(format!("it has more than {MOST_PUS} PUs")));
+        }
         let builder = TopologyBuilder::new().from_synthetic(description).map_err(|error| refused(error.to_string()))?;
         let topology = builder.build().map_err(|error| refused(error.to_string()))?;
         plain(&topology).map_err(|error| refused(error.to_string()))
@@ -60,8 +64,10 @@ impl Machine {
     pub fn from_xml_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let refused = |reason: String| Error::Xml { path: path.to_owned(), reason };
-        let bytes = std::fs::read(path).map_err(|source| Error::XmlFile { path: path.to_owned(), source })?;
-        let xml = String::from_utf8(bytes).map_err(|_| refused("it is not text".to_owned()))?;
+        let xml = crate::read_text(path).map_err(|source| match source.kind() {
+            ErrorKind::InvalidData => refused(source.to_string()),
+            _ => Error::XmlFile { path: path.to_owned(), source },
+        })?;
         if xml.trim().is_empty() {
             return Err(refused("it is empty".to_owned()));
         }
@@ -75,6 +81,22 @@ impl Machine {
 
 /// Turns a topology into plain data. What a PU has no object of counts as one that all such PUs share, except for the
 /// core: a PU without one is a core of its own.
+/// More than any machine has; hwloc takes minutes for a million.
+const MOST_PUS: usize = 1 << 15;
+
+/// The PUs of a synthetic description, as far as it is one: the product of what its levels count. Nothing if they are
+/// beyond counting.
+fn described_pus(description: &str) -> Option<usize> {
+    let mut product = 1_usize;
+    for (_, count) in description.split_whitespace().filter_map(|level| level.split_once(':')) {
+        let digits = count.bytes().take_while(u8::is_ascii_digit).count();
+        if digits > 0 {
+            product = product.checked_mul(count[..digits].parse().ok()?)?;
+        }
+    }
+    Some(product)
+}
+
 fn plain(topology: &Topology) -> Result<Machine, Error> {
     // Indexes of objects that exist come after 0, which stands for the one that is missing.
     let nodes: Vec<_> = topology.objects_with_type(ObjectType::NUMANode).collect();

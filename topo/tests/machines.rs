@@ -45,7 +45,9 @@ fn compact_text_fits_an_environment_variable() {
 
 #[test]
 fn descriptions_that_are_none() {
-    for description in ["", "  ", "bogus:3", "pack:0 core:1 pu:1", "core:2", "pack:2 core:", "pu:2\0", "pu:-3"] {
+    let none = ["", "  ", "bogus:3", "pack:0 core:1 pu:1", "core:2", "pack:2 core:", "pu:2\0", "pu:-3"];
+    let vast = ["pack:100 core:100 pu:100", "pack:4294967296 core:4294967296 pu:1", "pu:99999999999999999999"];
+    for description in none.into_iter().chain(vast) {
         let error = Machine::synthetic(description).unwrap_err();
         assert!(matches!(error, Error::Synthetic { .. }), "{description:?}: {error:?}");
         let message = error.to_string();

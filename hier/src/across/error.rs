@@ -19,8 +19,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// * after errors of calls that are not collective (`alloc`, `failed_ranks`, `revoke`), and of
 ///   [`single_node`](super::HierComm::single_node)'s, of which [`shm_core::Error`] says what they leave;
 /// * where a call did not begin: MPI has not begun or is over, this thread may not use it, or the call came from an
-///   operator while messages of this very communicator were combined ([`Busy`](shm_core::Error::Busy)). A call from an
-///   operator that the node runs is `Busy`, too, but ends the communicator.
+///   operator that is at work in a call of this very communicator ([`Busy`](shm_core::Error::Busy)).
 ///
 /// `{:?}` writes the same as `{}`, so that an error that leaves `main` says what to try next.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

@@ -43,6 +43,8 @@ impl HierComm {
     pub(super) fn settle<T>(&self, outcome: Result<T>) -> Result<T> {
         let error = match outcome {
             Ok(value) => return Ok(value),
+            // What an operator calls in the midst of a call asks its node before anything else, and so has not begun.
+            Err(Error::Node(busy @ shm_core::Error::Busy { .. })) => return Err(Error::Node(busy)),
             Err(error) => error,
         };
         self.broken.set(true);

@@ -50,13 +50,46 @@ fn a_panic_of_an_operator_that_is_caught_ends_the_communicator_everywhere() {
 
 #[test]
 fn an_operator_that_uses_its_communicator_is_told() {
+    // Run by the network, by nodes and the network, and by a node alone. How often, and by whom, depends.
+    for labels in [&[0, 1][..], &[0, 0, 1, 1], &[0, 1, 1, 1], &[0, 0, 0]] {
+        let all = labels.len() as u8;
+        let asked = cluster(labels, "", BEHAVIOURS[0], |comm| {
+            let asked = std::cell::Cell::new(0);
+            let operator = User::commutative(|into: &mut [u8], from: &[u8]| {
+                asked.set(asked.get() + 1);
+                let (mut sum, root) = ([1_u8; 3], comm.process_at_rank(comm.rank()));
+                let told = [
+                    comm.barrier().err(),
+                    comm.all_reduce_in_place(&mut sum, Sum).err(),
+                    root.broadcast_into(&mut sum).err(),
+                    root.reduce_into_root_in_place(&mut sum, Sum).err(),
+                    comm.duplicate().err(),
+                    comm.split(None, 0).err(),
+                ];
+                let is_busy = |error: &Option<Error>| matches!(error, Some(Error::Node(hier::Error::Busy { .. })));
+                assert!(told.iter().all(is_busy) && sum == [1; 3], "{labels:?}: {told:?}");
+                assert!(!comm.describe_network().is_empty());
+                into.iter_mut().zip(from).for_each(|(left, right)| *left += right);
+            });
+            for count in [1, 5, 5000] {
+                let mut buffer = vec![1_u8; count];
+                comm.all_reduce_in_place(&mut buffer, operator).unwrap();
+                assert!(buffer == vec![all; count]);
+                // Nothing has ended.
+                check(comm, count);
+                comm.duplicate().unwrap();
+            }
+            asked.get()
+        });
+        assert!(asked.iter().sum::<i32>() > 0, "{labels:?}");
+    }
+    // What ranks of a network alone may ask of it.
     cluster(&[0, 1], "", BEHAVIOURS[0], |comm| {
         let busy = std::cell::Cell::new(false);
         let operator = User::commutative(|into: &mut [u8], from: &[u8]| {
-            let told = [comm.barrier().err(), comm.failed_ranks().err(), comm.revoke().err(), comm.shrink().err()];
+            let told = [comm.failed_ranks().err(), comm.revoke().err(), comm.shrink().err()];
             let is_busy = |error: &Option<Error>| matches!(error, Some(Error::Node(hier::Error::Busy { .. })));
             busy.set(busy.get() || told.iter().all(is_busy));
-            assert!(!comm.describe_network().is_empty());
             into.iter_mut().zip(from).for_each(|(left, right)| *left += right);
         });
         let mut buffer = [1_u8; 5];
