@@ -197,14 +197,14 @@ mod tests {
             for is_shared in [false, true] {
                 let values = vec![[world.rank() as u32 + 1; 20_000]; 3];
                 let result = match is_shared {
-                    true => world.all_reduce_shared(&world.alloc_copy(&values).unwrap(), &sum).unwrap(),
-                    false => world.all_reduce_shared(&values, &sum).unwrap(),
+                    true => world.all_reduce_shared(&world.alloc_copy(&values).unwrap(), sum).unwrap(),
+                    false => world.all_reduce_shared(&values, sum).unwrap(),
                 };
                 let wanted = (1..=size as u32).reduce(|left, right| left.wrapping_mul(3).wrapping_add(right)).unwrap();
                 assert!(result.is_own() && result.iter().flatten().all(|&value| value == wanted));
             }
             // Nothing can carry this out, and all ranks are refused alike.
-            let error = world.all_reduce_shared(&[[0_u8; 3 << 20]; 1], &User::commutative(|_: &mut [_], _: &[_]| ()));
+            let error = world.all_reduce_shared(&[[0_u8; 3 << 20]; 1], User::commutative(|_: &mut [_], _: &[_]| ()));
             assert!(matches!(error, Err(Error::Tuning { .. })), "{error:?}");
             world.barrier().unwrap();
         });
