@@ -113,14 +113,26 @@ impl<T: Value> Buffers<T> {
     /// Writes the checking pattern of `rank` into every send slot, and into every receive slot
     /// of the root of a broadcast; other receive slots get what no answer contains.
     pub fn fill(&mut self, rank: usize, turn: usize, receive_too: bool) {
-        for call in 0..self.slots as u64 {
-            let (send, receive) = self.pair(call);
-            answer::fill(send, rank, turn);
-            if receive_too {
-                answer::fill(receive, rank, turn);
-            } else {
-                receive.fill(T::whole(99_999));
+        self.fill_one(0, rank, turn, receive_too);
+        // Call 0 has the first slot. Twice as many hold the pattern after each copy.
+        let mut filled = 1;
+        while filled < self.slots {
+            let len = filled * self.stride;
+            for (memory, start) in [(&mut self.send, self.send_start), (&mut self.receive, self.receive_start)] {
+                memory.copy_within(start..start + len, start + len);
             }
+            filled *= 2;
+        }
+    }
+
+    /// The same of the slots of one call.
+    pub fn fill_one(&mut self, call: u64, rank: usize, turn: usize, receive_too: bool) {
+        let (send, receive) = self.pair(call);
+        answer::fill(send, rank, turn);
+        if receive_too {
+            answer::fill(receive, rank, turn);
+        } else {
+            receive.fill(T::whole(99_999));
         }
     }
 }
@@ -183,6 +195,23 @@ mod tests {
         seen.dedup();
         assert_eq!(seen.len(), 1024);
         assert!(seen.windows(2).all(|pair| pair[1] - pair[0] == LINE));
+    }
+
+    #[test]
+    fn all_slots_hold_the_pattern() {
+        for bytes in [8, 24, 64, 72] {
+            let mut buffers = buffers(&case(bytes, BufferMode::Cold), 1 << 16);
+            buffers.fill(3, 1, false);
+            let mut pattern = vec![0.0; bytes as usize / 8];
+            answer::fill(&mut pattern, 3, 1);
+            for call in 0..buffers.slots as u64 {
+                let (send, receive) = buffers.pair(call);
+                assert!(
+                    send == pattern && receive.iter().all(|&value| value == 99_999.0),
+                    "{bytes} bytes, call {call}"
+                );
+            }
+        }
     }
 
     #[test]
