@@ -15,6 +15,7 @@
 //! | `communicators`, `making` | which communicator a handle stands for; when it is taken over |
 //! | `calls` | the functions that programs call |
 //! | `fortran` | the same for Fortran |
+//! | `heap` | what malloc keeps of what a program frees |
 //! | `memory` | MPI_Alloc_mem |
 //! | `verify`, `agreement` | results compared with the library's |
 //! | `entry` | the front is answered |
@@ -41,6 +42,8 @@ mod direct;
 mod entry;
 #[cfg(feature = "mpi")]
 mod fortran;
+#[cfg(feature = "mpi")]
+mod heap;
 #[cfg(feature = "mpi")]
 mod life;
 #[cfg(feature = "mpi")]

@@ -15,7 +15,7 @@ use crate::abi::{self, Word};
 use crate::gains::Beneath;
 use crate::settings::{self, Settings};
 use crate::stats::Stats;
-use crate::{communicators, entry, making, memory, types};
+use crate::{communicators, entry, heap, making, memory, types};
 
 /// Ranks that come within this time are waited for awake.
 const AT_ONCE: Duration = Duration::from_micros(200);
@@ -125,6 +125,7 @@ pub fn begin() {
         );
     }
     making::keep(keeper);
+    heap::keep_freed();
     entry::lead_past(|what| agreed.leaves(what));
     STATE.store(READY, Ordering::Release);
 }

@@ -33,6 +33,7 @@ unsafe extern "C" {
     safe static phalanx_mpi_no_op: Word;
     fn phalanx_mpi_comm_keyval(forget: ForgetComm, key: *mut c_int) -> c_int;
     fn phalanx_mpi_type_keyval(forget: ForgetType, key: *mut c_int) -> c_int;
+    #[cfg(open_mpi)]
     safe fn phalanx_mpi_info(number: c_int) -> Word;
     fn phalanx_mpi_alignment(info: Word) -> std::ffi::c_long;
 }
@@ -140,6 +141,7 @@ pub fn type_keyval(forget: ForgetType) -> Option<c_int> {
 }
 
 /// The info that an integer of Fortran's stands for.
+#[cfg(open_mpi)]
 pub fn info_of(number: c_int) -> Word {
     phalanx_mpi_info(number)
 }
