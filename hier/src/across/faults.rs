@@ -44,7 +44,7 @@ impl HierComm {
         let error = match outcome {
             Ok(value) => return Ok(value),
             // What an operator calls in the midst of a call asks its node before anything else, and so has not begun.
-            Err(Error::Node(busy @ shm_core::Error::Busy { .. })) => return Err(Error::Node(busy)),
+            Err(error @ Error::Node(shm_core::Error::Busy { .. })) => return Err(error),
             Err(error) => error,
         };
         self.broken.set(true);

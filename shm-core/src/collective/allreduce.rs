@@ -177,26 +177,25 @@ impl Communicator {
                 });
             }
         }
-        let choice = match self.selection.choose_shares(0, fold.vector(bytes)) {
-            Ok(choice) => choice,
-            // An element that fits no share's slice may fit a cell.
-            Err(error) => match self.choose(Collective::Allreduce, fold.vector(bytes)) {
-                Err(_) => return self.refuse(error),
-                Ok(choice) => {
-                    return self.own_result(SHARED, send, fold, |engine, reduction, tag| {
-                        engine.board.begin_at_home(tag)?;
-                        engine.allreduce(&choice, reduction, tag)
-                    });
-                }
-            },
-        };
+        let (shares, own) = (
+            self.selection.choose_shares(0, fold.vector(bytes)),
+            self.choose(Collective::Allreduce, fold.vector(bytes)),
+        );
+        // An element that fits no share's slice may fit a cell.
+        if let (Err(_), Ok(own)) = (&shares, &own) {
+            return self.own_result(SHARED, send, fold, |engine, reduction, tag| {
+                engine.board.begin_at_home(tag)?;
+                engine.allreduce(own, reduction, tag)
+            });
+        }
+        let choice = self.or_refuse(shares)?;
         // What cannot be carried out either way has one result.
-        if let Ok(choice) = self.choose(Collective::Allreduce, fold.vector(bytes))
+        if let Ok(own) = own
             && self.enter()?.begin_view(bytes)
         {
             return self.own_result(OWN_VIEW, send, fold, |engine, reduction, tag| {
                 engine.board.begin_at_home(tag)?;
-                engine.copying(Collective::Allreduce, |engine| engine.allreduce(&choice, reduction, tag))
+                engine.copying(Collective::Allreduce, |engine| engine.allreduce(&own, reduction, tag))
             });
         }
         let mut engine = self.enter()?;
