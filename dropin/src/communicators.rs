@@ -4,9 +4,10 @@
 //! which MPI gives back when it frees the communicator. Each thread remembers the last few handles that it has seen.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hier::HierComm;
 use mpi::ffi;
@@ -21,14 +22,17 @@ use crate::{life, making};
 /// The ranks of a communicator call its collectives in the same order (MPI 4.1, section 6.14), and one thread at a time
 /// does: so what is decided by the number of a call is decided alike on all ranks, and cells will do.
 pub struct Group {
+    /// The handle by which it was found first.
+    handle: Word,
     pub ranks: usize,
     /// This rank.
     pub rank: usize,
     /// Collectives that were called, while that counts.
     calls: Cell<u32>,
     state: Cell<State>,
-    /// Set once, when `state` becomes [`State::Ours`].
-    comm: OnceLock<HierComm>,
+    /// Set once, when `state` becomes [`State::Ours`]. Elsewhere, since it takes 7 KiB, and programs make many
+    /// communicators that never come so far.
+    comm: OnceLock<Box<HierComm>>,
     pub stats: Mutex<Stats>,
 }
 
@@ -44,25 +48,22 @@ enum State {
 unsafe impl Sync for Group {}
 
 /// The groups that live, by address; and what was counted in those that do not.
+#[derive(Default)]
 struct Registry {
-    groups: Vec<usize>,
+    groups: HashSet<usize>,
     stats: Stats,
     /// Communicators across nodes that wait to be dropped where MPI may be called.
-    retired: Vec<HierComm>,
+    retired: Vec<Box<HierComm>>,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
-    groups: Vec::new(),
-    stats: Stats { rows: std::collections::BTreeMap::new() },
-    retired: Vec::new(),
-});
+static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 static KEY: OnceLock<c_int> = OnceLock::new();
 
-/// Counts frees: what a thread remembers is good as long as there was none.
-static FREED: AtomicU64 = AtomicU64::new(1);
-
-/// Handles that a thread remembers: row, column and world of a grid find room.
+/// Handles that a thread remembers, each at the place that its bits give it: row, column and world of a grid find room.
 const REMEMBERED: usize = 8;
+
+/// Counts frees, by place: what a thread remembers there is good as long as there was none.
+static FREED: [AtomicU64; REMEMBERED] = [const { AtomicU64::new(1) }; REMEMBERED];
 
 #[derive(Clone, Copy)]
 struct Memory {
@@ -80,6 +81,12 @@ fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Where a thread remembers a handle.
+#[inline(always)]
+fn place_of(handle: Word) -> usize {
+    (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) % REMEMBERED
+}
+
 /// Makes ready. MPI is initialised.
 pub fn begin() -> Option<()> {
     let key = abi::comm_keyval(forget)?;
@@ -91,16 +98,19 @@ pub fn begin() -> Option<()> {
 #[inline]
 pub fn find(comm: Word) -> Option<&'static Group> {
     let handle = abi::handle(comm);
-    let place = (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) % REMEMBERED;
-    let freed = FREED.load(Ordering::Acquire);
+    let place = place_of(handle);
+    let freed = FREED[place].load(Ordering::Acquire);
     MEMORY.with(|memory| {
         let known = memory[place].get();
         if known.handle == handle && known.freed == freed {
-            // SAFETY: a group that lives, since nothing was freed after it was remembered.
+            // SAFETY: a group that lives, since nothing of its place was freed after it was remembered.
             return unsafe { known.group.as_ref() };
         }
         let group = find_slowly(comm)?;
-        memory[place].set(Memory { handle, freed, group });
+        // Its end is told to the place of its own handle.
+        if group.handle == handle {
+            memory[place].set(Memory { handle, freed, group });
+        }
         Some(group)
     })
 }
@@ -128,7 +138,7 @@ fn find_slowly(comm: Word) -> Option<&'static Group> {
             drop(unsafe { Box::from_raw(found) });
             return None;
         }
-        registry().groups.push(found as usize);
+        registry().groups.insert(found as usize);
     }
     // SAFETY: a group that was left with the communicator lives until that is freed.
     unsafe { found.as_ref() }
@@ -145,11 +155,12 @@ pub fn leave_alone(comm: Word, reason: Reason) {
 /// MPI calls it with the group that was left with a communicator.
 unsafe extern "C" fn forget(_: ffi::MPI_Comm, _: c_int, group: *mut c_void, _: *mut c_void) -> c_int {
     let group = group.cast::<Group>();
-    FREED.fetch_add(1, Ordering::AcqRel);
     let mut registry = registry();
     // Otherwise `end` has taken it.
-    if let Some(place) = registry.groups.iter().position(|&other| other == group as usize) {
-        registry.groups.swap_remove(place);
+    if registry.groups.remove(&(group as usize)) {
+        // SAFETY: by contract.
+        let handle = unsafe { (*group).handle };
+        FREED[place_of(handle)].fetch_add(1, Ordering::AcqRel);
         // SAFETY: by contract, and nobody remembers it any more.
         let group = unsafe { Box::from_raw(group) };
         registry.retire(*group);
@@ -176,7 +187,9 @@ pub fn sweep() {
 
 /// Drops all, before MPI ends, and returns what was counted.
 pub fn end() -> Stats {
-    FREED.fetch_add(1, Ordering::AcqRel);
+    for freed in &FREED {
+        freed.fetch_add(1, Ordering::AcqRel);
+    }
     let mut registry = registry();
     for group in std::mem::take(&mut registry.groups) {
         // SAFETY: it was made by a box, and `forget` will not find it in the list.
@@ -215,6 +228,7 @@ impl Group {
         };
         let stats = Mutex::default();
         Some(Self {
+            handle: abi::handle(comm),
             ranks: ranks as usize,
             rank: rank as usize,
             calls: Cell::new(0),
@@ -238,7 +252,7 @@ impl Group {
         if life::settings().is_disabled(what) {
             return Err(Reason::Disabled);
         }
-        self.comm.get().ok_or(Reason::NoRoom)
+        self.comm.get().map(|comm| &**comm).ok_or(Reason::NoRoom)
     }
 
     /// Counts a call; when it is time, all ranks make the communicator, before they do what was called.

@@ -102,7 +102,7 @@ pub fn is_foreign(comm: Word) -> bool {
 /// Three steps: each node's first member opens a block of the node's segment (and, between several nodes, all make a
 /// duplicate for messages); all tell each other whether they could, by an allgather of the library's; all join, or none
 /// does.
-pub fn make(comm: Word, ranks: usize) -> Option<HierComm> {
+pub fn make(comm: Word, ranks: usize) -> Option<Box<HierComm>> {
     let members: Option<Vec<usize>> = members(comm)?.into_iter().collect();
     let opening = members.and_then(|members| with_keeper(|keeper| keeper.open_group(&members).ok()).flatten());
     let transport = opening.as_ref().and_then(|opening| transport(comm, opening, ranks));
@@ -113,10 +113,10 @@ pub fn make(comm: Word, ranks: usize) -> Option<HierComm> {
     with_keeper(|keeper| match words {
         Some(words) => {
             // SAFETY: all members have the same list, the communicator's, and the same words, which came by messages.
-            let made = unsafe { keeper.join_group(opening, &words, transport) }.ok();
+            let made = unsafe { keeper.join_group(opening, &words, transport) }.ok().map(Box::new);
             // A program's ranks free a communicator when they will, and MPI has this one dropped on each of them by
             // itself.
-            made.inspect(HierComm::forgo_windows)
+            made.inspect(|made| made.forgo_windows())
         }
         None => {
             // SAFETY: no member joins: all have the same words.
@@ -147,9 +147,17 @@ fn gather(comm: Word, word: u64, ranks: usize) -> Option<Vec<u64>> {
     let mut words = vec![0_u64; ranks];
     // SAFETY: a constant that is filled before main.
     let kind = unsafe { ffi::RSMPI_UINT64_T };
-    // SAFETY: a word to send, and room for one of each rank of the communicator, all of which are in this call.
-    let code = unsafe {
-        ffi::PMPI_Allgather((&raw const word).cast(), 1, kind, words.as_mut_ptr().cast(), 1, kind, abi::comm(comm))
+    let (from, to, comm) = ((&raw const word).cast(), words.as_mut_ptr().cast(), abi::comm(comm));
+    let is_done = if life::settings().beneath == Beneath::Mpich {
+        // SAFETY: a constant that is filled before main.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: a word to send, and room for one of each rank of the communicator, all of which are in this call; both
+        // stay until the call has ended.
+        let code = unsafe { ffi::PMPI_Iallgather(from, 1, kind, to, 1, kind, comm, &mut request) };
+        life::finish(code, &mut request)
+    } else {
+        // SAFETY: the same.
+        (unsafe { ffi::PMPI_Allgather(from, 1, kind, to, 1, kind, comm) }) == abi::SUCCESS
     };
-    (code == abi::SUCCESS).then_some(words)
+    is_done.then_some(words)
 }

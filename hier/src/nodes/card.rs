@@ -23,13 +23,11 @@ pub(super) struct Card {
     pub quota: Option<usize>,
     /// The processors on which it may run. Empty where the system does not say.
     pub mask: Vec<usize>,
-    /// The ranks that the transport takes to share memory with it.
-    pub mates: Option<Vec<usize>>,
 }
 
 impl Card {
     /// That of the calling rank.
-    pub fn own(mates: Option<Vec<usize>>) -> Result<Self> {
+    pub fn own() -> Result<Self> {
         let host = gethostname().map_err(Error::system("gethostname"))?.to_string_lossy().into_owned();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let network = std::fs::read_link("/proc/self/ns/net").unwrap_or_default().to_string_lossy().into_owned();
@@ -39,12 +37,11 @@ impl Card {
             Ok(usable) => usable.quota_cores.map(|quota| quota.ceil() as usize),
             Err(_) => None,
         };
-        Ok(Self { host, boot, network, process: process_mark()?, quota, mask, mates })
+        Ok(Self { host, boot, network, process: process_mark()?, quota, mask })
     }
 
     /// As text, a line for each fact.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let numbers = |list: &[usize]| list.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let lines = [
             self.host.replace('\n', " "),
             self.boot.clone(),
@@ -52,27 +49,32 @@ impl Card {
             self.process.to_string(),
             self.quota.map_or(String::new(), |quota| quota.to_string()),
             numbers(&self.mask),
-            self.mates.as_deref().map_or("unknown".to_owned(), numbers),
         ];
         lines.join("\n").into_bytes()
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        let [host, boot, network, process, quota, mask, mates] =
-            text.split('\n').collect::<Vec<_>>().try_into().ok()?;
-        let numbers =
-            |text: &str| text.split_whitespace().map(str::parse).collect::<std::result::Result<Vec<usize>, _>>().ok();
+        let [host, boot, network, process, quota, mask] = text.split('\n').collect::<Vec<_>>().try_into().ok()?;
         Some(Self {
             host: host.to_owned(),
             boot: boot.to_owned(),
             network: network.to_owned(),
             process: process.parse().ok()?,
             quota: if quota.is_empty() { None } else { Some(quota.parse().ok()?) },
-            mask: numbers(mask)?,
-            mates: if mates == "unknown" { None } else { Some(numbers(mates)?) },
+            mask: numbers_of(mask)?,
         })
     }
+}
+
+/// A list of numbers as text.
+pub(super) fn numbers(list: &[usize]) -> String {
+    list.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The list that [`numbers`] made a text of.
+pub(super) fn numbers_of(text: &str) -> Option<Vec<usize>> {
+    text.split_whitespace().map(|number| number.parse().ok()).collect()
 }
 
 /// A number that this process drew at random, once.
@@ -120,13 +122,12 @@ mod tests {
     use super::*;
 
     pub fn card(mask: &[usize], quota: Option<usize>) -> Card {
-        Card { quota, mask: mask.to_vec(), ..Card::own(None).unwrap() }
+        Card { quota, mask: mask.to_vec(), ..Card::own().unwrap() }
     }
 
     #[test]
     fn a_card_comes_through() {
-        for mates in [None, Some(vec![]), Some(vec![0, 5])] {
-            let card = Card::own(mates).unwrap();
+        for card in [card(&[], None), card(&[0, 5], Some(2)), Card::own().unwrap()] {
             assert_eq!(Card::from_bytes(&card.to_bytes()), Some(card));
         }
         assert_eq!(Card::from_bytes(b"a\nb"), None);

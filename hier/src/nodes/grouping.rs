@@ -5,6 +5,7 @@ use shm_core::segment::layout::MOST_RANKS;
 use super::card::Card;
 use super::error::{Error, Result};
 use super::handover::Attempt;
+use super::mates::Mates;
 use super::placement::Placement;
 
 /// Which ranks may share a node. Whether they can is tried in any case.
@@ -18,15 +19,15 @@ pub enum Nodes {
 }
 
 impl Nodes {
-    /// The label of each rank's node.
-    pub(super) fn candidates(&self, cards: &[Card]) -> Result<Vec<usize>> {
+    /// The label of each rank's node; the library's word, where it was asked, counts for ranks of unknown kernels.
+    pub(super) fn candidates(&self, cards: &[Card], mates: Option<&Mates>) -> Result<Vec<usize>> {
         let together: Box<dyn Fn(usize, usize) -> bool> = match self {
             Self::Given(numbers) if numbers.len() != cards.len() => {
                 let why = format!("{} numbers for {} ranks; give each rank one", numbers.len(), cards.len());
                 return Err(Error::Nodes { why });
             }
             Self::Given(numbers) => Box::new(|one, other| numbers[one] == numbers[other]),
-            Self::Found => Box::new(|one, other| same_machine(&cards[one], &cards[other])),
+            Self::Found => Box::new(|one, other| same_machine(cards, mates, one, other)),
         };
         let mut labels: Vec<usize> = Vec::with_capacity(cards.len());
         // The nodes so far: first rank, and how many.
@@ -49,10 +50,11 @@ impl Nodes {
 }
 
 /// Whether two ranks are worth a try.
-fn same_machine(one: &Card, other: &Card) -> bool {
-    match one.boot.is_empty() && other.boot.is_empty() {
-        false => one.boot == other.boot && one.network == other.network,
-        true => one.host == other.host && one.mates == other.mates,
+fn same_machine(cards: &[Card], mates: Option<&Mates>, one: usize, other: usize) -> bool {
+    let (first, second) = (&cards[one], &cards[other]);
+    match first.boot.is_empty() && second.boot.is_empty() {
+        false => first.boot == second.boot && first.network == second.network,
+        true => first.host == second.host && mates.is_none_or(|mates| mates[one] == mates[other]),
     }
 }
 
@@ -84,40 +86,33 @@ pub(super) fn remarks(apart: &[Option<String>], placement: &Placement) -> Vec<St
     apart.iter().enumerate().filter_map(remark).collect()
 }
 
-/// Where the transport would have ranks share memory that do not.
-pub(super) fn disagreements(cards: &[Card], placement: &Placement) -> Vec<String> {
-    let parted = |rank: usize, mate: usize| placement.node_of(rank) != placement.node_of(mate);
-    let remark = |rank: usize| {
-        let mate = cards[rank].mates.as_ref()?.iter().copied().find(|&mate| mate < rank && parted(rank, mate))?;
-        Some(format!("MPI has ranks {mate} and {rank} share memory; they are on different nodes here"))
-    };
-    (0..cards.len()).filter_map(remark).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn card(boot: &str, network: &str, host: &str) -> Card {
         let [boot, network, host] = [boot, network, host].map(str::to_owned);
-        Card { host, boot, network, process: 0, quota: None, mask: vec![0], mates: None }
+        Card { host, boot, network, process: 0, quota: None, mask: vec![0] }
     }
 
     #[test]
     fn kernels_and_namespaces_part_ranks() {
         let cards = [("k", "1", "a"), ("k", "2", "b"), ("k", "1", "c"), ("l", "1", "a"), ("k", "2", "b")];
         let cards: Vec<Card> = cards.iter().map(|(boot, network, host)| card(boot, network, host)).collect();
-        assert_eq!(Nodes::Found.candidates(&cards).unwrap(), [0, 1, 0, 3, 1]);
-        assert_eq!(Nodes::Given(vec![9, 9, 8, 8, 9]).candidates(&cards).unwrap(), [0, 0, 2, 2, 0]);
-        assert!(Nodes::Given(vec![1]).candidates(&cards).is_err());
+        assert_eq!(Nodes::Found.candidates(&cards, None).unwrap(), [0, 1, 0, 3, 1]);
+        assert_eq!(Nodes::Given(vec![9, 9, 8, 8, 9]).candidates(&cards, None).unwrap(), [0, 0, 2, 2, 0]);
+        assert!(Nodes::Given(vec![1]).candidates(&cards, None).is_err());
         let without: Vec<Card> = ["a", "b", "a"].iter().map(|host| card("", "", host)).collect();
-        assert_eq!(Nodes::Found.candidates(&without).unwrap(), [0, 1, 0]);
+        assert_eq!(Nodes::Found.candidates(&without, None).unwrap(), [0, 1, 0]);
+        let mates = vec![Some(vec![0]), Some(vec![1]), Some(vec![2])];
+        assert_eq!(Nodes::Found.candidates(&without, Some(&mates)).unwrap(), [0, 1, 2]);
+        assert_eq!(Nodes::Found.candidates(&cards[..3], Some(&mates)).unwrap(), [0, 1, 0]);
     }
 
     #[test]
     fn a_node_has_no_more_ranks_than_a_segment_serves() {
         let cards = vec![card("k", "1", "a"); 600];
-        let labels = Nodes::Found.candidates(&cards).unwrap();
+        let labels = Nodes::Found.candidates(&cards, None).unwrap();
         assert_eq!([0, 255, 256, 511, 512, 599].map(|rank| labels[rank]), [0, 0, 256, 256, 512, 512]);
     }
 
@@ -129,13 +124,5 @@ mod tests {
         let remarks = remarks(&apart, &Placement::new(&[0, 0, 0, 0, 4, 4]));
         assert_eq!(remarks.len(), 3);
         assert!(remarks[2].contains("rank 5") && remarks[2].contains("rank 4"), "{}", remarks[2]);
-    }
-
-    #[test]
-    fn where_mpi_disagrees_is_said() {
-        let mut cards = vec![card("k", "1", "a"); 3];
-        cards.iter_mut().for_each(|card| card.mates = Some(vec![0, 1, 2]));
-        assert_eq!(disagreements(&cards, &Placement::new(&[0, 0, 0])), Vec::<String>::new());
-        assert_eq!(disagreements(&cards, &Placement::new(&[0, 0, 2])).len(), 1);
     }
 }

@@ -9,6 +9,7 @@ mod card;
 mod error;
 mod grouping;
 mod handover;
+mod mates;
 mod placement;
 mod watch;
 
@@ -76,24 +77,34 @@ pub struct Joined {
 /// does not answer within `settings.limit` makes the call fail.
 ///
 /// # Cost
-/// Five exchanges among all ranks, two more for each round in which somebody could not attach; on the node, one
-/// connection a rank, and one thread and one descriptor for each other process from then on.
+/// Three exchanges among all ranks, two more for each round in which somebody could not attach; of several nodes one more,
+/// and a question to the library below ([`Transport::memory_mates`]); on the node, one connection a rank, and one thread and
+/// one descriptor for each other process from then on.
 ///
 /// # Errors
 /// [`Error::Transport`], [`Error::Node`], [`Error::Other`]: an error that a rank has for itself is told to all. Nothing
 /// is left behind.
 pub fn join(transport: &dyn Transport, settings: &Settings) -> Result<Joined> {
     let rank = transport.rank();
-    let own = Card::own(transport.memory_mates()?)?;
+    let own = Card::own()?;
     let cards: Vec<Card> = all_gather(transport, &own.to_bytes(), None)?
         .iter()
         .enumerate()
         .map(|(peer, bytes)| Card::from_bytes(bytes).ok_or_else(|| error::garbled(rank, peer, "a rank's description")))
         .collect::<Result<_>>()?;
-    let mut labels = settings.nodes.candidates(&cards)?;
+    let is_found = settings.nodes == Nodes::Found;
+    let mut mates = match is_found && mates::decide(&cards) {
+        true => Some(mates::of_all(transport, 2 * settings.limit)?),
+        false => None,
+    };
+    let mut labels = settings.nodes.candidates(&cards, mates.as_ref())?;
     let mut remarks = Vec::new();
     loop {
         let placement = Placement::new(&labels);
+        // Of one node nothing that it says can be odd.
+        if is_found && mates.is_none() && placement.nodes() > 1 {
+            mates = Some(mates::of_all(transport, 2 * settings.limit)?);
+        }
         let members = placement.members(placement.node_of(rank));
         let hub = if members[0] == rank { Some(make_hub(members, &cards, settings)) } else { None };
         let announced = match &hub {
@@ -110,9 +121,7 @@ pub fn join(transport: &dyn Transport, settings: &Settings) -> Result<Joined> {
         let said = agree(transport, said, 2 * settings.limit)?;
         let apart = grouping::apart(&said);
         if apart.iter().all(Option::is_none) {
-            if settings.nodes == Nodes::Found {
-                remarks.extend(grouping::disagreements(&cards, &placement));
-            }
+            remarks.extend(mates.iter().flat_map(|mates| mates::disagreements(mates, &placement)));
             return finish(attempt?, placement, rank, &cards, remarks);
         }
         remarks.extend(grouping::remarks(&apart, &placement));
