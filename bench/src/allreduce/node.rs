@@ -8,7 +8,7 @@ use super::series::{AUTO, Algorithm};
 use crate::error::{Error, Result};
 use crate::machine::usable_cores;
 use crate::plan::{BufferMode, Case, Combine, Operation, Plan, Timing};
-use crate::runs::baseline::{self, Baseline, Places, Series, Wanted};
+use crate::runs::baseline::{self, Baseline, COLLECTIVES, Places, Series, Wanted};
 use crate::runs::peers::{SettingsWish, settings};
 use crate::runs::{Binding, Order, mpi, ours};
 use crate::samples::Run;
@@ -56,7 +56,7 @@ impl Member {
 /// [`Error::BaselineMissing`] for one that was asked for.
 pub fn baselines(options: &AllReduce, scratch: &Scratch) -> Result<Vec<Baseline>> {
     let places = Places { compiler: None, launcher: None, peers: &options.node.peers };
-    let prepare = |wanted: &Wanted| baseline::prepare(wanted, &places, &[], scratch);
+    let prepare = |wanted: &Wanted| baseline::prepare(wanted, &places, COLLECTIVES, &[], scratch);
     if options.node.no_baseline {
         return Ok(Vec::new());
     }

@@ -5,14 +5,13 @@ use crate::error::{Error, Result};
 use crate::machine::usable_cores;
 use crate::plan::{Case, Plan};
 use crate::progress::Progress;
-use crate::runs::baseline::{self, ALL, Baseline, Places, Series, Wanted};
-use crate::runs::peers::{PEERS, settings};
+use crate::runs::baseline::{self, Baseline, COLLECTIVES, Places, Series};
+use crate::runs::peers::settings;
 use crate::runs::{Order, mpi, ours};
 use crate::samples::Run;
 use crate::scratch::Scratch;
 
-/// Finds and compiles all baselines. One that was asked for by name must be here; of `all`, those that are not are
-/// told.
+/// Finds and compiles all baselines.
 pub fn prepare_baselines(options: &Collectives, scratch: &Scratch) -> Result<Vec<Baseline>> {
     if options.compares() && (options.mpicc.is_some() || options.mpirun.is_some()) {
         return Err(Error::Usage(
@@ -21,26 +20,7 @@ pub fn prepare_baselines(options: &Collectives, scratch: &Scratch) -> Result<Vec
     }
     let places =
         Places { compiler: options.mpicc.as_deref(), launcher: options.mpirun.as_deref(), peers: &options.peers };
-    let prepare = |wanted: &Wanted| baseline::prepare(wanted, &places, &options.mpirun_option, scratch);
-    let named: Vec<&Wanted> = options.baseline.iter().filter(|wanted| wanted.name != ALL).collect();
-    let mut found = Vec::new();
-    for &wanted in &named {
-        if found.iter().all(|other: &Baseline| other.name != wanted.name) {
-            found.push(prepare(wanted)?);
-        }
-    }
-    if named.len() < options.baseline.len() {
-        for peer in PEERS.iter().filter(|peer| named.iter().all(|wanted| wanted.name != peer.name)) {
-            match prepare(&Wanted { name: peer.name.into(), folder: None }) {
-                Ok(baseline) => found.push(baseline),
-                Err(error) => eprintln!("left out: {error}\n"),
-            }
-        }
-        if found.is_empty() {
-            return Err(Error::BaselineMissing("no MPI is on this machine: see above for how to get one".into()));
-        }
-    }
-    Ok(found)
+    baseline::prepare_all(&options.baseline, &places, COLLECTIVES, &options.mpirun_option, scratch)
 }
 
 /// What stands beside ours.

@@ -16,9 +16,8 @@ use crate::across::mode::Mode;
 use crate::across::program::Library;
 use crate::error::{Error, Result};
 use crate::machine::usable_cores;
-use crate::plan;
+use crate::runs::Binding;
 use crate::runs::peers::{Family, launcher_environment, launcher_options};
-use crate::runs::{Binding, Order};
 use crate::study::Stop;
 
 /// Runs a plan over an MPI. False where an emulated cluster is not allowed.
@@ -45,15 +44,14 @@ pub fn over_mpi(
         Library::Mpich => Family::Mpich,
     };
     let (ranks, limit) = (options.ranks, Duration::from_secs(options.timeout));
-    let nothing = plan::Plan::default();
-    let order = Order { plan: &nothing, ranks, binding: Binding::Auto.resolve(ranks), limit };
+    let binding = Binding::Auto.resolve(ranks);
     let cores = usable_cores();
     let this = env::current_exe().map_err(Error::system("path of this program"))?;
     let mut command = Command::new(this);
     command.args(["tethered", &std::process::id().to_string(), "--"]);
-    command.arg(launcher).args(launcher_options(family, &order, cores.len()));
+    command.arg(launcher).args(launcher_options(family, ranks, binding, cores.len()));
     command.arg(program).args(words);
-    command.envs(launcher_environment(family, &order, &cores));
+    command.envs(launcher_environment(family, binding, &cores));
     let series = library.to_string();
     cluster::supervise(command, &Supervised { series: &series, ranks, limit, folder }, Some(stop))
 }

@@ -7,13 +7,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
-use super::peers::{Family, Peer, Setting, known};
+use super::peers::{Family, PEERS, Peer, Setting, known};
 use crate::error::{Error, Result};
 use crate::plan::Case;
 use crate::scratch::Scratch;
 
-/// The program that is compiled for each MPI; it travels inside this one.
-const PROGRAM: &str = include_str!("../../baseline/collectives.c");
+/// A program in C that is compiled for each MPI; its sources travel inside this one.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// What it is called.
+    pub name: &'static str,
+    /// The names of its files, and what is in them.
+    pub sources: &'static [(&'static str, &'static str)],
+    /// What it is linked with besides.
+    pub libraries: &'static [&'static str],
+}
+
+/// The collectives as our own ranks measure them.
+pub const COLLECTIVES: Program = Program {
+    name: "collectives",
+    sources: &[("collectives.c", include_str!("../../baseline/collectives.c"))],
+    libraries: &[],
+};
 
 /// An MPI as it is asked for on the command line: the name of a known one, or `NAME=FOLDER`; `all` stands for all known
 /// ones.
@@ -50,7 +65,7 @@ impl FromStr for Wanted {
     }
 }
 
-/// An MPI that is here, with our program compiled for it.
+/// An MPI that is here, with a program compiled for it.
 #[derive(Clone, Debug)]
 pub struct Baseline {
     /// The name in tables and plots.
@@ -59,7 +74,7 @@ pub struct Baseline {
     pub family: Family,
     /// Its launcher.
     pub launcher: PathBuf,
-    /// Our program, compiled by its compiler.
+    /// The program, compiled by its compiler.
     pub program: PathBuf,
     /// What its launcher says of its version.
     pub version: String,
@@ -105,12 +120,53 @@ pub struct Places<'a> {
     pub peers: &'a Path,
 }
 
-/// Finds the wanted MPI and compiles our program for it.
+/// Finds and compiles all that are wanted. One that was asked for by name must be here; of `all`, those that are not
+/// are told.
+///
+/// # Errors
+///
+/// Those of [`prepare`]; [`Error::BaselineMissing`] where `all` are none.
+pub fn prepare_all(
+    all: &[Wanted],
+    places: &Places<'_>,
+    program: Program,
+    options: &[String],
+    scratch: &Scratch,
+) -> Result<Vec<Baseline>> {
+    let prepare = |wanted: &Wanted| prepare(wanted, places, program, options, scratch);
+    let named: Vec<&Wanted> = all.iter().filter(|wanted| wanted.name != ALL).collect();
+    let mut found = Vec::new();
+    for &wanted in &named {
+        if found.iter().all(|other: &Baseline| other.name != wanted.name) {
+            found.push(prepare(wanted)?);
+        }
+    }
+    if named.len() < all.len() {
+        for peer in PEERS.iter().filter(|peer| named.iter().all(|wanted| wanted.name != peer.name)) {
+            match prepare(&Wanted { name: peer.name.into(), folder: None }) {
+                Ok(baseline) => found.push(baseline),
+                Err(error) => eprintln!("left out: {error}\n"),
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::BaselineMissing("no MPI is on this machine: see above for how to get one".into()));
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the wanted MPI and compiles `program` for it.
 ///
 /// # Errors
 ///
 /// [`Error::BaselineMissing`] with the command that installs it, [`Error::BaselineCompile`].
-pub fn prepare(wanted: &Wanted, places: &Places<'_>, options: &[String], scratch: &Scratch) -> Result<Baseline> {
+pub fn prepare(
+    wanted: &Wanted,
+    places: &Places<'_>,
+    program: Program,
+    options: &[String],
+    scratch: &Scratch,
+) -> Result<Baseline> {
     let compilers = candidates(wanted, "mpicc", places.compiler, places.peers);
     let launchers = candidates(wanted, "mpirun", places.launcher, places.peers);
     let expected = known(&wanted.name).map(|peer| peer.family);
@@ -123,8 +179,8 @@ pub fn prepare(wanted: &Wanted, places: &Places<'_>, options: &[String], scratch
         return Err(missing(wanted, &launchers));
     };
     let environment = environment(family, launcher);
-    let call = |program: &Path| {
-        let mut command = Command::new(program);
+    let call = |tool: &Path| {
+        let mut command = Command::new(tool);
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         command
     };
@@ -132,12 +188,17 @@ pub fn prepare(wanted: &Wanted, places: &Places<'_>, options: &[String], scratch
         return Err(missing(wanted, &compilers));
     };
     let folder = scratch.fresh(&wanted.name)?;
-    let source = folder.join("collectives.c");
-    fs::write(&source, PROGRAM).map_err(Error::file("cannot write", &source))?;
-    let program = folder.join("collectives");
+    for (name, text) in program.sources {
+        let source = folder.join(name);
+        fs::write(&source, text).map_err(Error::file("cannot write", &source))?;
+    }
+    let compiled = program.sources.iter().map(|(name, _)| folder.join(name));
+    let binary = folder.join(program.name);
     let output = call(compiler)
         .args(["-std=gnu11", "-O3", "-o"])
-        .args([&program, &source])
+        .arg(&binary)
+        .args(compiled.filter(|source| source.extension().is_some_and(|end| end == "c")))
+        .args(program.libraries)
         .output()
         .map_err(Error::system(format!("start of {}", compiler.display())))?;
     if !output.status.success() {
@@ -148,7 +209,7 @@ pub fn prepare(wanted: &Wanted, places: &Places<'_>, options: &[String], scratch
         name: wanted.name.clone(),
         family,
         launcher: launcher.clone(),
-        program,
+        program: binary,
         version,
         options: options.to_vec(),
         environment,
@@ -243,10 +304,10 @@ mod tests {
     fn a_missing_mpi_says_how_to_get_it_and_ends_with_status_2() {
         let wanted: Wanted = "mpich=/nowhere".parse().unwrap();
         let places = Places { compiler: None, launcher: None, peers: Path::new("/nowhere") };
-        let error = prepare(&wanted, &places, &[], &Scratch::new().unwrap()).unwrap_err();
+        let error = prepare(&wanted, &places, COLLECTIVES, &[], &Scratch::new().unwrap()).unwrap_err();
         assert_eq!(error.status(), 2);
         assert!(error.to_string().contains("apt-get install -y --no-install-recommends mpich libmpich-dev"), "{error}");
-        let error = prepare(&"impi".parse().unwrap(), &places, &[], &Scratch::new().unwrap()).unwrap_err();
+        let error = prepare(&"impi".parse().unwrap(), &places, COLLECTIVES, &[], &Scratch::new().unwrap()).unwrap_err();
         assert!(error.to_string().contains("scripts/peers impi"), "{error}");
     }
 

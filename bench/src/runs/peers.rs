@@ -21,7 +21,10 @@
 //! What is not: ranks of different libraries are different processes, so that pages lie elsewhere; and a library that
 //! moves messages on only inside of its calls does so in the timed ones alone.
 
-use super::{Binding, Order};
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::Binding;
 
 /// The setting of a peer that comes with no wish of ours but binding and what the launcher demands.
 pub const STOCK: &str = "stock";
@@ -219,12 +222,12 @@ fn best(name: &str, family: Family, crowded: bool) -> Vec<Setting> {
 }
 
 /// Options of the launcher: rank count, and binding like ours.
-pub fn launcher_options(family: Family, order: &Order<'_>, cores: usize) -> Vec<String> {
-    let more_than_cores = order.ranks > cores;
+pub fn launcher_options(family: Family, ranks: usize, binding: Binding, cores: usize) -> Vec<String> {
+    let more_than_cores = ranks > cores;
     let mut options: Vec<&str> = Vec::new();
     match family {
         Family::OpenMpi => {
-            options.extend(match order.binding {
+            options.extend(match binding {
                 Binding::Core if more_than_cores => ["--bind-to", "core:overload-allowed"],
                 Binding::Core => ["--bind-to", "core"],
                 Binding::Numa => ["--bind-to", "numa"],
@@ -234,7 +237,7 @@ pub fn launcher_options(family: Family, order: &Order<'_>, cores: usize) -> Vec<
                 options.push("--oversubscribe");
             }
         }
-        Family::Mpich => options.extend(match order.binding {
+        Family::Mpich => options.extend(match binding {
             Binding::Core => ["-bind-to", "core"],
             Binding::Numa => ["-bind-to", "numa"],
             Binding::Auto | Binding::None => ["-bind-to", "none"],
@@ -242,18 +245,18 @@ pub fn launcher_options(family: Family, order: &Order<'_>, cores: usize) -> Vec<
         // It is bound by its environment.
         Family::Intel => {}
     }
-    let ranks = order.ranks.to_string();
+    let ranks = ranks.to_string();
     options.into_iter().chain(["-n", &ranks]).map(String::from).collect()
 }
 
 /// Environment of the launcher: binding like ours, and what root has to say to Open MPI.
-pub fn launcher_environment(family: Family, order: &Order<'_>, cores: &[usize]) -> Vec<(&'static str, String)> {
+pub fn launcher_environment(family: Family, binding: Binding, cores: &[usize]) -> Vec<(&'static str, String)> {
     match family {
         Family::OpenMpi => {
             vec![("OMPI_ALLOW_RUN_AS_ROOT", "1".into()), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1".into())]
         }
         Family::Mpich => Vec::new(),
-        Family::Intel if order.binding == Binding::Core => {
+        Family::Intel if binding == Binding::Core => {
             let list: Vec<String> = cores.iter().map(usize::to_string).collect();
             vec![("I_MPI_PIN_PROCESSOR_LIST", list.join(","))]
         }
@@ -261,17 +264,26 @@ pub fn launcher_environment(family: Family, order: &Order<'_>, cores: &[usize]) 
     }
 }
 
+/// Options of the launcher that have the dynamic linker load `library` into the ranks before all others, and not into
+/// the launcher.
+pub fn preload_options(family: Family, library: &Path) -> Vec<OsString> {
+    const VARIABLE: &str = "LD_PRELOAD";
+    match family {
+        Family::OpenMpi => {
+            let mut setting = OsString::from(format!("{VARIABLE}="));
+            setting.push(library);
+            vec!["-x".into(), setting]
+        }
+        Family::Mpich | Family::Intel => vec!["-genv".into(), VARIABLE.into(), library.into()],
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::plan::Plan;
 
     fn options(family: Family, ranks: usize, binding: Binding) -> String {
-        let plan = Plan::default();
-        let order = Order { plan: &plan, ranks, binding, limit: Duration::from_secs(1) };
-        launcher_options(family, &order, 2).join(" ")
+        launcher_options(family, ranks, binding, 2).join(" ")
     }
 
     fn names(name: &str, crowded: bool, wish: SettingsWish) -> Vec<&'static str> {
@@ -291,9 +303,7 @@ mod tests {
         assert_eq!(options(Family::OpenMpi, 2, Binding::Core), "--bind-to core -n 2");
         assert_eq!(options(Family::Mpich, 2, Binding::Core), "-bind-to core -n 2");
         assert_eq!(options(Family::OpenMpi, 8, Binding::None), "--bind-to none --oversubscribe -n 8");
-        let plan = Plan::default();
-        let order = Order { plan: &plan, ranks: 2, binding: Binding::Core, limit: Duration::ZERO };
-        let intel = launcher_environment(Family::Intel, &order, &[0, 1]);
+        let intel = launcher_environment(Family::Intel, Binding::Core, &[0, 1]);
         assert!(intel.contains(&("I_MPI_PIN_PROCESSOR_LIST", "0,1".into())));
     }
 
