@@ -22,6 +22,7 @@ use crate::runs::Binding;
 use crate::runs::baseline::{ALL, Wanted};
 use crate::runs::peers::SettingsWish;
 use crate::sizes::{parse_ranks, parse_size};
+use crate::steps::options::Steps;
 
 /// Times the collectives between the processes of this machine, beside the machine's floor and
 /// beside an MPI. Tables go to standard output, progress to standard error, and the figures with
@@ -66,6 +67,8 @@ pub enum Command {
         #[command(subcommand)]
         study: Box<Reproduce>,
     },
+    /// Whole steps of application patterns on MPIs, with the drop-in library in front of them and without
+    Steps(Box<Steps>),
     /// Gathers records into one page of HTML
     Report(Report),
     /// One rank of a job that mpirun started (a build with the feature `mpi`)

@@ -43,6 +43,7 @@ pub mod samples;
 pub mod scratch;
 pub mod sizes;
 pub mod statistics;
+pub mod steps;
 pub mod study;
 pub mod table;
 pub mod tether;

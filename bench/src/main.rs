@@ -6,7 +6,7 @@ use bench::command::{Cli, Command};
 use bench::error::Result;
 use bench::{
     across, allreduce, bare, bytes, collectives, commtest, floor, kernels, node_simulation, rank, report_page,
-    reproduce, tether,
+    reproduce, steps, tether,
 };
 use clap::Parser;
 
@@ -36,6 +36,7 @@ fn run(command: Command) -> Result<()> {
         Command::Simulate(options) => across::simulate::run(&options),
         Command::SimulateNode(options) => node_simulation::run(&options),
         Command::Reproduce { study } => reproduce::run(&study),
+        Command::Steps(options) => steps::run(&options),
         Command::Report(options) => report_page::run(&options),
         Command::Rank(spec) => rank::run(&spec),
         Command::FloorProcess(spec) => floor::process::run(&spec),

@@ -10,7 +10,7 @@ use axis::Scale;
 use svg::{Curve, Figure, Panel, Style};
 
 /// Colours of the series: ours first. They differ in brightness too, for those who see no hue.
-const COLOURS: [&str; 7] = ["#1f5fa8", "#d9722b", "#4c9a5b", "#8e4fa8", "#7a6a52", "#c2455d", "#3aa6b0"];
+pub(crate) const COLOURS: [&str; 7] = ["#1f5fa8", "#d9722b", "#4c9a5b", "#8e4fa8", "#7a6a52", "#c2455d", "#3aa6b0"];
 
 /// The figure of all results with `ranks` ranks, as SVG. `binding` is for the title.
 pub fn results(rows: &[Row], ranks: usize, binding: &str, baselines: &[String]) -> String {

@@ -9,4 +9,5 @@ mod across;
 mod reproduce;
 mod running;
 mod short_run;
+mod steps;
 mod studies;
