@@ -154,7 +154,8 @@ static void ping_pong(long number) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Threads: one that works in each step with the rank, and one that always works. */
+/* Threads: one that works in each step with the rank, and one that always works. Where ranks are bound to cores, a
+ * thread shares its rank's. */
 
 static pthread_t worker;
 static pthread_barrier_t begin, end;

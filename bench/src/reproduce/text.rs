@@ -39,7 +39,7 @@ pub fn render(outcome: &Outcome) -> String {
 }
 
 /// Appends words in lines of [`WIDTH`], the later ones as deep as `mark`.
-fn paragraph(text: &mut String, mark: &str, words: &str) {
+pub(crate) fn paragraph(text: &mut String, mark: &str, words: &str) {
     let depth = mark.chars().count();
     let mut line = mark.to_owned();
     let mut empty = true;

@@ -82,7 +82,7 @@ pub fn run(options: &Steps) -> Result<()> {
     session.progress.finish();
     eprintln!("measured for {:.0} s", begin.elapsed().as_secs_f64());
     session.keep_plots();
-    let said = if session.rows.is_empty() { Ok(()) } else { say!("{}", report::summary(&session.rows)) };
+    let said = if session.rows.is_empty() { Ok(()) } else { show(report::summary(&session.rows) + "\n") };
     let kept = session.keeper.close();
     outcome.and(said)?;
     session.lost.map_or(Ok(()), Err)?;

@@ -2,14 +2,16 @@
 
 use super::figures::{Row, Verdict};
 use super::patterns::{Case, PATTERNS};
+use crate::reproduce::text::paragraph;
 use crate::rows::Ratio;
 use crate::runs::Binding;
 use crate::table::{self, Table, microseconds, three_digits};
 
 /// What the columns and marks mean.
-pub const LEGEND: &str = "us of a step without the library and with it (medians over the turns), and without / with (median of the \
-                          turns' ratios): above 1 the library gains.\ncpu: the same ratio of the processor time of all ranks. \
-                          !: the library loses in every turn; ?: in the median, not in every turn.";
+pub const LEGEND: &str = "\
+Of each MPI: microseconds of a step without the library (below the MPI's name) and with it, medians over the turns.
+ratio: without / with, the median of the turns' ratios; above 1 the library gains. cpu: the same of the processor time
+of all ranks. !: the library loses in every turn. ?: it loses in the median, not in every turn.";
 
 /// The patterns and their arguments.
 pub fn list() -> String {
@@ -90,28 +92,30 @@ pub fn details(rows: &[Row], ranks: usize, baselines: &[String]) -> String {
     text
 }
 
-/// How many rows lose, and which: of time, and of processor time.
+/// How many rows lose, and which, those that lose most first: of time, and of processor time.
 pub fn summary(rows: &[Row]) -> String {
-    let line = |what: &str, of: fn(&Row) -> Option<&Ratio>| {
-        let with = |wanted: Verdict| {
+    let mut text = String::new();
+    let mut part = |what: &str, of: fn(&Row) -> Option<&Ratio>| {
+        for (verdict, words) in
+            [(Verdict::Loses, "lost in every turn"), (Verdict::Doubtful, "lost in the median, not in every turn")]
+        {
             let mut found: Vec<(&Row, &Ratio)> = rows.iter().filter_map(|row| Some((row, of(row)?))).collect();
-            found.retain(|(_, ratio)| Verdict::of(ratio) == wanted);
+            found.retain(|(_, ratio)| Verdict::of(ratio) == verdict);
             found.sort_by(|one, other| one.1.value.total_cmp(&other.1.value));
             let name = |(row, ratio): &(&Row, &Ratio)| {
                 let Row { baseline, ranks, pattern, argument, unit, .. } = row;
                 format!("{baseline} -n {ranks} {pattern} {} ({:.2})", unit.show(*argument), ratio.value)
             };
             let names: Vec<String> = found.iter().map(name).collect();
-            match names.len() {
-                0 => "0".into(),
-                count => format!("{count}: {}", names.join(", ")),
+            text += &format!("{what}, {words}: {} of {} rows\n", names.len(), rows.len());
+            if !names.is_empty() {
+                paragraph(&mut text, "  ", &names.join(", "));
             }
-        };
-        let (lost, doubtful) = (with(Verdict::Loses), with(Verdict::Doubtful));
-        let all = rows.len();
-        format!("{what}, of {all} rows: lost in every turn {lost}; lost in the median, not in every turn {doubtful}\n")
+        }
     };
-    line("time", |row| Some(&row.ratio)) + &line("processor time", |row| row.processor_ratio.as_ref())
+    part("time", |row| Some(&row.ratio));
+    part("processor time", |row| row.processor_ratio.as_ref());
+    text
 }
 
 #[cfg(test)]
@@ -143,9 +147,10 @@ mod tests {
     #[test]
     fn losers_are_counted_and_named() {
         let text = summary(&rows());
-        assert!(text.contains("time, of 3 rows: lost in every turn 1: mpich -n 2 cg 100 (0.38)"), "{text}");
-        assert!(text.contains("not in every turn 1: openmpi -n 2 pivot 2K (0.88)"), "{text}");
-        assert!(summary(&rows()[..1]).contains("of 1 rows: lost in every turn 0; "));
+        let losses = "time, lost in every turn: 1 of 3 rows\n  mpich -n 2 cg 100 (0.38)\n";
+        assert!(text.starts_with(losses), "{text}");
+        assert!(text.contains("not in every turn: 1 of 3 rows\n  openmpi -n 2 pivot 2K (0.88)\n"), "{text}");
+        assert!(summary(&rows()[..1]).starts_with("time, lost in every turn: 0 of 1 rows\ntime, lost in the median"));
     }
 
     #[test]
