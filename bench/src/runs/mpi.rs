@@ -16,6 +16,7 @@ use crate::machine::usable_cores;
 use crate::progress::Progress;
 use crate::samples::Run;
 use crate::scratch::Scratch;
+use crate::study::Stop;
 
 /// How long a launcher has to end its ranks before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -45,10 +46,12 @@ pub struct Job<'a> {
     pub said: &'a Path,
     /// How often the launcher is looked at.
     pub look: Duration,
+    /// What else ends it, as the limit does.
+    pub stop: Option<&'a Stop>,
 }
 
 impl Job<'_> {
-    /// Runs it to its end; none where it was stopped at the limit, with all its ranks.
+    /// Runs it to its end; none where it was stopped at the limit or by a signal, with all its ranks.
     ///
     /// # Errors
     ///
@@ -72,7 +75,7 @@ impl Job<'_> {
         command.envs(baseline.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(out).stderr(both);
         let what = format!("start of {}", baseline.launcher.display());
-        Group::start(&mut command, GRACE, what)?.wait(self.limit, self.look, || true)
+        Group::start(&mut command, GRACE, what)?.wait(self.limit, self.look, || !self.stop.is_some_and(Stop::is_asked))
     }
 
     /// What launcher and ranks said: first what a rank says of itself, in lines that begin with `own`, and then what
@@ -103,6 +106,7 @@ pub fn run(series: &Series, order: &Order<'_>, scratch: &Scratch, progress: &Pro
         arguments: &arguments,
         said: &files.results.join("launcher.txt"),
         look: LOOK,
+        stop: None,
     };
     match watched(progress, &files.results, order, || job.run())? {
         None => Err(Error::Timeout { series: name, ranks: order.ranks, limit: order.limit }),

@@ -17,6 +17,7 @@ use crate::progress::Progress;
 use crate::record::host::Host;
 use crate::runs::baseline::{self, Baseline, Places};
 use crate::scratch::Scratch;
+use crate::study::Stop;
 use crate::table;
 
 /// After so many cases that failed, one behind the other, an MPI is left out at that rank count.
@@ -38,7 +39,8 @@ struct Results<'a> {
 /// # Errors
 ///
 /// [`Error::Usage`] and [`Error::BaselineMissing`] before anything is measured; [`Error::Wrong`] at the first wrong
-/// answer. A case that fails on an MPI is left out there, and the error comes at the end, after the results.
+/// answer; [`Error::Interrupted`]. A case that fails on an MPI is left out there, and the error comes at the end, after
+/// the results.
 pub fn run(options: &Steps) -> Result<()> {
     if options.list {
         return show(report::list());
@@ -51,6 +53,7 @@ pub fn run(options: &Steps) -> Result<()> {
     let scratch = Scratch::new()?;
     let places = Places { compiler: None, launcher: None, peers: &options.peers };
     let baselines = baseline::prepare_all(&options.baseline, &places, PROGRAM, &[], &scratch)?;
+    let stop = Stop::listen()?;
     let mut host = Host::look();
     host.baselines = baselines.iter().map(|b| format!("{}: {}", b.name, b.version)).collect();
     say!("{}\n", host.line())?;
@@ -60,7 +63,7 @@ pub fn run(options: &Steps) -> Result<()> {
     let steps = options.rank_counts().len() * cases.len() * baselines.len() * options.turns() as usize * 2;
     let mut session = Session {
         options,
-        terms: Terms { library: &library, time: options.time(), limit: options.limit() },
+        terms: Terms { library: &library, time: options.time(), limit: options.limit(), stop: &stop },
         scratch: &scratch,
         progress: Progress::new(steps),
         keeper: Keeper::open(&options.record, &host, if options.quick { "steps-quick" } else { "steps" }),
@@ -147,6 +150,7 @@ impl Session<'_> {
                         self.progress.note(&error.to_string());
                         return Err(error);
                     }
+                    Err(_) if self.terms.stop.is_asked() => return Err(self.interrupted(ranks, case)),
                     Err(error) => {
                         failed[at] = true;
                         failures[at] += 1;
@@ -164,6 +168,17 @@ impl Session<'_> {
             self.rows.extend(Row::of(&self.baselines[at].name, ranks, case, taken));
         }
         Ok(())
+    }
+
+    /// The error of a run that a signal has ended in this case.
+    fn interrupted(&self, ranks: usize, case: Case) -> Error {
+        let is_case = |other: &&Case| other.wish() != case.wish();
+        let left: Vec<String> = self.cases.iter().skip_while(is_case).map(Case::wish).collect();
+        let counts = self.options.rank_counts();
+        let later = counts.iter().skip_while(|&&count| count != ranks).skip(1);
+        let mut again = format!("bench steps --ranks {ranks} --patterns {}", left.join(","));
+        again.extend(later.map(|count| format!("\n  and the same as before with --ranks {count}")));
+        Error::Interrupted { finished: self.rows.len(), again }
     }
 
     /// One turn of one MPI: a job without the library and one with it, the one that was last in the turn before first.

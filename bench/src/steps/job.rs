@@ -17,6 +17,7 @@ use crate::runs::baseline::{Baseline, Program};
 use crate::runs::mpi::Job;
 use crate::runs::peers::{SettingsWish, preload_options, settings};
 use crate::scratch::Scratch;
+use crate::study::Stop;
 
 /// The program of ranks.
 pub const PROGRAM: Program = Program {
@@ -48,6 +49,8 @@ pub struct Terms<'a> {
     pub time: Duration,
     /// When a job is stopped.
     pub limit: Duration,
+    /// A signal to this program, which ends a job, too.
+    pub stop: &'a Stop,
 }
 
 /// What a job took.
@@ -106,7 +109,7 @@ fn run_in(
         );
         Error::Run { series: series(baseline, with), ranks, detail }
     };
-    let Terms { library, time, limit } = *terms;
+    let Terms { library, time, limit, stop } = *terms;
     let milliseconds = if case.is_start() { 0.0 } else { time.as_secs_f64() * 1e3 };
     let arguments: [OsString; 6] = [
         case.pattern.name.into(),
@@ -128,6 +131,7 @@ fn run_in(
         arguments: &arguments,
         said: &folder.join("launcher.txt"),
         look: if case.is_start() { LOOK_AT_START } else { LOOK },
+        stop: Some(stop),
     };
     let (begin, used) = (Instant::now(), processor_time()?);
     let status = job.run()?;
@@ -138,6 +142,7 @@ fn run_in(
         return Err(Error::Wrong { series: series(baseline, with), detail });
     }
     match status {
+        None if stop.is_asked() => Err(failed("it was ended by a signal to this program".into())),
         None => {
             let seconds = limit.as_secs();
             Err(failed(format!("it did not end within {seconds} s and was stopped; --timeout gives it longer")))

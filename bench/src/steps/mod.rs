@@ -14,6 +14,7 @@
 //! - Every answer is checked, in full where the result is read anyway: a wrong one ends the run.
 //! - Work is a fixed number of operations, and what varies from step to step repeats after 32: all jobs do the same.
 //! - MPIs run as they come. Ranks are bound to cores where there are enough of them.
+//! - SIGINT and SIGTERM end the job that runs, with its ranks, and what is finished is kept.
 //! - Of each job with the library the path of the library that its calls lead to is compared with what was asked for.
 //!
 //! | file | what |

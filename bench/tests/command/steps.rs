@@ -4,10 +4,14 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use phalanx_tests::library::Library;
 
-use crate::running::{Ended, Folder, bench, json, mpi};
+use crate::running::{Ended, Folder, LIMIT, Running, bench, command, json, mpi};
 
 /// A function that stands before the MPI's own. What comes of it is told by a word.
 const FRONT: &str = "#include <mpi.h>
@@ -94,15 +98,37 @@ fn a_job_that_hangs_is_ended_and_the_others_are_measured() {
     let why = format!("{name} with the library with -n 2: late of 5 us: it did not end within 3 s");
     assert!(ended.err.contains(&why) && ended.err.contains("--patterns late:5"), "{}", ended.err);
     assert!(ended.out.contains("of 1 rows") && ended.out.contains("io-barrier"), "{}", ended.out);
-    let mark = folder.path().display().to_string();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let of_test = |path: PathBuf| fs::read(path.join("cmdline")).is_ok_and(|line| holds(&line, &mark));
-    assert!(!processes.map(|process| process.path()).any(of_test), "a rank was left behind");
+    assert!(!has_processes(&folder), "a rank was left behind");
     assert!(folder.names().is_empty(), "something was left behind");
 }
 
-fn holds(line: &[u8], mark: &str) -> bool {
-    line.windows(mark.len()).any(|part| part == mark.as_bytes())
+#[test]
+fn a_run_that_is_stopped_ends_its_ranks_and_keeps_what_is_finished() {
+    let Some(library) = mpi() else { return };
+    let folder = Folder::new("steps-stopped");
+    let front = front(&folder, library, "HANGING");
+    let options = "--patterns io-barrier:5,late:5,pivot --time-per-row 20";
+    let line = format!("steps --quick --baseline {} --library {} {options}", library.name, front.display());
+    let running = Running::start(&folder, command(&line));
+    let begin = Instant::now();
+    let is_kept = || folder.records().iter().any(|record| record.join("results.json").is_file());
+    while !is_kept() && begin.elapsed() < LIMIT {
+        thread::sleep(Duration::from_millis(20));
+    }
+    kill(Pid::from_raw(running.child.id() as i32), Signal::SIGTERM).unwrap();
+    let err = running.end().with(130).err;
+    assert!(err.contains("(1 measurements) is kept") && err.contains("--patterns late:5,pivot:2048"), "{err}");
+    let results = json(&folder.record().join("results.json"));
+    assert_eq!(results["rows"].as_array().unwrap().len(), 1);
+    assert!(!has_processes(&folder), "a rank was left behind");
+}
+
+/// Whether a process is told of a file of this folder.
+fn has_processes(folder: &Folder) -> bool {
+    let mark = folder.path().display().to_string();
+    let holds = |line: Vec<u8>| line.windows(mark.len()).any(|part| part == mark.as_bytes());
+    let mut processes = fs::read_dir("/proc").unwrap().flatten();
+    processes.any(|process| fs::read(process.path().join("cmdline")).is_ok_and(holds))
 }
 
 #[test]
