@@ -2,10 +2,10 @@
  *
  * usage: steps PATTERN ARGUMENT MILLISECONDS FOLDER RANKS SECONDS
  *
- * Makes steps that are not timed, then as many as fill the milliseconds. FOLDER/result.txt says how many these were and
- * what one took: microseconds on the slowest rank, and microseconds of processor time of all ranks together. Of no
- * milliseconds it makes ARGUMENT steps and times nothing. A rank that gets a wrong answer writes FOLDER/wrong-RANK.txt
- * and ends the job. After so many SECONDS each rank ends itself.
+ * Makes steps that are not timed, then blocks of them that fill the milliseconds. FOLDER/result.txt says how many steps
+ * these were and what one took, as the median over the blocks: microseconds on the slowest rank, and microseconds of
+ * processor time of all ranks together. Of no milliseconds it makes ARGUMENT steps and times nothing. A rank that gets
+ * a wrong answer writes FOLDER/wrong-RANK.txt and ends the job. After so many SECONDS each rank ends itself.
  *
  * What the program itself asks of other ranks it asks by PMPI_ names, which a library in front of the MPI does not see.
  * The patterns are in steps_data.c and steps_waiting.c.
@@ -26,7 +26,10 @@
 #include <unistd.h>
 
 #define WARMING_PART 0.25
-#define LEAST_STEPS 3
+#define BLOCKS 8 /* that fill the time, if a block is as long as the steps before it promise */
+#define MOST_BLOCKS 64
+#define LEAST_STEPS 3 /* of a block */
+#define RUNS 3
 #define TOLERANCE 1e-9
 /* Operations of a microsecond of work: each waits for the one before, 8 cycles, which at 2.8 GHz is a microsecond. */
 #define OPERATIONS 350
@@ -133,34 +136,67 @@ static double make_steps(const struct pattern *pattern, long count) {
     return (now() - begin) / (double)count;
 }
 
-/* Makes steps, twice as many each time, until their part of the time is over; returns how many fill the time. Rank 0
- * decides both for all. */
+/* The microseconds of one of so many steps: the least of several runs, if they take `enough`, since whatever meets a
+ * single one would stand for all steps. */
+static double least_of_runs(const struct pattern *pattern, long count, double enough) {
+    double least = 0;
+    int more = 1;
+    for (int run = 0; more && run < RUNS; run++) {
+        double one = make_steps(pattern, count);
+        if (run == 0 || one < least) least = one;
+        more = least * (double)count > enough;
+        PMPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    return least;
+}
+
+/* Makes steps, twice as many each time, until these take half a block, and a part of the time is over; returns how many
+ * are a block. Rank 0 decides all of that. */
 static long warm_up(const struct pattern *pattern, double time) {
-    double begin = now(), one;
+    double begin = now(), one, enough = time / BLOCKS / 2;
     int over = 0;
-    long fitting;
+    long block;
     for (long count = 1; !over; count *= 2) {
-        one = make_steps(pattern, count);
-        over = now() - begin > WARMING_PART * time;
+        one = least_of_runs(pattern, count, enough);
+        over = one * (double)count > enough && now() - begin > WARMING_PART * time;
         PMPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
-    fitting = (long)(time / one);
-    if (fitting >= PERIOD) fitting -= fitting % PERIOD;
-    if (fitting < LEAST_STEPS) fitting = LEAST_STEPS;
-    PMPI_Bcast(&fitting, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-    return fitting;
+    block = (long)(time / BLOCKS / one);
+    if (block >= PERIOD) block -= block % PERIOD;
+    if (block < LEAST_STEPS) block = LEAST_STEPS;
+    PMPI_Bcast(&block, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    return block;
+}
+
+static int ascending(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, ascending);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 static void time_steps(const struct pattern *pattern, double time, FILE *result) {
+    static double took[MOST_BLOCKS], used[MOST_BLOCKS], slowest[MOST_BLOCKS], used_by_all[MOST_BLOCKS];
     long count = warm_up(pattern, time);
-    double used, used_by_all, one, slowest;
-    PMPI_Barrier(MPI_COMM_WORLD);
-    used = processor_time();
-    one = make_steps(pattern, count);
-    used = (processor_time() - used) / (double)count;
-    PMPI_Reduce(&one, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    PMPI_Reduce(&used, &used_by_all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (result) fprintf(result, "steps %ld\nwall %.4f\nprocessor %.4f\n", count, slowest, used_by_all);
+    double begin = now();
+    int blocks = 0, over = 0;
+    while (!over) {
+        double before;
+        PMPI_Barrier(MPI_COMM_WORLD);
+        before = processor_time();
+        took[blocks] = make_steps(pattern, count);
+        used[blocks] = (processor_time() - before) / (double)count;
+        over = ++blocks == MOST_BLOCKS || now() - begin > time;
+        PMPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    PMPI_Reduce(took, slowest, blocks, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    PMPI_Reduce(used, used_by_all, blocks, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (result)
+        fprintf(result, "steps %ld\nwall %.4f\nprocessor %.4f\n", count * blocks, median(slowest, blocks),
+                median(used_by_all, blocks));
 }
 
 static const struct pattern *find(const struct pattern *patterns, const char *name) {

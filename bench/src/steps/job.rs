@@ -58,7 +58,7 @@ pub struct Terms<'a> {
 pub struct Taken {
     /// Steps that were timed; of a whole job 1.
     pub steps: u64,
-    /// Microseconds of a step, on the slowest rank.
+    /// Microseconds of a step, on the slowest rank; the median over blocks of steps.
     pub wall: f64,
     /// Microseconds of processor time of a step, of all ranks together; of a whole job its launcher's, too.
     pub processor: f64,

@@ -7,9 +7,9 @@
 //! # How a row is measured
 //!
 //! - Every figure is of a fresh job. Jobs with the library and without take turns (A B B A ..), and so do the MPIs.
-//! - A job makes steps until a quarter of its time is over; then it times as many as fill its time, all ranks the same
-//!   number. A step's time is that of all timed steps by their number, on the slowest rank; its processor time is that
-//!   of all ranks together.
+//! - A job makes steps until a quarter of its time is over; then it times blocks of steps that fill its time, all ranks
+//!   the same number. A step's time is that on the slowest rank, its processor time that of all ranks together; both are
+//!   medians over the blocks.
 //! - A ratio is the median of the turns' ratios, time without the library by time with it.
 //! - Every answer is checked, in full where the result is read anyway: a wrong one ends the run.
 //! - Work is a fixed number of operations, and what varies from step to step repeats after 32: all jobs do the same.
