@@ -15,7 +15,7 @@ use mpi::ffi;
 use crate::abi::{self, Word, refusing};
 use crate::stats::{Reason, Stats};
 use crate::what::What;
-use crate::{life, making};
+use crate::{freeing, life, making};
 
 /// A communicator of MPI, as far as Phalanx has to do with it.
 ///
@@ -51,6 +51,10 @@ unsafe impl Sync for Group {}
 #[derive(Default)]
 struct Registry {
     groups: HashSet<usize>,
+    /// Handles of communicators that were freed by ways that this library does not see, as a tool's: some call on one may
+    /// come after its group was taken away, and nobody tells when it is over. What is found by such a handle is not
+    /// remembered.
+    doubtful: HashSet<Word>,
     stats: Stats,
     /// Communicators across nodes that wait to be dropped where MPI may be called.
     retired: Vec<Box<HierComm>>,
@@ -108,7 +112,7 @@ pub fn find(comm: Word) -> Option<&'static Group> {
         }
         let group = find_slowly(comm)?;
         // Its end is told to the place of its own handle.
-        if group.handle == handle {
+        if group.handle == handle && !registry().doubtful.contains(&handle) {
             memory[place].set(Memory { handle, freed, group });
         }
         Some(group)
@@ -117,7 +121,7 @@ pub fn find(comm: Word) -> Option<&'static Group> {
 
 #[cold]
 fn find_slowly(comm: Word) -> Option<&'static Group> {
-    if abi::is_no_comm(comm) {
+    if abi::is_no_comm(comm) || freeing::is_under_way(abi::handle(comm)) {
         return None;
     }
     let key = *KEY.get()?;
@@ -144,6 +148,16 @@ fn find_slowly(comm: Word) -> Option<&'static Group> {
     unsafe { found.as_ref() }
 }
 
+/// Has all threads forget what they remember of a handle.
+pub fn forget_handle(handle: Word) {
+    FREED[place_of(handle)].fetch_add(1, Ordering::AcqRel);
+}
+
+/// Notes that the communicator of a handle has gone: one of the same handle is another one.
+pub fn is_over(handle: Word) {
+    registry().doubtful.remove(&handle);
+}
+
 /// Says of a communicator that it is left to the library, whatever is called.
 pub fn leave_alone(comm: Word, reason: Reason) {
     if let Some(group) = find(comm) {
@@ -160,7 +174,10 @@ unsafe extern "C" fn forget(_: ffi::MPI_Comm, _: c_int, group: *mut c_void, _: *
     if registry.groups.remove(&(group as usize)) {
         // SAFETY: by contract.
         let handle = unsafe { (*group).handle };
-        FREED[place_of(handle)].fetch_add(1, Ordering::AcqRel);
+        forget_handle(handle);
+        if !freeing::is_under_way(handle) {
+            registry.doubtful.insert(handle);
+        }
         // SAFETY: by contract, and nobody remembers it any more.
         let group = unsafe { Box::from_raw(group) };
         registry.retire(*group);

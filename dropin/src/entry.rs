@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::abi::next::{Entry, WayPast};
 use crate::what::What;
-use crate::{calls, fortran, memory};
+use crate::{calls, fortran, freeing, memory};
 
 /// Takes notice of the functions behind the names, and answers with those of this core.
 ///
@@ -50,6 +50,8 @@ fn own(name: &str) -> Option<*const ()> {
         "MPI_Init_thread" => calls::init_thread as *const (),
         "MPI_Finalize" => calls::finalize as *const (),
         "MPI_Comm_create_from_group" => calls::comm_create_from_group as *const (),
+        "MPI_Comm_free" => freeing::comm_free as *const (),
+        "MPI_Comm_disconnect" => freeing::comm_disconnect as *const (),
         "MPI_Alloc_mem" => memory::alloc_mem as *const (),
         "MPI_Free_mem" => memory::free_mem as *const (),
         "MPI_Barrier" => calls::barrier as *const (),

@@ -7,6 +7,8 @@
 use std::ffi::c_int;
 
 use crate::abi::{Word, next};
+#[cfg(not(open_mpi))]
+use crate::freeing::Freeing;
 use crate::{calls, life};
 
 /// The function for a name, if there is one.
@@ -19,6 +21,10 @@ pub fn own(name: &str) -> Option<*const ()> {
         "mpi_init_f08_" => f08_init as *const (),
         "mpi_init_thread_f08_" => f08_init_thread as *const (),
         "mpi_finalize_f08_" => f08_finalize as *const (),
+        #[cfg(not(open_mpi))]
+        "mpi_comm_free_f08_" => f08_comm_free as *const (),
+        #[cfg(not(open_mpi))]
+        "mpi_comm_disconnect_f08_" => f08_comm_disconnect as *const (),
         #[cfg(not(open_mpi))]
         "mpi_barrier_f08_" => f08_barrier as *const (),
         _ => return None,
@@ -60,10 +66,27 @@ extern "C-unwind" fn f08_finalize(code: Word) {
     next::f08_finalize(code);
 }
 
-/// MPI_Barrier of MPICH's mpi_f08, whose handles are integers.
+/// A communicator of MPICH's mpi_f08, whose handles are integers.
+#[cfg(not(open_mpi))]
+fn f08_comm(at: Word) -> Word {
+    integer(at) as u32 as Word
+}
+
+#[cfg(not(open_mpi))]
+extern "C-unwind" fn f08_comm_free(comm: Word, code: Word) {
+    let _freeing = Freeing::of(f08_comm(comm));
+    next::f08_comm_free(comm, code);
+}
+
+#[cfg(not(open_mpi))]
+extern "C-unwind" fn f08_comm_disconnect(comm: Word, code: Word) {
+    let _freeing = Freeing::of(f08_comm(comm));
+    next::f08_comm_disconnect(comm, code);
+}
+
 #[cfg(not(open_mpi))]
 extern "C-unwind" fn f08_barrier(comm: Word, code: Word) {
-    tell(calls::barrier(integer(comm) as u32 as Word), code);
+    tell(calls::barrier(f08_comm(comm)), code);
 }
 
 #[cfg(open_mpi)]
@@ -75,6 +98,7 @@ mod open_mpi {
 
     use super::{begun, integer, tell};
     use crate::abi::{self, Word, next};
+    use crate::freeing::Freeing;
     use crate::what::fortran_stem;
     use crate::{calls, life, memory};
 
@@ -85,6 +109,8 @@ mod open_mpi {
             "finalize" => finalize as *const (),
             "alloc_mem" | "alloc_mem_cptr" => alloc_mem as *const (),
             "free_mem" => free_mem as *const (),
+            "comm_free" => comm_free as *const (),
+            "comm_disconnect" => comm_disconnect as *const (),
             "barrier" => barrier as *const (),
             "bcast" => bcast as *const (),
             "reduce" => reduce as *const (),
@@ -197,6 +223,16 @@ mod open_mpi {
                 next::fortran_alloc_mem(size, info, base, code);
             }
         }
+    }
+
+    extern "C-unwind" fn comm_free(group: Word, code: Word) {
+        let _freeing = Freeing::of(comm(group));
+        next::fortran_comm_free(group, code);
+    }
+
+    extern "C-unwind" fn comm_disconnect(group: Word, code: Word) {
+        let _freeing = Freeing::of(comm(group));
+        next::fortran_comm_disconnect(group, code);
     }
 
     extern "C-unwind" fn free_mem(base: Word, code: Word) {

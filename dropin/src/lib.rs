@@ -12,7 +12,7 @@
 //! | `what`, `gains` | the collectives that are looked at; where the library beneath is faster |
 //! | `types`, `operators`, `pairs`, `local` | what datatypes and operators are, and how they are folded |
 //! | `life` | MPI begins and ends |
-//! | `communicators`, `making` | which communicator a handle stands for; when it is taken over |
+//! | `communicators`, `making`, `freeing` | which communicator a handle stands for; when it is taken over; its end |
 //! | `calls` | the functions that programs call |
 //! | `fortran` | the same for Fortran |
 //! | `heap` | what malloc keeps of what a program frees |
@@ -42,6 +42,8 @@ mod direct;
 mod entry;
 #[cfg(feature = "mpi")]
 mod fortran;
+#[cfg(feature = "mpi")]
+mod freeing;
 #[cfg(feature = "mpi")]
 mod heap;
 #[cfg(feature = "mpi")]

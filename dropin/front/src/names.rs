@@ -84,6 +84,8 @@ names! {
     MPI_Init_thread(a b c d);
     MPI_Finalize();
     MPI_Comm_create_from_group(a b c d e);
+    MPI_Comm_free(a);
+    MPI_Comm_disconnect(a);
     MPI_Alloc_mem(a b c);
     MPI_Free_mem(a);
     MPI_Barrier(a);
@@ -121,6 +123,8 @@ names! {
     mpi_init_(a); mpi_init__(a); MPI_INIT(a); ompi_init_f(a);
     mpi_init_thread_(a b c); mpi_init_thread__(a b c); MPI_INIT_THREAD(a b c); ompi_init_thread_f(a b c);
     mpi_finalize_(a); mpi_finalize__(a); MPI_FINALIZE(a); ompi_finalize_f(a);
+    mpi_comm_free_(a b); mpi_comm_free__(a b); MPI_COMM_FREE(a b); ompi_comm_free_f(a b);
+    mpi_comm_disconnect_(a b); mpi_comm_disconnect__(a b); MPI_COMM_DISCONNECT(a b); ompi_comm_disconnect_f(a b);
     mpi_free_mem_(a b); mpi_free_mem__(a b); MPI_FREE_MEM(a b); ompi_free_mem_f(a b);
     mpi_alloc_mem_(a b c d); mpi_alloc_mem__(a b c d); MPI_ALLOC_MEM(a b c d); ompi_alloc_mem_f(a b c d);
     mpi_alloc_mem_cptr_(a b c d); mpi_alloc_mem_cptr__(a b c d); MPI_ALLOC_MEM_CPTR(a b c d);
@@ -161,5 +165,7 @@ names! {
     mpi_init_f08_(a);
     mpi_init_thread_f08_(a b c);
     mpi_finalize_f08_(a);
+    mpi_comm_free_f08_(a b);
+    mpi_comm_disconnect_f08_(a b);
     mpi_barrier_f08_(a b);
 }

@@ -1,6 +1,6 @@
 //! The functions behind ours: where a call goes that is handed on.
 
-#![cfg_attr(not(open_mpi), allow(dead_code, reason = "only Open MPI has Fortran functions that go past those of C"))]
+#![allow(dead_code, reason = "Open MPI has Fortran functions that go past those of C, and MPICH other ones")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
@@ -100,6 +100,10 @@ next! {
     finalize = MPI_Finalize();
     /// MPI_Comm_create_from_group.
     comm_create_from_group = MPI_Comm_create_from_group(group, tag, info, handler, comm);
+    /// MPI_Comm_free.
+    comm_free = MPI_Comm_free(comm);
+    /// MPI_Comm_disconnect.
+    comm_disconnect = MPI_Comm_disconnect(comm);
     /// MPI_Alloc_mem.
     alloc_mem = MPI_Alloc_mem(size, info, base);
     /// MPI_Free_mem.
@@ -174,12 +178,20 @@ next! {
     fortran_finalize = mpi_finalize_(code);
     /// MPI_FREE_MEM of Fortran.
     fortran_free_mem = mpi_free_mem_(base, code);
+    /// MPI_COMM_FREE of Fortran.
+    fortran_comm_free = mpi_comm_free_(comm, code);
+    /// MPI_COMM_DISCONNECT of Fortran.
+    fortran_comm_disconnect = mpi_comm_disconnect_(comm, code);
     /// MPI_ALLOC_MEM of Fortran.
     fortran_alloc_mem = mpi_alloc_mem_(size, info, base, code);
     /// MPI_Init of mpi_f08.
     f08_init = mpi_init_f08_(code);
     /// MPI_Init_thread of mpi_f08.
     f08_init_thread = mpi_init_thread_f08_(required, provided, code);
+    /// MPI_Comm_free of mpi_f08.
+    f08_comm_free = mpi_comm_free_f08_(comm, code);
+    /// MPI_Comm_disconnect of mpi_f08.
+    f08_comm_disconnect = mpi_comm_disconnect_f08_(comm, code);
     /// MPI_Finalize of mpi_f08.
     f08_finalize = mpi_finalize_f08_(code);
 }

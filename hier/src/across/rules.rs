@@ -262,17 +262,26 @@ fn known(what: Collective) -> &'static str {
     }
 }
 
+/// The schedules of a collective, for people.
+fn schedules(what: Collective) -> String {
+    let serves = |algorithm: &Algorithm| algorithm.pattern(goal_of(what), 2).is_ok();
+    let mut names: Vec<String> = Algorithm::ALL.into_iter().filter(serves).map(|one| one.to_string()).collect();
+    names.extend((what == Collective::Allreduce).then(|| "one-sided".to_owned()));
+    format!("{what} takes {}, or auto", names.join(", "))
+}
+
 /// Sets one part of a rule.
 fn set(rule: &mut Rule, what: Collective, part: &str) -> std::result::Result<(), String> {
     let number = |value: &str, most: usize| match number_of_bytes(value) {
         Some(number) if (1..=most as u64).contains(&number) => Ok(number as usize),
-        _ => Err(format!("{value:?} is no number from 1 to {most}")),
+        _ => Err(format!("{part:?}: write a number from 1 to {most}")),
     };
     match part.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
         None if part == "auto" => (rule.algorithm, rule.one_sided) = (None, false),
         None if part == "one-sided" && what == Collective::Allreduce => rule.one_sided = true,
         None => {
-            let algorithm: Algorithm = part.parse().map_err(|error: crate::schedule::Error| error.to_string())?;
+            let algorithm: Algorithm =
+                part.parse().map_err(|_| format!("{part:?} is no schedule: {}", schedules(what)))?;
             algorithm.pattern(goal_of(what), 2).map_err(|error| format!("{what}: {error}"))?;
             rule.algorithm = Some(algorithm);
         }

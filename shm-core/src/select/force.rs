@@ -73,7 +73,7 @@ impl Tuning {
                             "tried" if name.trim() == "reach_from" => REACH_TRIED,
                             "tried" if name.trim() == "direct" => 0,
                             "always" if name.trim() == "direct" => DIRECT_ALWAYS.into(),
-                            value => number_of_bytes(value).ok_or_else(|| wrong(format!("{value:?} is no number")))?,
+                            value => number_of_bytes(value).ok_or_else(|| wrong(no_number(name.trim(), value)))?,
                         };
                         self.set((name.trim(), value.trim()), number, &targets).map_err(wrong)?;
                     }
@@ -235,6 +235,16 @@ pub fn number_of_bytes(text: &str) -> Option<u64> {
         _ => (text, 1),
     };
     digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// That a value is no number, and what it may be.
+fn no_number(name: &str, value: &str) -> String {
+    let write = match name {
+        "direct" => "always, or tried",
+        "reach_from" => "one, as 8192 or 8K, or never, or tried",
+        _ => "one, as 8192 or 8K, or never",
+    };
+    format!("{name}={value} is no number: write {write}")
 }
 
 #[cfg(test)]

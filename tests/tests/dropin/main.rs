@@ -84,7 +84,7 @@ macro_rules! tests {
 mod answers {
     tests! {
         basics types communicators churn operators derived gaps aligned start nonfinite errors intercommunicators interleaved nonblocking
-        onesided isolation threads allocated attributes large others family profiled sessions ends
+        onesided isolation threads allocated attributes dying large others family profiled sessions ends
     }
 }
 

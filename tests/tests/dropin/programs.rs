@@ -75,6 +75,7 @@ pub const C: &[Program] = &[
     Program { words: &["24"], ..program("threads", 60.0) },
     Program { taken: &["bcast", "reduce", "allreduce"], ..program("allocated", 80.0) },
     program("attributes", 60.0),
+    Program { taken: &["barrier", "allreduce"], ..program("dying", 20.0) },
     Program { taken: &["bcast", "reduce", "allreduce"], ..program("large", 0.0) },
     program("others", 40.0),
     Program { words: &["360"], taken: FAMILY, ..program("family", 40.0) },
