@@ -174,8 +174,9 @@ unsafe extern "C" fn forget(_: ffi::MPI_Comm, _: c_int, group: *mut c_void, _: *
     if registry.groups.remove(&(group as usize)) {
         // SAFETY: by contract.
         let handle = unsafe { (*group).handle };
-        forget_handle(handle);
+        // Else it is forgotten already.
         if !freeing::is_under_way(handle) {
+            forget_handle(handle);
             registry.doubtful.insert(handle);
         }
         // SAFETY: by contract, and nobody remembers it any more.

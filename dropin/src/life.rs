@@ -238,6 +238,17 @@ pub fn finish(code: c_int, request: &mut ffi::MPI_Request) -> bool {
     code == abi::SUCCESS && unsafe { hier::transport::mpi::finish(request) } == abi::SUCCESS
 }
 
+/// Everybody's word, by rank; nothing if the library cannot. Collective over a communicator of so many ranks.
+pub fn gather(comm: Word, word: u64, ranks: usize) -> Option<Vec<u64>> {
+    let mut words = vec![0_u64; ranks];
+    // SAFETY: constants that are filled before main.
+    let (kind, mut request) = unsafe { (ffi::RSMPI_UINT64_T, ffi::RSMPI_REQUEST_NULL) };
+    let (from, to) = ((&raw const word).cast(), words.as_mut_ptr().cast());
+    // SAFETY: one word to send, and room for one of each rank; both stay until the call has ended.
+    let code = unsafe { ffi::PMPI_Iallgather(from, 1, kind, to, 1, kind, abi::comm(comm), &mut request) };
+    finish(code, &mut request).then_some(words)
+}
+
 /// MPI_COMM_WORLD, for what is settled at the beginning and told at the end, by the library's own calls.
 struct World {
     rank: usize,
@@ -318,20 +329,10 @@ impl World {
 
     /// The fault of the first rank that has one, told to all; nothing if nobody has any.
     fn first_fault(&self, own: Option<String>) -> Option<String> {
-        let mut words = vec![0_u64; self.size];
         let text = own.unwrap_or_default();
-        let length = text.len() as u64;
-        // SAFETY: a constant that is filled before main.
-        let kind = unsafe { ffi::RSMPI_UINT64_T };
-        let world = abi::comm(abi::world());
-        let (from, to) = ((&raw const length).cast(), words.as_mut_ptr().cast());
-        // SAFETY: a constant that is filled before main.
-        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
-        // SAFETY: one word to send, and room for one of each rank; both stay until the call has ended.
-        let code = unsafe { ffi::PMPI_Iallgather(from, 1, kind, to, 1, kind, world, &mut request) };
-        if !finish(code, &mut request) {
+        let Some(words) = gather(abi::world(), text.len() as u64, self.size) else {
             return Some("the library cannot gather words".to_owned());
-        }
+        };
         let first = words.iter().position(|&length| length > 0)?;
         let mut bytes = text.into_bytes();
         bytes.resize(words[first] as usize, 0);

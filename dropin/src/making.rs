@@ -107,7 +107,7 @@ pub fn make(comm: Word, ranks: usize) -> Option<Box<HierComm>> {
     let opening = members.and_then(|members| with_keeper(|keeper| keeper.open_group(&members).ok()).flatten());
     let transport = opening.as_ref().and_then(|opening| transport(comm, opening, ranks));
     let word = if transport.is_some() { opening.as_ref().map_or(0, Opening::word) } else { 0 };
-    let words = gather(comm, word, ranks);
+    let words = life::gather(comm, word, ranks);
     let (opening, transport) = (opening?, transport?);
     let words = words.filter(|words| words.iter().all(|&word| word != 0));
     with_keeper(|keeper| match words {
@@ -140,24 +140,4 @@ fn transport(comm: Word, opening: &Opening, ranks: usize) -> Option<Box<dyn Tran
     // SAFETY: the communicator is valid, and all its ranks are here.
     let transport = unsafe { MpiTransport::from_raw(abi::comm(comm)) }.ok()?;
     Some(Box::new(transport))
-}
-
-/// Everybody's word, by rank.
-fn gather(comm: Word, word: u64, ranks: usize) -> Option<Vec<u64>> {
-    let mut words = vec![0_u64; ranks];
-    // SAFETY: a constant that is filled before main.
-    let kind = unsafe { ffi::RSMPI_UINT64_T };
-    let (from, to, comm) = ((&raw const word).cast(), words.as_mut_ptr().cast(), abi::comm(comm));
-    let is_done = if life::settings().beneath == Beneath::Mpich {
-        // SAFETY: a constant that is filled before main.
-        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
-        // SAFETY: a word to send, and room for one of each rank of the communicator, all of which are in this call; both
-        // stay until the call has ended.
-        let code = unsafe { ffi::PMPI_Iallgather(from, 1, kind, to, 1, kind, comm, &mut request) };
-        life::finish(code, &mut request)
-    } else {
-        // SAFETY: the same.
-        (unsafe { ffi::PMPI_Allgather(from, 1, kind, to, 1, kind, comm) }) == abi::SUCCESS
-    };
-    is_done.then_some(words)
 }

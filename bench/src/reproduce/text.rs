@@ -2,11 +2,9 @@
 
 use super::outcome::{Chart, Outcome};
 use crate::node_simulation::picture::{self, Series};
+use crate::out::{WIDTH, paragraph};
 use crate::record::csv::quoted;
 use crate::table::Table;
-
-/// Lines of prose are no longer than this.
-const WIDTH: usize = 118;
 
 /// All of it, findings first.
 pub fn render(outcome: &Outcome) -> String {
@@ -16,10 +14,10 @@ pub fn render(outcome: &Outcome) -> String {
     }
     text.push('\n');
     for ran in &outcome.ran {
-        paragraph(&mut text, "  ", &format!("{}, {}: {}", ran.name, ran.how.word(), ran.place));
+        paragraph(&mut text, WIDTH, "  ", &format!("{}, {}: {}", ran.name, ran.how.word(), ran.place));
     }
     for missing in &outcome.missing {
-        paragraph(&mut text, "  ", &format!("left out: {missing}"));
+        paragraph(&mut text, WIDTH, "  ", &format!("left out: {missing}"));
     }
     for sheet in &outcome.tables {
         let mut table = Table::new(&sheet.heads);
@@ -31,31 +29,11 @@ pub fn render(outcome: &Outcome) -> String {
     }
     for finding in &outcome.findings {
         text += &format!("\n  {}: {}\n", finding.about, finding.verdict.word());
-        paragraph(&mut text, "    paper: ", &format!("{} [{}]", finding.paper, finding.source));
-        paragraph(&mut text, "    here:  ", &format!("{} ({})", finding.ours, finding.how.word()));
-        paragraph(&mut text, "    why:   ", &finding.why);
+        paragraph(&mut text, WIDTH, "    paper: ", &format!("{} [{}]", finding.paper, finding.source));
+        paragraph(&mut text, WIDTH, "    here:  ", &format!("{} ({})", finding.ours, finding.how.word()));
+        paragraph(&mut text, WIDTH, "    why:   ", &finding.why);
     }
     text
-}
-
-/// Appends words in lines of [`WIDTH`], the later ones as deep as `mark`.
-pub(crate) fn paragraph(text: &mut String, mark: &str, words: &str) {
-    let depth = mark.chars().count();
-    let mut line = mark.to_owned();
-    let mut empty = true;
-    for word in words.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            *text += &format!("{line}\n");
-            line = " ".repeat(depth);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line += word;
-        empty = false;
-    }
-    *text += &format!("{}\n", line.trim_end());
 }
 
 /// Every point of every chart, one a line.
@@ -138,15 +116,6 @@ pub(crate) mod tests {
             assert!(text.contains(word), "{word} in\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
-    }
-
-    #[test]
-    fn long_words_are_broken_into_lines() {
-        let mut text = String::new();
-        paragraph(&mut text, "  x: ", &"word ".repeat(60));
-        assert!(text.lines().count() > 2 && text.lines().all(|line| line.len() <= WIDTH));
-        assert!(text.lines().skip(1).all(|line| line.starts_with("     word")));
-        assert_eq!(text.split_whitespace().filter(|word| *word == "word").count(), 60);
     }
 
     #[test]

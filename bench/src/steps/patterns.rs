@@ -66,6 +66,10 @@ const fn microseconds(name: &'static str, words: &'static str, arguments: &'stat
     Pattern { name, words, unit: Unit::Microseconds, least: 0, arguments }
 }
 
+const fn calls(name: &'static str, words: &'static str, least: u64, arguments: &'static [u64]) -> Pattern {
+    Pattern { name, words, unit: Unit::Calls, least, arguments }
+}
+
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
@@ -103,20 +107,8 @@ pub const PATTERNS: &[Pattern] = &[
     microseconds("io-bcast", "the same; the others wait for a broadcast", &[1_000, 10_000]),
     microseconds("io-allreduce", "the same; the others wait in an allreduce", &[1_000, 10_000]),
     microseconds("rows-columns", "work, an allreduce and a broadcast along rows and columns", &[0, 20]),
-    Pattern {
-        name: "dup",
-        words: "a duplicate of the world that lives for so many allreduces",
-        unit: Unit::Calls,
-        least: 1,
-        arguments: &[1, 20],
-    },
-    Pattern {
-        name: "split",
-        words: "halves of the world (of less than 4 ranks: all) that live for so many allreduces",
-        unit: Unit::Calls,
-        least: 1,
-        arguments: &[1, 20],
-    },
+    calls("dup", "a duplicate of the world that lives for so many allreduces", 1, &[1, 20]),
+    calls("split", "halves of the world (of less than 4 ranks: all) that live for so many allreduces", 1, &[1, 20]),
     microseconds("mixed", "work, then bcast, reduce, gather, scatter, allgather, with roots in turn", &[0, 20]),
     microseconds("scan", "work, an exscan and a scan", &[0, 20]),
     microseconds("iallreduce", "MPI_Iallreduce of 8 bytes, work and a blocking one within", &[5, 50]),
@@ -129,13 +121,7 @@ pub const PATTERNS: &[Pattern] = &[
     },
     microseconds("thread-steps", "a thread works beside each rank, then the rank calls an allreduce", &[20, 200]),
     microseconds("thread-busy", "work and an allreduce, while a thread of each rank always works", &[20, 200]),
-    Pattern {
-        name: START,
-        words: "whole jobs, from the launcher's start to its end, of so many allreduces",
-        unit: Unit::Calls,
-        least: 0,
-        arguments: &[0, 1],
-    },
+    calls(START, "whole jobs, from the launcher's start to its end, of so many allreduces", 0, &[0, 1]),
 ];
 
 /// A pattern with an argument: what one row is about.

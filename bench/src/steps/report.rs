@@ -2,7 +2,7 @@
 
 use super::figures::{Row, Verdict};
 use super::patterns::{Case, PATTERNS};
-use crate::reproduce::text::paragraph;
+use crate::out::{WIDTH, paragraph};
 use crate::rows::Ratio;
 use crate::runs::Binding;
 use crate::table::{self, Table, microseconds, three_digits};
@@ -109,7 +109,7 @@ pub fn summary(rows: &[Row]) -> String {
             let names: Vec<String> = found.iter().map(name).collect();
             text += &format!("{what}, {words}: {} of {} rows\n", names.len(), rows.len());
             if !names.is_empty() {
-                paragraph(&mut text, "  ", &names.join(", "));
+                paragraph(&mut text, WIDTH, "  ", &names.join(", "));
             }
         }
     };

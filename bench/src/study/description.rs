@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::out::paragraph;
+
 /// Lines of a help text are no longer than this.
 const WIDTH: usize = 100;
 
@@ -22,33 +24,13 @@ impl Description {
     /// The text that stands below the options in a help, and above the tables in a record.
     pub fn render(&self) -> String {
         let mut text = String::new();
-        paragraph(&mut text, "", &format!("Paper: {}", self.paper));
+        paragraph(&mut text, WIDTH, "", &format!("Paper: {}", self.paper));
         for (title, entries) in [("The paper:", self.did), ("Here:", self.differs)] {
             let _ = writeln!(text, "\n{title}");
-            entries.iter().for_each(|entry| paragraph(&mut text, "  * ", entry));
+            entries.iter().for_each(|entry| paragraph(&mut text, WIDTH, "  * ", entry));
         }
         text
     }
-}
-
-/// Appends `words` in lines of [`WIDTH`]; all lines behind the first are as deep as `mark`.
-fn paragraph(text: &mut String, mark: &str, words: &str) {
-    let mut line = mark.to_owned();
-    let depth = " ".repeat(mark.chars().count());
-    let mut empty = true;
-    for word in words.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(text, "{line}");
-            line.clone_from(&depth);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    let _ = writeln!(text, "{line}");
 }
 
 #[cfg(test)]
