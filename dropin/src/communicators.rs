@@ -110,17 +110,25 @@ pub fn find(comm: Word) -> Option<&'static Group> {
             // SAFETY: a group that lives, since nothing of its place was freed after it was remembered.
             return unsafe { known.group.as_ref() };
         }
-        let group = find_slowly(comm)?;
-        // Its end is told to the place of its own handle.
-        if group.handle == handle && !registry().doubtful.contains(&handle) {
-            memory[place].set(Memory { handle, freed, group });
-        }
-        Some(group)
+        find_slowly(comm, &memory[place], freed)
     })
 }
 
+/// Finds it with the communicator itself, and remembers it there, as of so many frees.
 #[cold]
-fn find_slowly(comm: Word) -> Option<&'static Group> {
+#[inline(never)]
+fn find_slowly(comm: Word, remembered: &Cell<Memory>, freed: u64) -> Option<&'static Group> {
+    let group = ask(comm)?;
+    // Its end is told to the place of its own handle.
+    let handle = abi::handle(comm);
+    if group.handle == handle && !registry().doubtful.contains(&handle) {
+        remembered.set(Memory { handle, freed, group });
+    }
+    Some(group)
+}
+
+/// The group that was left with a communicator, or a new one.
+fn ask(comm: Word) -> Option<&'static Group> {
     if abi::is_no_comm(comm) || freeing::is_under_way(abi::handle(comm)) {
         return None;
     }
