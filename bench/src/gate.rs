@@ -14,7 +14,7 @@
 //! In the page ranks also look at the cores, before and after each block, so that each block belongs to a state of the
 //! cores ([`look`]).
 //!
-//! `baseline/collectives.c` does the same with the same page. It consists of lines of 128 bytes: the first holds the
+//! `baseline/collectives_gate.h` does the same with the same page. It consists of lines of 128 bytes: the first holds the
 //! number of ranks and whether they yield, the others, one a rank, the rounds that it has come to, and of the last two
 //! the times, and what the calls before them took.
 

@@ -8,7 +8,7 @@
 //! almost twice as long if both share one. Both times are taken within a few microseconds on the same core, so neither
 //! its clock rate nor its make matters.
 //!
-//! `baseline/collectives.c` looks in the same way.
+//! `baseline/collectives_gate.h` looks in the same way.
 
 use std::arch::asm;
 use std::hint::black_box;

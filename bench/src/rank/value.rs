@@ -18,7 +18,7 @@ pub trait Value: Element + Zeroable + Copy + PartialEq + Debug {
 }
 
 /// Fills a buffer with one value: the first KiB by a loop, and copies of it by the C library, as
-/// `baseline/collectives.c` does. A loop alone takes twice as long where it happens to cross a line of code (1 MiB 22
+/// `baseline/collectives_case.h` does. A loop alone takes twice as long where it happens to cross a line of code (1 MiB 22
 /// us more on an AMD EPYC, Zen 3), in one build and not in another.
 pub fn fill<T: Value>(buffer: &mut [T], value: T) {
     let (first, rest) = buffer.split_at_mut(buffer.len().min((1024 / size_of::<T>()).max(1)));
@@ -28,7 +28,7 @@ pub fn fill<T: Value>(buffer: &mut [T], value: T) {
     }
 }
 
-/// Loads all of a result, as a program does that goes on with it: `baseline/collectives.c` in the same steps.
+/// Loads all of a result, as a program does that goes on with it: `baseline/collectives_case.h` in the same steps.
 pub fn read<T: Value>(result: &[T]) {
     let mut bits = [0; 8];
     let (eights, rest) = result.as_chunks::<8>();

@@ -26,7 +26,12 @@ pub struct Program {
 /// The collectives as our own ranks measure them.
 pub const COLLECTIVES: Program = Program {
     name: "collectives",
-    sources: &[("collectives.c", include_str!("../../baseline/collectives.c"))],
+    sources: &[
+        ("collectives_job.h", include_str!("../../baseline/collectives_job.h")),
+        ("collectives_gate.h", include_str!("../../baseline/collectives_gate.h")),
+        ("collectives_case.h", include_str!("../../baseline/collectives_case.h")),
+        ("collectives.c", include_str!("../../baseline/collectives.c")),
+    ],
     libraries: &[],
 };
 
