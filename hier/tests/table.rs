@@ -184,6 +184,14 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
         (
             format!(
                 "{GOOD}[network]\nnodes = 2\nranks_a_node = 1\nshift = {{ latency_us = 1.0, us_per_kib = 1.0 }}\n\
+                 exchange = {{ latency_us = 1.0, us_per_kib = -1.0 }}\n"
+            ),
+            13,
+            "numbers from 0 on",
+        ),
+        (
+            format!(
+                "{GOOD}[network]\nnodes = 2\nranks_a_node = 1\nshift = {{ latency_us = 1.0, us_per_kib = 1.0 }}\n\
                  exchange = {{ latency_us = 1.0, us_per_kib = 1.0 }}\n[[network.rules]]\ncollective = \"allreduce\"\n\
                  ladder = [{{ from = 0, take = \"wheel\" }}]"
             ),

@@ -84,8 +84,8 @@ pub(super) struct Network {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
-    pub latency_us: f64,
-    pub us_per_kib: f64,
+    pub latency_us: Spanned<f64>,
+    pub us_per_kib: Spanned<f64>,
 }
 
 /// `[[network.rules]]`.

@@ -231,11 +231,12 @@ fn cells(text: &Spanned<String>) -> Piece<(u32, u32)> {
 }
 
 fn network(form: file::Network) -> Piece<NetworkTable> {
-    let line = |line: file::Line| Line { latency: line.latency_us, per_byte: line.us_per_kib / 1024.0 };
-    let costs = [form.shift.latency_us, form.shift.us_per_kib, form.exchange.latency_us, form.exchange.us_per_kib];
-    if !costs.iter().all(|cost| cost.is_finite() && *cost >= 0.0) {
-        return Err((0..0, "what the network costs must be numbers from 0 on".to_owned()));
+    let costs = [&form.shift.latency_us, &form.shift.us_per_kib, &form.exchange.latency_us, &form.exchange.us_per_kib];
+    if let Some(wrong) = costs.into_iter().find(|cost| !cost.as_ref().is_finite() || *cost.as_ref() < 0.0) {
+        return Err((wrong.span(), "what the network costs must be numbers from 0 on".to_owned()));
     }
+    let line =
+        |line: &file::Line| Line { latency: *line.latency_us.as_ref(), per_byte: line.us_per_kib.as_ref() / 1024.0 };
     let mut rules = Vec::new();
     for rule in form.rules {
         let what = collective(&rule.collective)?;
@@ -257,6 +258,6 @@ fn network(form: file::Network) -> Piece<NetworkTable> {
         }
         rules.push(NetworkRule { what, bands });
     }
-    let model = NetworkModel { shift: line(form.shift), exchange: line(form.exchange) };
+    let model = NetworkModel { shift: line(&form.shift), exchange: line(&form.exchange) };
     Ok(NetworkTable { nodes: form.nodes, ranks_a_node: form.ranks_a_node, model, rules })
 }
