@@ -141,6 +141,8 @@ fn bad_tables_say_the_line_and_what_would_be_right() {
         (String::new(), 1, "version"),
         ("version = ".to_owned(), 1, ""),
         (GOOD.replace("version = 1", "version = 2"), 1, "phalanx tune"),
+        (GOOD.replace("version = 1", "version = 2").replace("cores = 2", "tiles = 2"), 1, "version 2, where 1"),
+        (format!("{GOOD}[node]\nknots = 3").replace("version = 1", "version = 0"), 1, "version 0, where 1"),
         (GOOD.replace("cores = 2\n", ""), 2, "cores"),
         (GOOD.replace("\"1M\"", "\"much\""), 7, "no number of bytes"),
         (format!("{GOOD}[node]\ntrees = \"gather: bush\""), 10, "bush"),

@@ -7,13 +7,21 @@ use toml::Spanned;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    pub version: Spanned<u32>,
+    /// Looked at before anything else is: [`Versioned`].
+    #[serde(rename = "version")]
+    _version: u32,
     pub machine: Machine,
     #[serde(default)]
     pub node: Node,
     #[serde(default)]
     pub rules: Vec<Spanned<Rule>>,
     pub network: Option<Network>,
+}
+
+/// What every version of the form has.
+#[derive(Deserialize)]
+pub(super) struct Versioned {
+    pub version: Spanned<u32>,
 }
 
 /// `[machine]`.

@@ -43,6 +43,14 @@ impl Table {
     /// The first line that is wrong, and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, Flaw> {
         let line = |span: Range<usize>| Some(text[..span.start.min(text.len())].matches('\n').count() + 1);
+        // First: a form of another version may have anything.
+        if let Ok(file::Versioned { version }) = toml::from_str(text)
+            && *version.as_ref() != VERSION
+        {
+            let why =
+                format!("version {}, where {VERSION} is expected: measure anew with `phalanx tune`", version.as_ref());
+            return Err(Flaw { line: line(version.span()), why });
+        }
         let file: file::File = toml::from_str(text).map_err(|error| Flaw {
             line: error.span().and_then(line),
             why: error.message().trim().replace('\n', "; "),
@@ -54,11 +62,6 @@ impl Table {
 }
 
 fn table(file: file::File) -> Piece<Table> {
-    if *file.version.as_ref() != VERSION {
-        let why =
-            format!("version {}, where {VERSION} is expected: measure anew with `phalanx tune`", file.version.as_ref());
-        return Err((file.version.span(), why));
-    }
     let machine = Fingerprint {
         model: file.machine.model,
         packages: file.machine.packages,
