@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use hier::TreeRules;
 use hier::across::{ClusterRules, Line, NetworkModel};
-use hier::table::{Asked, BUILT_IN, Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table, with_network};
+use hier::table::{
+    Asked, BUILT_IN, Fingerprint, NetworkBand, NetworkRule, NetworkTable, Table, with_network, with_network_of,
+};
 use proptest::prelude::*;
 use shm_core::select::{Band, MOST_BANDS, REACH_TRIED, Regime, Rule};
 use shm_core::{Collective, Tuning};
@@ -121,6 +123,15 @@ fn another_network_leaves_the_rest_of_a_file_alone() {
     let mut expected = network.clone();
     expected.rules[0].bands[0].remark.clear();
     assert_eq!(table.network, Some(expected));
+    // And it comes to another table as it stands, with its remarks.
+    let other = format!("{BUILT_IN}{rule}");
+    assert_eq!(with_network_of(&other, &texts[0]), texts[0]);
+    assert_eq!(with_network_of(&texts[0], &texts[0]), texts[0]);
+    assert_eq!(with_network_of(&other, BUILT_IN), other);
+    assert_eq!(
+        Table::from_toml(&with_network_of(&other, &(BUILT_IN.to_owned() + part))).unwrap().network.unwrap().nodes,
+        8
+    );
 }
 
 #[test]

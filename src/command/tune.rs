@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use hier::launch::Launch;
-use hier::table::{Fingerprint, Table, default_place};
+use hier::table::{Fingerprint, Table, default_place, with_network_of};
 use hier::tune::{Effort, Findings, begin_ledger, check_room, explanation, read_ledger, table_of, tune_rank};
 use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
@@ -162,7 +162,7 @@ impl Tune {
         // Everything is in the ledger: the search runs once more here, and asks for nothing that is not there.
         let findings = numbers.iter().map(|&ranks| replay(thorough, ranks, &partial)).collect::<Result<Vec<_>, _>>()?;
         let table = table_of(machine, &findings).map_err(|error| Stopped::because(error.to_string(), 1))?;
-        replace(&output, &table.to_toml())?;
+        replace(&output, &with_network_of_before(table, &output))?;
         let _ = std::fs::remove_file(&partial);
         if self.explain {
             say(&explanation(&findings))?;
@@ -220,6 +220,24 @@ pub(super) fn places(
         eprintln!("going on from {before} measurements in {}", partial.display());
     }
     Ok((output, partial))
+}
+
+/// The text of a table that takes the place of another one: what that says of the network, which was not measured here,
+/// stays, if it was measured on the same machine.
+fn with_network_of_before(mut table: Table, output: &Path) -> String {
+    let text = table.to_toml();
+    let Ok(before) = std::fs::read_to_string(output) else { return text };
+    let Ok(known) = Table::from_toml(&before) else { return text };
+    if known.network.is_none() || !table.machine.differences(&known.machine).is_empty() {
+        return text;
+    }
+    let kept = with_network_of(&text, &before);
+    if Table::from_toml(&kept).is_ok_and(|back| back.network == known.network) {
+        return kept;
+    }
+    // Written by hand, in a form that cannot be told from the rest: without its remarks.
+    table.network = known.network;
+    table.to_toml()
 }
 
 /// Writes a table. Jobs that start meanwhile find the old one or the new one.

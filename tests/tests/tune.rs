@@ -59,6 +59,28 @@ fn a_table_is_measured_and_taken() {
 }
 
 #[test]
+fn what_was_measured_across_nodes_stays() {
+    const NETWORK: &str = "# Across nodes; taken on so many nodes with so many ranks each. Rows as in PHALANX_CLUSTER.\n\
+        [network]\nnodes = 2\nranks_a_node = 2\nshift = { latency_us = 5.0, us_per_kib = 1.0 }\n\
+        exchange = { latency_us = 5.0, us_per_kib = 1.5 }\n\n[[network.rules]]\ncollective = \"allreduce\"\nladder = [\n\
+        \x20 { from = 0, take = \"ring\" },  # 8: ring 3.1 us\n]\n";
+    watchdog(LIMIT, || {
+        let output = std::env::temp_dir().join(format!("phalanx-tune-network-{}.toml", std::process::id()));
+        let here = Fingerprint::of_this_machine();
+        for (machine, stays) in [(here.clone(), true), (Fingerprint { cores: here.cores + 1, ..here }, false)] {
+            std::fs::write(&output, format!("{}\n{NETWORK}", Table::new(machine).to_toml().trim_end())).unwrap();
+            let ended = tune("tiny", &output).output().unwrap();
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+            let text = std::fs::read_to_string(&output).unwrap();
+            assert_eq!(text.ends_with(NETWORK), stays, "{text}");
+            let table = Table::from_toml(&text).unwrap();
+            assert!(table.network.is_some() == stays && table.rules.len() >= 4, "{text}");
+        }
+        std::fs::remove_file(&output).unwrap();
+    });
+}
+
+#[test]
 fn what_cannot_become_a_table_is_refused_before_anything_is_measured() {
     watchdog(LIMIT, || {
         let folder = std::env::temp_dir().join(format!("phalanx-tune-refused-{}", std::process::id()));

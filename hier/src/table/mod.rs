@@ -63,7 +63,7 @@ pub use machine::Fingerprint;
 pub use network::{NetworkBand, NetworkRule, NetworkTable};
 pub use read::Flaw;
 pub(crate) use write::bare;
-pub use write::with_network;
+pub use write::{with_network, with_network_of};
 
 use shm_core::select::Rule;
 use shm_core::{Error, Tuning};

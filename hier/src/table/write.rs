@@ -170,28 +170,42 @@ fn write_network(text: &mut String, network: &NetworkTable) {
 /// The text of a table with another part on the network: all the rest stays as it is, remarks of people included.
 #[must_use]
 pub fn with_network(table: &str, network: &NetworkTable) -> String {
-    let mut text = String::new();
+    let (mut text, _) = parts(table);
+    write_network(&mut text, network);
+    text
+}
+
+/// The text of a table with the part on the network that another text has, as it stands there, remarks included.
+#[must_use]
+pub fn with_network_of(table: &str, other: &str) -> String {
+    let (mut text, _) = parts(table);
+    let (_, network) = parts(other);
+    if !network.trim().is_empty() {
+        text.extend(["\n", NETWORK_HEAD, "\n", network.trim(), "\n"]);
+    }
+    text
+}
+
+/// What a table's text says of single nodes, and what it says of the network.
+fn parts(table: &str) -> (String, String) {
+    let (mut nodes, mut network) = (String::new(), String::new());
     // Remarks above a table belong to it.
-    let (mut keeps, mut remarks) = (true, Vec::new());
+    let (mut is_of_nodes, mut remarks) = (true, Vec::new());
     for line in table.lines().filter(|line| line.trim() != NETWORK_HEAD) {
         let bare = line.trim_matches(|character: char| character.is_whitespace() || character == '[');
         if line.trim_start().starts_with('[') {
-            keeps = !(bare.starts_with("network]") || bare.starts_with("network."));
+            is_of_nodes = !(bare.starts_with("network]") || bare.starts_with("network."));
         } else if bare.is_empty() || bare.starts_with('#') {
             remarks.push(line);
             continue;
         }
-        if keeps {
-            remarks.drain(..).chain([line]).for_each(|line| text.extend([line, "\n"]));
-        } else {
-            remarks.clear();
-        }
+        let part = if is_of_nodes { &mut nodes } else { &mut network };
+        remarks.drain(..).chain([line]).for_each(|line| part.extend([line, "\n"]));
     }
-    remarks.drain(..).for_each(|line| text.extend([line, "\n"]));
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    write_network(&mut text, network);
-    text
+    remarks.drain(..).for_each(|line| nodes.extend([line, "\n"]));
+    nodes.truncate(nodes.trim_end().len());
+    nodes.push('\n');
+    (nodes, network)
 }
 
 /// A number of bytes, or never.
