@@ -106,8 +106,6 @@ fn attributes(mut tag: &str) -> Vec<&str> {
     names
 }
 
-/// Turns a topology into plain data. What a PU has no object of counts as one that all such PUs share, except for the
-/// core: a PU without one is a core of its own.
 /// More than any machine has; hwloc takes minutes for a million.
 const MOST_PUS: usize = 1 << 15;
 
@@ -124,6 +122,8 @@ fn described_pus(description: &str) -> Option<usize> {
     Some(product)
 }
 
+/// Turns a topology into plain data. What a PU has no object of counts as one that all such PUs share, except for the
+/// core: a PU without one is a core of its own.
 fn plain(topology: &Topology) -> Result<Machine, Error> {
     // Indexes of objects that exist come after 0, which stands for the one that is missing.
     let nodes: Vec<_> = topology.objects_with_type(ObjectType::NUMANode).collect();
