@@ -4,7 +4,7 @@
 //! which MPI gives back when it frees the communicator. Each thread remembers the last few handles that it has seen.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -51,6 +51,8 @@ unsafe impl Sync for Group {}
 #[derive(Default)]
 struct Registry {
     groups: HashSet<usize>,
+    /// The groups, by the handles by which they were found first.
+    by_handle: HashMap<Word, usize>,
     /// Handles of communicators that were freed by ways that this library does not see, as a tool's: some call on one may
     /// come after its group was taken away, and nobody tells when it is over. What is found by such a handle is not
     /// remembered.
@@ -142,18 +144,62 @@ fn ask(comm: Word) -> Option<&'static Group> {
         return None;
     }
     if flag == 0 {
-        found = Box::into_raw(Box::new(Group::new(comm)?));
-        // SAFETY: the communicator is valid; `forget` takes the group back.
-        let code = unsafe { ffi::PMPI_Comm_set_attr(abi::comm(comm), key, found.cast()) };
-        if code != abi::SUCCESS {
-            // SAFETY: nobody else has it.
-            drop(unsafe { Box::from_raw(found) });
-            return None;
-        }
-        registry().groups.insert(found as usize);
+        found = leave(comm, key, Box::new(Group::new(comm)?)).ok()?;
     }
     // SAFETY: a group that was left with the communicator lives until that is freed.
     unsafe { found.as_ref() }
+}
+
+/// Leaves a group with a communicator of MPI's.
+///
+/// # Errors
+/// The group, which MPI would not take.
+fn leave(comm: Word, key: c_int, group: Box<Group>) -> Result<*mut Group, Box<Group>> {
+    let handle = group.handle;
+    let group = Box::into_raw(group);
+    // SAFETY: the communicator is valid; `forget` takes the group back.
+    let code = unsafe { ffi::PMPI_Comm_set_attr(abi::comm(comm), key, group.cast()) };
+    if code != abi::SUCCESS {
+        // SAFETY: nobody else has it.
+        return Err(unsafe { Box::from_raw(group) });
+    }
+    let mut registry = registry();
+    registry.groups.insert(group as usize);
+    registry.by_handle.insert(handle, group as usize);
+    Ok(group)
+}
+
+/// A group that was taken away from its communicator.
+pub struct Taken(Box<Group>);
+
+/// Takes away the group of a communicator that MPI is about to free, by its handle: nothing if it has none.
+pub fn take(comm: Word) -> Option<Taken> {
+    let group = {
+        let mut registry = registry();
+        // MPI is not asked of handles that are unknown here: it would call an error handler for one that is none.
+        let group = registry.by_handle.remove(&abi::handle(comm))?;
+        // `forget`, which MPI calls now, finds nothing.
+        registry.groups.remove(&group).then_some(group)?
+    };
+    // SAFETY: it was made by a box, and was in the list until now.
+    let group = unsafe { Box::from_raw(group as *mut Group) };
+    // SAFETY: a group lives as long as its communicator, so that the handle is one's.
+    let _ = unsafe { ffi::PMPI_Comm_delete_attr(abi::comm(comm), *KEY.get()?) };
+    Some(Taken(group))
+}
+
+/// Gives a group back to its communicator, which MPI has not freed.
+pub fn restore(comm: Word, group: Taken) {
+    if let Some(&key) = KEY.get()
+        && let Err(group) = leave(comm, key, group.0)
+    {
+        registry().retire(*group);
+    }
+}
+
+/// Drops a group whose communicator has gone.
+pub fn give_up(group: Taken) {
+    registry().retire(*group.0);
 }
 
 /// Has all threads forget what they remember of a handle.
@@ -182,6 +228,9 @@ unsafe extern "C" fn forget(_: ffi::MPI_Comm, _: c_int, group: *mut c_void, _: *
     if registry.groups.remove(&(group as usize)) {
         // SAFETY: by contract.
         let handle = unsafe { (*group).handle };
+        if registry.by_handle.get(&handle) == Some(&(group as usize)) {
+            registry.by_handle.remove(&handle);
+        }
         // Else it is forgotten already.
         if !freeing::is_under_way(handle) {
             forget_handle(handle);
@@ -217,6 +266,7 @@ pub fn end() -> Stats {
         freed.fetch_add(1, Ordering::AcqRel);
     }
     let mut registry = registry();
+    registry.by_handle.clear();
     for group in std::mem::take(&mut registry.groups) {
         // SAFETY: it was made by a box, and `forget` will not find it in the list.
         let group = unsafe { Box::from_raw(group as *mut Group) };

@@ -74,13 +74,13 @@ fn f08_comm(at: Word) -> Word {
 
 #[cfg(not(open_mpi))]
 extern "C-unwind" fn f08_comm_free(comm: Word, code: Word) {
-    let _freeing = Freeing::of(f08_comm(comm));
+    let _freeing = Freeing::at(comm, f08_comm);
     next::f08_comm_free(comm, code);
 }
 
 #[cfg(not(open_mpi))]
 extern "C-unwind" fn f08_comm_disconnect(comm: Word, code: Word) {
-    let _freeing = Freeing::of(f08_comm(comm));
+    let _freeing = Freeing::at(comm, f08_comm);
     next::f08_comm_disconnect(comm, code);
 }
 
@@ -226,12 +226,12 @@ mod open_mpi {
     }
 
     extern "C-unwind" fn comm_free(group: Word, code: Word) {
-        let _freeing = Freeing::of(comm(group));
+        let _freeing = Freeing::at(group, comm);
         next::fortran_comm_free(group, code);
     }
 
     extern "C-unwind" fn comm_disconnect(group: Word, code: Word) {
-        let _freeing = Freeing::of(comm(group));
+        let _freeing = Freeing::at(group, comm);
         next::fortran_comm_disconnect(group, code);
     }
 

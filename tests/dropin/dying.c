@@ -70,6 +70,41 @@ static void of_some(int way, int round) {
     let_go(&comm, way);
 }
 
+static int refusals;
+
+static int refuse(MPI_Comm comm, int deleted_key, void *value, void *extra) {
+    (void)comm, (void)deleted_key, (void)value, (void)extra;
+    return refusals-- > 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+/* A callback refuses, so that MPI keeps the communicator, which the program goes on with. Ranks have set its attribute before
+ * or after their first call: MPI deletes those that were left there in another order on each. */
+static void refused(void) {
+    int refusing, code;
+    CALL(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &refusing, NULL));
+    /* MPICH asks the world's handler. MPI_Comm_disconnect of Open MPI passes refusals over. */
+    CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int calls = 1; calls <= 40; calls += 39) {
+        MPI_Comm comm, kept;
+        CALL(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        if (rank % 2) CALL(MPI_Comm_set_attr(comm, refusing, NULL));
+        add_up(comm, ranks, calls, "before a refusal");
+        if (rank % 2 == 0) CALL(MPI_Comm_set_attr(comm, refusing, NULL));
+        refusals = 1;
+        kept = comm;
+        code = MPI_Comm_free(&comm);
+        CHECK(code != MPI_SUCCESS && comm == kept, "a callback's refusal was passed over: %d", code);
+        add_up(comm, ranks, calls, "after a refusal");
+        CALL(MPI_Comm_free(&comm));
+    }
+    /* One rank tries what MPI refuses, on it alone. */
+    MPI_Comm world = MPI_COMM_WORLD;
+    if (rank == 0) CHECK(MPI_Comm_free(&world) != MPI_SUCCESS, "MPI_COMM_WORLD was freed");
+    add_up(MPI_COMM_WORLD, ranks, 3, "after one rank has tried to free it");
+    CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    CALL(MPI_Comm_free_keyval(&refusing));
+}
+
 int main(int argc, char **argv) {
     int ended = 0;
     begin(&argc, &argv);
@@ -83,5 +118,6 @@ int main(int argc, char **argv) {
                 of_some(way, round);
             }
     CALL(MPI_Comm_free_keyval(&key));
+    refused();
     return finish();
 }
