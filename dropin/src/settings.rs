@@ -64,7 +64,7 @@ impl Settings {
         if let Some(text) = lookup("PHALANX_AFTER").filter(|text| !text.is_empty()) {
             settings.after = match text.trim().parse() {
                 Ok(after) if after > 0 => after,
-                _ => return Err(format!("PHALANX_AFTER: {text:?} is no number of calls, 1 or more")),
+                _ => return Err(format!("PHALANX_AFTER: {text:?} is no number of calls, from 1 to {}", u32::MAX)),
             };
         }
         let is_on = |name| lookup(name).is_some_and(|value| !matches!(value.trim(), "" | "0"));
@@ -141,6 +141,8 @@ mod tests {
         assert_eq!(settings, Ok(expected));
         assert!(expected.is_disabled(What::Broadcast) && !expected.is_disabled(What::Reduce));
         assert_eq!(of(&[("PHALANX_DISABLE", "all"), ("PHALANX_VERIFY", "0")]).unwrap().disabled, [true; COUNT]);
+        let error = of(&[("PHALANX_AFTER", "99999999999")]).unwrap_err();
+        assert!(error.contains("4294967295"), "{error}");
         for (name, value) in
             [("PHALANX_DISABLE", "bcats"), ("PHALANX_AFTER", "0"), ("PHALANX_AFTER", "soon"), ("PHALANX_TAKE", "some")]
         {
