@@ -47,7 +47,8 @@ impl Table {
         if let Ok(file::Versioned { version }) = toml::from_str(text)
             && *version.as_ref() != VERSION
         {
-            let why = format!("version {}, where {VERSION} is expected", version.as_ref());
+            let why =
+                format!("version {}, where {VERSION} is expected: measure anew with `phalanx tune`", version.as_ref());
             return Err(Flaw { line: line(version.span()), why });
         }
         let file: file::File = toml::from_str(text).map_err(|error| Flaw {
