@@ -51,7 +51,8 @@ unsafe impl Sync for Group {}
 #[derive(Default)]
 struct Registry {
     groups: HashSet<usize>,
-    /// The groups, by the handles by which they were found first.
+    /// The groups, by the handles by which they were found first; of several, since MPI did not tell of the end of some, the
+    /// last.
     by_handle: HashMap<Word, usize>,
     /// Handles of communicators that were freed by ways that this library does not see, as a tool's: some call on one may
     /// come after its group was taken away, and nobody tells when it is over. What is found by such a handle is not
@@ -144,7 +145,7 @@ fn ask(comm: Word) -> Option<&'static Group> {
         return None;
     }
     if flag == 0 {
-        found = leave(comm, key, Box::new(Group::new(comm)?)).ok()?;
+        found = leave(comm, Box::new(Group::new(comm)?)).ok()?;
     }
     // SAFETY: a group that was left with the communicator lives until that is freed.
     unsafe { found.as_ref() }
@@ -154,7 +155,8 @@ fn ask(comm: Word) -> Option<&'static Group> {
 ///
 /// # Errors
 /// The group, which MPI would not take.
-fn leave(comm: Word, key: c_int, group: Box<Group>) -> Result<*mut Group, Box<Group>> {
+fn leave(comm: Word, group: Box<Group>) -> Result<*mut Group, Box<Group>> {
+    let Some(&key) = KEY.get() else { return Err(group) };
     let handle = group.handle;
     let group = Box::into_raw(group);
     // SAFETY: the communicator is valid; `forget` takes the group back.
@@ -174,6 +176,7 @@ pub struct Taken(Box<Group>);
 
 /// Takes away the group of a communicator that MPI is about to free, by its handle: nothing if it has none.
 pub fn take(comm: Word) -> Option<Taken> {
+    let key = *KEY.get()?;
     let group = {
         let mut registry = registry();
         // MPI is not asked of handles that are unknown here: it would call an error handler for one that is none.
@@ -184,16 +187,14 @@ pub fn take(comm: Word) -> Option<Taken> {
     // SAFETY: it was made by a box, and was in the list until now.
     let group = unsafe { Box::from_raw(group as *mut Group) };
     // SAFETY: a group lives as long as its communicator, so that the handle is one's.
-    let _ = unsafe { ffi::PMPI_Comm_delete_attr(abi::comm(comm), *KEY.get()?) };
+    let _ = unsafe { ffi::PMPI_Comm_delete_attr(abi::comm(comm), key) };
     Some(Taken(group))
 }
 
 /// Gives a group back to its communicator, which MPI has not freed.
 pub fn restore(comm: Word, group: Taken) {
-    if let Some(&key) = KEY.get()
-        && let Err(group) = leave(comm, key, group.0)
-    {
-        registry().retire(*group);
+    if let Err(group) = leave(comm, group.0) {
+        give_up(Taken(group));
     }
 }
 

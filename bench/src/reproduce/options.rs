@@ -95,3 +95,19 @@ pub struct NodeStudy {
     #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use clap::Parser;
+
+    use super::Reproduce;
+    use crate::command::{Cli, Command};
+
+    /// What `bench reproduce STUDY` is asked for by these words.
+    pub fn asked(study: &str, words: &[&str]) -> Reproduce {
+        match Cli::try_parse_from(["bench", "reproduce", study].iter().chain(words)).unwrap().command {
+            Command::Reproduce { study } => *study,
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -256,17 +256,14 @@ impl Study for ReleaseGather {
 mod tests {
     use super::*;
     use crate::command::{Cli, Command};
-    use crate::reproduce::options::Reproduce;
+    use crate::reproduce::options::{Reproduce, tests::asked};
     use crate::reproduce::outcome::Verdict;
     use crate::runs::ours;
     use clap::Parser;
 
     fn study(words: &[&str]) -> Result<ReleaseGather> {
-        match Cli::try_parse_from(["bench", "reproduce", "release-gather"].iter().chain(words)).unwrap().command {
-            Command::Reproduce { study } => match *study {
-                Reproduce::ReleaseGather(options) => ReleaseGather::of(&options),
-                other => panic!("{other:?}"),
-            },
+        match asked("release-gather", words) {
+            Reproduce::ReleaseGather(options) => ReleaseGather::of(&options),
             other => panic!("{other:?}"),
         }
     }

@@ -278,16 +278,11 @@ fn beside_library(group: &Group) -> Option<Finding> {
 mod tests {
     use super::super::taken::tests::across;
     use super::*;
-    use crate::command::{Cli, Command};
-    use crate::reproduce::options::Reproduce;
-    use clap::Parser;
+    use crate::reproduce::options::{Reproduce, tests::asked};
 
     fn study(words: &[&str]) -> Result<Salar> {
-        match Cli::try_parse_from(["bench", "reproduce", "salar"].iter().chain(words)).unwrap().command {
-            Command::Reproduce { study } => match *study {
-                Reproduce::Salar(options) => Salar::of(&options, &Known::default()),
-                other => panic!("{other:?}"),
-            },
+        match asked("salar", words) {
+            Reproduce::Salar(options) => Salar::of(&options, &Known::default()),
             other => panic!("{other:?}"),
         }
     }

@@ -1,15 +1,10 @@
 use super::super::taken::tests::across;
 use super::*;
-use crate::command::{Cli, Command};
-use crate::reproduce::options::Reproduce;
-use clap::Parser;
+use crate::reproduce::options::{Reproduce, tests::asked};
 
 fn study(words: &[&str]) -> Result<Bcast> {
-    match Cli::try_parse_from(["bench", "reproduce", "bcast"].iter().chain(words)).unwrap().command {
-        Command::Reproduce { study } => match *study {
-            Reproduce::Bcast(options) => Bcast::of(&options, &Known::default()),
-            other => panic!("{other:?}"),
-        },
+    match asked("bcast", words) {
+        Reproduce::Bcast(options) => Bcast::of(&options, &Known::default()),
         other => panic!("{other:?}"),
     }
 }

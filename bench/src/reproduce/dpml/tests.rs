@@ -1,15 +1,10 @@
 use super::super::taken::tests::across;
 use super::*;
-use crate::command::{Cli, Command};
-use crate::reproduce::options::Reproduce;
-use clap::Parser;
+use crate::reproduce::options::{Reproduce, tests::asked};
 
 fn study(words: &[&str]) -> Result<Dpml> {
-    match Cli::try_parse_from(["bench", "reproduce", "dpml"].iter().chain(words)).unwrap().command {
-        Command::Reproduce { study } => match *study {
-            Reproduce::Dpml(options) => Dpml::of(&options, &Known::default()),
-            other => panic!("{other:?}"),
-        },
+    match asked("dpml", words) {
+        Reproduce::Dpml(options) => Dpml::of(&options, &Known::default()),
         other => panic!("{other:?}"),
     }
 }

@@ -1,16 +1,11 @@
 use super::super::outcome::Verdict;
 use super::super::taken::tests::across;
 use super::*;
-use crate::command::{Cli, Command};
-use crate::reproduce::options::Reproduce;
-use clap::Parser;
+use crate::reproduce::options::{Reproduce, tests::asked};
 
 fn study(words: &[&str]) -> Result<Ring> {
-    match Cli::try_parse_from(["bench", "reproduce", "ring"].iter().chain(words)).unwrap().command {
-        Command::Reproduce { study } => match *study {
-            Reproduce::Ring(options) => Ring::of(&options, &Known::default()),
-            other => panic!("{other:?}"),
-        },
+    match asked("ring", words) {
+        Reproduce::Ring(options) => Ring::of(&options, &Known::default()),
         other => panic!("{other:?}"),
     }
 }
