@@ -135,6 +135,16 @@ fn ask(comm: Word) -> Option<&'static Group> {
     if abi::is_no_comm(comm) || freeing::is_under_way(abi::handle(comm)) {
         return None;
     }
+    let found = match left_with(comm)? {
+        Some(group) => group,
+        None => leave(comm, Box::new(Group::new(comm)?)).ok()?,
+    };
+    // SAFETY: a group that was left with the communicator lives until that is freed.
+    unsafe { found.as_ref() }
+}
+
+/// What was left with a communicator; nothing if the library refuses it.
+fn left_with(comm: Word) -> Option<Option<*mut Group>> {
     let key = *KEY.get()?;
     const UNTOLD: c_int = -1;
     let (mut found, mut flag) = (std::ptr::null_mut::<Group>(), UNTOLD);
@@ -144,11 +154,7 @@ fn ask(comm: Word) -> Option<&'static Group> {
     if code != abi::SUCCESS || flag == UNTOLD {
         return None;
     }
-    if flag == 0 {
-        found = leave(comm, Box::new(Group::new(comm)?)).ok()?;
-    }
-    // SAFETY: a group that was left with the communicator lives until that is freed.
-    unsafe { found.as_ref() }
+    Some((flag != 0).then_some(found))
 }
 
 /// Leaves a group with a communicator of MPI's.
@@ -177,13 +183,20 @@ pub struct Taken(Box<Group>);
 /// Takes away the group of a communicator that MPI is about to free, by its handle: nothing if it has none.
 pub fn take(comm: Word) -> Option<Taken> {
     let key = *KEY.get()?;
-    let group = {
-        let mut registry = registry();
-        // MPI is not asked of handles that are unknown here: it would call an error handler for one that is none.
-        let group = registry.by_handle.remove(&abi::handle(comm))?;
-        // `forget`, which MPI calls now, finds nothing.
-        registry.groups.remove(&group).then_some(group)?
+    let handle = abi::handle(comm);
+    // MPI is not asked of handles that are unknown here: it would call an error handler for one that is none. What is
+    // known of a doubtful one may be of a communicator that has gone.
+    let (known, is_doubtful) = {
+        let registry = registry();
+        (*registry.by_handle.get(&handle)?, registry.doubtful.contains(&handle))
     };
+    let group = if is_doubtful { left_with(comm)?? as usize } else { known };
+    {
+        let mut registry = registry();
+        registry.by_handle.remove(&handle);
+        // `forget`, which MPI calls now, finds nothing.
+        registry.groups.remove(&group).then_some(())?;
+    }
     // SAFETY: it was made by a box, and was in the list until now.
     let group = unsafe { Box::from_raw(group as *mut Group) };
     // SAFETY: a group lives as long as its communicator, so that the handle is one's.

@@ -54,6 +54,13 @@ static void of_all(int way, int order) {
     let_go(&comm, way);
 }
 
+/* One on which nothing is called, of the handle that has just gone, perhaps. */
+static void of_nobody(void) {
+    MPI_Comm comm;
+    CALL(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    CALL(MPI_Comm_free(&comm));
+}
+
 /* Others, one after the other, whose handles may be that of the one that has gone. */
 static void of_some(int way, int round) {
     MPI_Comm comm;
@@ -115,6 +122,7 @@ int main(int argc, char **argv) {
                 calls_at_end = (int[]){1, 4, 40, 0}[round];
                 of_all(way, order);
                 CHECK(deleted == ++ended, "callbacks were called %d times, not %d", deleted, ended);
+                if (order > 0) of_nobody();
                 of_some(way, round);
             }
     CALL(MPI_Comm_free_keyval(&key));
