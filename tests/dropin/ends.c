@@ -1,6 +1,7 @@
 /* How a job ends.
  *
  * usage: ends pending    MPI_Finalize while communicators, operators and types are not freed
+ *        ends atexit     calls, and MPI_Finalize, in a function given to atexit before MPI_Init
  *        ends late       a rank comes to MPI_Finalize long after the others
  *        ends abort      MPI_Abort in the last rank, while the others are in a collective: status 7
  *        ends exit       the last rank exits with status 5 without MPI_Finalize, while the others are in a collective
@@ -16,10 +17,19 @@ static void warm(void) {
     for (int turn = 0; turn < 4; turn++) exercise(MPI_COMM_WORLD, turn, "before the end");
 }
 
+static void finish_late(void) {
+    /* Others wait for this rank, and look what has become of it. */
+    if (rank == ranks - 1) usleep(300000);
+    for (int turn = 0; turn < 8; turn++) exercise(MPI_COMM_WORLD, turn, "by a function given to atexit");
+    finish();
+}
+
 int main(int argc, char **argv) {
     long mine = 1, sum = 0;
-    begin(&argc, &argv);
     const char *how = argc > 1 ? argv[1] : "";
+    int is_late = strcmp(how, "atexit") == 0;
+    if (is_late) CHECK(atexit(finish_late) == 0, "no place");
+    begin(&argc, &argv);
     int last = rank == ranks - 1;
     warm();
     if (strcmp(how, "pending") == 0) {
@@ -33,6 +43,7 @@ int main(int argc, char **argv) {
         CALL(MPI_Type_commit(&type));
         return finish();
     }
+    if (is_late) return 0;
     if (strcmp(how, "late") == 0) {
         say_ok();
         if (last) sleep(1);

@@ -4,8 +4,8 @@
 //! however it ends. One thread sleeps on them all, and says in the segment who has ended. There is no chief watcher
 //! whose own end would leave the others blind.
 //!
-//! A process that ends by `exit`, or by returning from `main`, has its ranks leave in good order on the way out: only
-//! those who still need them hear of it. One that ends otherwise stops the job.
+//! A process that ends by `exit`, or by returning from `main`, has its ranks leave in good order on the way out, behind
+//! what the program itself does there: only those who still need them hear of it. One that ends otherwise stops the job.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,7 +61,7 @@ pub(super) fn begin(job: Job, own: usize, others: Vec<(usize, OwnedFd)>) -> Resu
     }
     let (word, held) = pipe2(OFlag::O_CLOEXEC).map_err(Error::system("making a pipe"))?;
     let job = Arc::new(job);
-    leave_at_exit(&job, own)?;
+    leave_at_exit(&job, own);
     // The program's signals are for the program's own threads.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map_err(Error::system("blocking signals"))?;
     let thread = std::thread::Builder::new().name("rank-watch".to_owned()).stack_size(128 << 10);
@@ -109,18 +109,19 @@ static AT_EXIT: Mutex<Vec<(Weak<Job>, usize)>> = Mutex::new(Vec::new());
 /// The process whose ranks they are. A child that it forks inherits the list, and leaves nothing.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-fn leave_at_exit(job: &Arc<Job>, own: usize) -> Result<()> {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the function lives as long as the program, and may be called at any time.
-    let registered = REGISTERED.get_or_init(|| unsafe { libc::atexit(leave) } == 0);
-    if !registered {
-        return Err(Error::System { what: "atexit", cause: "it takes no more functions".to_owned() });
-    }
+/// What runs when the process ends has run by then: functions given to `atexit`, destructors of a program's static
+/// objects. They may still make calls of the rank's; a function of our own given to `atexit` would come before those that
+/// were given sooner.
+// SAFETY: functions in this section are called without arguments that matter, once, when the process or the library ends.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static LEAVES: extern "C" fn() = leave;
+
+fn leave_at_exit(job: &Arc<Job>, own: usize) {
     let mut list = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
     list.retain(|(job, _)| job.strong_count() > 0);
     list.push((Arc::downgrade(job), own));
     PROCESS.store(std::process::id(), Ordering::Relaxed);
-    Ok(())
 }
 
 extern "C" fn leave() {

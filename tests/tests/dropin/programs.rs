@@ -84,6 +84,7 @@ pub const C: &[Program] = &[
     Program { words: &["pending"], ..program("ends", 40.0) },
     Program { words: &["late"], ..program("ends", 60.0) },
     Program { words: &["fork"], ..program("ends", 60.0) },
+    Program { words: &["atexit"], ..program("ends", 40.0) },
 ];
 
 /// Those that are run with MPI 5's standard ABI, where it is not among the MPIs that are tested as a whole: those that
