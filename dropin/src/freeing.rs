@@ -10,6 +10,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_int;
+use std::mem::ManuallyDrop;
 
 use mpi::ffi;
 
@@ -17,13 +18,14 @@ use crate::abi::{self, Word, next};
 use crate::communicators::{self, Taken};
 
 thread_local! {
-    /// Handles whose communicators this thread is freeing: a callback may free another one.
-    static UNDER_WAY: RefCell<Vec<Word>> = const { RefCell::new(Vec::new()) };
+    /// Handles whose communicators this thread is freeing: a callback may free another one. Never dropped, and so there
+    /// for calls that a program makes when its thread's locals have gone: from `atexit`, or destructors of static objects.
+    static UNDER_WAY: ManuallyDrop<RefCell<Vec<Word>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Whether this thread is freeing a communicator, by its handle.
 pub fn is_under_way(handle: Word) -> bool {
-    UNDER_WAY.with_borrow(|handles| handles.contains(&handle))
+    UNDER_WAY.with(|handles| handles.borrow().contains(&handle))
 }
 
 /// A communicator that is being freed, until this is dropped.
@@ -46,14 +48,21 @@ impl Freeing {
         let handle = abi::handle(comm);
         communicators::forget_handle(handle);
         let group = communicators::take(comm);
-        UNDER_WAY.with_borrow_mut(|handles| handles.push(handle));
+        UNDER_WAY.with(|handles| handles.borrow_mut().push(handle));
         Some(Self { comm, place, read, group })
     }
 }
 
 impl Drop for Freeing {
     fn drop(&mut self) {
-        UNDER_WAY.with_borrow_mut(|handles| handles.pop());
+        UNDER_WAY.with(|handles| {
+            let mut handles = handles.borrow_mut();
+            handles.pop();
+            // A thread that ends leaves no memory behind.
+            if handles.is_empty() {
+                *handles = Vec::new();
+            }
+        });
         // MPI sets the handle of what it has freed to that of none. Its code says less: MPICH 5 returns success of what it has
         // refused where a user's error handler was told, and a handler's exception may pass through here.
         let is_freed = abi::is_no_comm((self.read)(self.place));

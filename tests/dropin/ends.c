@@ -1,7 +1,7 @@
 /* How a job ends.
  *
  * usage: ends pending    MPI_Finalize while communicators, operators and types are not freed
- *        ends atexit     calls, and MPI_Finalize, in a function given to atexit before MPI_Init
+ *        ends atexit     calls, and MPI_Finalize, in functions given to atexit before MPI_Init, and when a thread ends
  *        ends late       a rank comes to MPI_Finalize long after the others
  *        ends abort      MPI_Abort in the last rank, while the others are in a collective: status 7
  *        ends exit       the last rank exits with status 5 without MPI_Finalize, while the others are in a collective
@@ -11,25 +11,55 @@
  *        ends plain      collectives, then exit without MPI_Finalize on all ranks: status 4 */
 #include "suite.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 static void warm(void) {
     for (int turn = 0; turn < 4; turn++) exercise(MPI_COMM_WORLD, turn, "before the end");
 }
 
+/* Communicators that are freed late. */
+static MPI_Comm kept, by_thread;
+
+static void free_when_a_thread_ends(void *comm) {
+    CALL(MPI_Comm_free(comm));
+}
+
+static void *free_one_now_and_one_later(void *later) {
+    pthread_key_t key;
+    MPI_Comm now;
+    CALL(MPI_Comm_dup(MPI_COMM_WORLD, &now));
+    exercise(now, 1, "of a thread");
+    CHECK(pthread_key_create(&key, free_when_a_thread_ends) == 0, "no key");
+    CHECK(pthread_setspecific(key, later) == 0, "no place");
+    CALL(MPI_Comm_free(&now));
+    return NULL;
+}
+
 static void finish_late(void) {
     /* Others wait for this rank, and look what has become of it. */
     if (rank == ranks - 1) usleep(300000);
-    for (int turn = 0; turn < 8; turn++) exercise(MPI_COMM_WORLD, turn, "by a function given to atexit");
+    for (int turn = 0; turn < 8; turn++) exercise(kept, turn, "by a function given to atexit");
+    CALL(MPI_Comm_free(&kept));
+    CALL(MPI_Comm_dup(MPI_COMM_WORLD, &kept));
+    for (int turn = 0; turn < 8; turn++) exercise(kept, turn, "made by a function given to atexit");
+    CALL(MPI_Comm_free(&kept));
     finish();
 }
 
 int main(int argc, char **argv) {
     long mine = 1, sum = 0;
     const char *how = argc > 1 ? argv[1] : "";
-    int is_late = strcmp(how, "atexit") == 0;
-    if (is_late) CHECK(atexit(finish_late) == 0, "no place");
-    begin(&argc, &argv);
+    int is_late = strcmp(how, "atexit") == 0, provided = MPI_THREAD_SINGLE;
+    if (is_late) {
+        CHECK(atexit(finish_late) == 0, "no place");
+        set_alarm(argv[0]);
+        CALL(MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided));
+        CALL(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+        CALL(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    } else {
+        begin(&argc, &argv);
+    }
     int last = rank == ranks - 1;
     warm();
     if (strcmp(how, "pending") == 0) {
@@ -43,7 +73,22 @@ int main(int argc, char **argv) {
         CALL(MPI_Type_commit(&type));
         return finish();
     }
-    if (is_late) return 0;
+    if (is_late) {
+        pthread_t thread;
+        MPI_Comm now;
+        CALL(MPI_Comm_dup(MPI_COMM_WORLD, &kept));
+        for (int turn = 0; turn < 8; turn++) exercise(kept, turn, "before the end");
+        if (provided >= MPI_THREAD_SERIALIZED) {
+            CALL(MPI_Comm_dup(MPI_COMM_WORLD, &by_thread));
+            exercise(by_thread, 1, "freed when a thread ends");
+            CHECK(pthread_create(&thread, NULL, free_one_now_and_one_later, &by_thread) == 0, "no thread");
+            CHECK(pthread_join(thread, NULL) == 0, "the thread is not over");
+        }
+        CALL(MPI_Comm_dup(MPI_COMM_WORLD, &now));
+        exercise(now, 1, "freed before the end");
+        CALL(MPI_Comm_free(&now));
+        return 0;
+    }
     if (strcmp(how, "late") == 0) {
         say_ok();
         if (last) sleep(1);
