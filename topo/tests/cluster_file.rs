@@ -125,6 +125,22 @@ fn long_texts_are_cut_off() {
     assert!(said.starts_with("line 5, column 12: found `s4`") && said.contains(&MOST_HOSTS.to_string()), "{said}");
 }
 
+/// A picture of a million levels would fill the memory.
+#[test]
+fn switches_hang_64_deep_at_most() {
+    let chain = |levels: usize| {
+        let lines = (1..levels).map(|i| format!("SwitchName=s{} Switches=s{i}\n", i - 1));
+        Cluster::from_topology_conf(
+            &lines.chain([format!("SwitchName=s{} Nodes=n[0-1]", levels - 1)]).collect::<String>(),
+        )
+    };
+    assert_eq!(chain(64).unwrap().switches().len(), 64);
+    for levels in [65, 200_000] {
+        let said = chain(levels).unwrap_err().to_string();
+        assert!(said.starts_with("line 65, column 12: found `s64`: this switch hangs below 64 others"), "{said}");
+    }
+}
+
 #[test]
 fn files_are_named() {
     let error = Cluster::from_topology_file("/no/such.conf").unwrap_err();
