@@ -267,7 +267,7 @@ impl Launch {
             command.stdin(match rank {
                 0 if input::is_terminal() => Stdio::piped(),
                 0 => Stdio::inherit(),
-                _ => Stdio::null(),
+                _ => no_input()?,
             });
             if self.output != Output::Inherited {
                 command.stdout(Pipes::end(&mut pipes.stdout)?);
@@ -280,6 +280,13 @@ impl Launch {
         }
         Ok((ranks, pipes))
     }
+}
+
+/// An empty input. Opened here: where it is missing, as in a bare chroot, the rank's own start would fail as if its
+/// program were not there.
+fn no_input() -> Result<Stdio, LaunchError> {
+    let opened = File::open("/dev/null").map(Stdio::from);
+    opened.map_err(|error| LaunchError::system("opening /dev/null, the input of ranks", error))
 }
 
 /// The launcher's ends of the pipes that ranks write to, in order of rank.

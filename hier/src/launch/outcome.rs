@@ -96,7 +96,8 @@ impl fmt::Display for Failure {
         f.write_str(match self.end {
             End::Exited(0) => {
                 " before it had left the job, while others still counted on it \
-                 (every rank must make the same collective calls and drop its communicators before it exits)"
+                 (every rank must make the same collective calls and drop its communicators before it exits; a panic \
+                 that leaves a call, caught or not, ends the rank's part)"
             }
             End::Killed { signal: libc::SIGKILL, .. } => " (if nobody sent that, memory may have run out: see `dmesg`)",
             End::Killed { signal: libc::SIGBUS, .. } => " (a mapped file or memory was not there)",

@@ -48,6 +48,21 @@ fn a_rank_inherits_the_segment_and_nothing_else() {
     );
 }
 
+/// As in a bare chroot: the program, which is there, is not said to be missing.
+#[test]
+fn where_there_is_no_empty_input_that_is_what_is_told() {
+    let beneath = ["-rm", "sh", "-c", "mount -t tmpfs none /dev && exec \"$@\"", "sh"];
+    if !Command::new("unshare").args(beneath).arg("/bin/true").output().is_ok_and(|tried| tried.status.success()) {
+        return phalanx_tests::library::say_skipped("mounts of one's own (unshare -rm) are not to be had");
+    }
+    let command = phalanx_tests::phalanx_command();
+    let mut unshare = Command::new("unshare");
+    unshare.args(beneath).arg(command).args(["run", "--bind", "none", "-n", "2", "--", "/bin/true"]);
+    let ended = start_by(&mut unshare, b"").end();
+    assert!(ended.code() == 125 && ended.stderr.contains("opening /dev/null"), "{}: {}", ended.status, ended.stderr);
+    ended.leaves_nothing();
+}
+
 #[test]
 fn ranks_are_bound_to_cores_of_their_own() {
     let read = "grep Cpus_allowed_list /proc/self/status";
