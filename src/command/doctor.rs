@@ -14,6 +14,8 @@ use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 use rustix::thread::{MembarrierCommand, futex, membarrier, sched_getaffinity, sched_setaffinity};
 use shm_core::job::{Job, JobSpec, memory_left};
 
+use super::out::{say, tell};
+
 /// Look whether this machine, or container, has what a job needs
 ///
 /// One line for each thing, with what to do where it is not as it should be. Exit status 1 when jobs cannot run.
@@ -67,8 +69,8 @@ impl Doctor {
             ("open files", files()),
         ];
         let text: String = findings.iter().map(|(name, finding)| format!("{name:11} {finding}\n")).collect();
-        if let Err(why) = super::out::say(&text) {
-            eprintln!("phalanx: {why}");
+        if let Err(why) = say(&text) {
+            tell(format_args!("phalanx: {why}"));
             return ExitCode::FAILURE;
         }
         ExitCode::from(u8::from(findings.iter().any(|(_, finding)| matches!(finding, Fail(_)))))

@@ -8,6 +8,8 @@ use std::process::{Command, ExitCode};
 use clap::{Args, ValueEnum};
 use hier::launch::check_program;
 
+use super::out::{say, tell};
+
 /// Start an MPI program, as it is, with its collectives carried out by Phalanx
 ///
 /// Finds the MPI that the program is linked with and that MPI's mpirun, and has the drop-in library loaded into the
@@ -86,20 +88,23 @@ enum Mpi {
 impl Mpirun {
     pub fn run(self) -> ExitCode {
         match self.command() {
-            Ok(command) if self.show => match super::out::say(&format!("{}\n", shown(&command))) {
+            Ok(command) if self.show => match say(&format!("{}\n", shown(&command))) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(why) => {
-                    eprintln!("phalanx: {why}");
+                    tell(format_args!("phalanx: {why}"));
                     ExitCode::FAILURE
                 }
             },
             Ok(mut command) => {
                 let error = command.exec();
-                eprintln!("phalanx: {}: {error}; name another with --launcher PATH", command.get_program().display());
+                tell(format_args!(
+                    "phalanx: {}: {error}; name another with --launcher PATH",
+                    command.get_program().display()
+                ));
                 ExitCode::from(126)
             }
             Err((why, status)) => {
-                eprintln!("phalanx: {why}");
+                tell(format_args!("phalanx: {why}"));
                 ExitCode::from(status)
             }
         }

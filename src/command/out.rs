@@ -1,5 +1,6 @@
-//! What the command says on standard output.
+//! What the command says on standard output, and on standard error.
 
+use std::fmt;
 use std::io::{self, Write};
 
 /// Writes all of `text`; else why it cannot be. A reader that has seen enough (`| head`) is no error.
@@ -9,4 +10,10 @@ pub(super) fn say(text: &str) -> Result<(), String> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("cannot write: {error}")),
         _ => Ok(()),
     }
+}
+
+/// Says a line on standard error, in one piece, and goes on if it cannot be written (a full disk, a reader that has left):
+/// the status says the rest.
+pub(super) fn tell(line: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use hier::launch::Launch;
 
+use super::out::tell;
 use super::{Bind, ranks};
 
 /// Start N ranks of a program, and end when all of them have ended
@@ -103,7 +104,7 @@ impl Run {
         match launch.run() {
             Ok(outcome) => outcome.status().into(),
             Err(error) => {
-                eprintln!("phalanx: {error}");
+                tell(format_args!("phalanx: {error}"));
                 error.status().into()
             }
         }

@@ -10,6 +10,7 @@ use phalanx::topo::cluster::Order;
 use phalanx::topo::{BindPolicy, Error, Level, Location, Machine, SocketMap, Tree, TreeSpec, Usable};
 
 use super::cluster::Shown;
+use super::out::tell;
 use super::{Bind, out, ranks};
 
 /// Show a machine, where its ranks would be bound, and trees over them; or the switches of a cluster, and rings
@@ -84,14 +85,14 @@ impl Topo {
         let text = match self.text() {
             Ok(text) => text,
             Err(error) => {
-                eprintln!("phalanx: {error}");
+                tell(format_args!("phalanx: {error}"));
                 return ExitCode::from(2);
             }
         };
         match out::say(&text) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
-                eprintln!("phalanx: {why}");
+                tell(format_args!("phalanx: {why}"));
                 ExitCode::FAILURE
             }
         }

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use phalanx::Communicator;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::out::tell;
 use super::{out, ranks, tune_cluster};
 
 /// Measure this machine, and write the table by which calls choose
@@ -120,7 +121,7 @@ impl Tune {
             Ok(()) => ExitCode::SUCCESS,
             Err(Stopped { why, status }) => {
                 if !why.is_empty() {
-                    eprintln!("phalanx: {why}");
+                    tell(format_args!("phalanx: {why}"));
                 }
                 status.into()
             }
@@ -217,7 +218,7 @@ pub(super) fn places(
     begin_ledger(&partial, &machine.to_string()).map_err(|why| Stopped::because(why, 2))?;
     let before = finished(&partial);
     if before > 0 {
-        eprintln!("going on from {before} measurements in {}", partial.display());
+        tell(format_args!("going on from {before} measurements in {}", partial.display()));
     }
     Ok((output, partial))
 }
@@ -383,7 +384,9 @@ impl Progress {
                     last = Instant::now();
                     let gone = begin.elapsed().as_secs_f64();
                     let rest = gone * steps.saturating_sub(done) as f64 / done.saturating_sub(first).max(1) as f64;
-                    eprintln!("{done} of about {steps} measurements, {gone:.0} s gone, about {rest:.0} s to go");
+                    tell(format_args!(
+                        "{done} of about {steps} measurements, {gone:.0} s gone, about {rest:.0} s to go"
+                    ));
                 }
             }
             bar.finish_and_clear();

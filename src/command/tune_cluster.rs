@@ -16,7 +16,6 @@ pub use ranks::run;
 
 #[cfg(feature = "mpi")]
 mod ranks {
-    use std::io::Write;
     use std::path::{Path, PathBuf};
     use std::time::{Duration, Instant};
 
@@ -28,6 +27,7 @@ mod ranks {
     use mpi::topology::SimpleCommunicator;
     use mpi::traits::Communicator;
 
+    use super::super::out::tell;
     use super::super::tune::{Progress, Stopped, Thorough, failed, how_to_take, places, replace, say};
 
     /// How long a launcher has to pass an error on.
@@ -39,7 +39,7 @@ mod ranks {
         let world = universe.world();
         measure(&world, thorough, output, explain).map_err(|stopped| {
             // At once, and some time before the end: what MPICH's launcher has not read by then is lost.
-            let _ = std::io::stderr().write_all(format!("phalanx: {}\n", stopped.why).as_bytes());
+            tell(format_args!("phalanx: {}", stopped.why));
             std::thread::sleep(LAST_WORDS);
             world.abort(i32::from(stopped.status))
         })
@@ -107,10 +107,10 @@ mod ranks {
                 let why = format!("it was measured on another machine (this one has {})", differences.join("; "));
                 return Err(wrong(&output, &why));
             }
-            eprintln!(
+            tell(format_args!(
                 "finished measurements are in {}: who ends this job loses none, and the same command goes on from there",
                 partial.display()
-            );
+            ));
             Ok(Self { output, partial, before })
         }
 

@@ -3,6 +3,8 @@
 
 use std::ffi::OsString;
 
+use super::out::tell;
+
 /// Those that count in jobs, on clusters, in the library for MPI programs.
 const KNOWN: [&str; 18] = [
     "PHALANX_AFTER",
@@ -41,7 +43,7 @@ pub fn name_strangers() {
     }
     for (name, _) in std::env::vars_os() {
         if let Some(word) = stranger(&name) {
-            eprintln!("phalanx: {word}");
+            tell(format_args!("phalanx: {word}"));
         }
     }
 }

@@ -312,6 +312,26 @@ fn answers_that_cannot_be_written() {
     std::fs::remove_dir_all(&library).unwrap();
 }
 
+/// Where standard error is full the status alone says what was wrong; a remark that cannot be written ends nothing.
+#[test]
+fn errors_that_cannot_be_written() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for (line, status) in [
+        ("run -n 1 -- true", 0),
+        ("run -n 1 -- no-such-program", 127),
+        ("mpirun -n 2 -- no-such-program", 127),
+        ("topo --synthetic no-such-machine", 2),
+        ("tune --ranks 4,2", 2),
+    ] {
+        let mut command = bare(phalanx_command());
+        command.args(line.split_whitespace()).env("PHALANX_STRANGER", "1").stderr(full());
+        assert_eq!(command.output().unwrap().status.code(), Some(status), "{line}");
+    }
+    let mut command = bare(phalanx_command());
+    let status = command.arg("doctor").stdout(full()).stderr(full()).status().unwrap();
+    assert_eq!(status.code(), Some(1), "doctor");
+}
+
 #[test]
 fn numbers_of_ranks_that_cannot_be() {
     for ranks in [0, 257, 1 << 20] {

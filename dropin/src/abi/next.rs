@@ -201,6 +201,6 @@ next! {
 /// Ends the process: a function was called that the library does not have.
 #[cold]
 fn missing(name: &str) -> ! {
-    eprintln!("phalanx: {name} was called, but the MPI of this process does not have it");
+    hier::remark(format_args!("{name} was called, but the MPI of this process does not have it"));
     std::process::abort();
 }
