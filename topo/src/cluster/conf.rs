@@ -46,8 +46,7 @@ impl Cluster {
     /// # Errors
     ///
     /// * [`Error::Conf`] with line and column of what cannot be read, of a host or a switch that hangs on two switches,
-    ///   of a switch that is nowhere described, of switches in a circle or more than 64 deep, and of lists that are empty
-    ///   or too long.
+    ///   of a switch that is nowhere described, of switches in a circle, and of lists that are empty or too long.
     pub fn from_topology_conf(text: &str) -> Result<Self, Error> {
         let mut lines = Vec::new();
         let mut logical = Letters::default();

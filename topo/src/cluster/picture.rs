@@ -4,7 +4,10 @@ use std::fmt;
 
 use super::Cluster;
 
-/// One switch a line, with its hosts as a host list.
+/// Levels of switches that a picture shows: what stands before the deepest grows with each.
+const LEVELS: usize = 64;
+
+/// One switch a line, with its hosts as a host list; of switches more than 64 deep how many they are.
 ///
 /// ```
 /// # fn main() -> Result<(), topo::cluster::Error> {
@@ -33,14 +36,18 @@ impl fmt::Display for Cluster {
         )?;
         // Switches still to be written, each with what stands before it and before those below it.
         let mut waiting = vec![(self.top, String::new(), String::new())];
-        while let Some((switch, before, indent)) = waiting.pop() {
-            let switch = &self.switches[switch];
+        while let Some((at, before, indent)) = waiting.pop() {
+            let switch = &self.switches[at];
             write!(f, "\n{before}{}", switch.name)?;
             if let Some(speed) = switch.speed {
                 write!(f, " (link speed {speed})")?;
             }
             if !switch.hosts.is_empty() {
                 write!(f, ": {}", self.host_list(&switch.hosts))?;
+            }
+            if self.depth[at] + 1 == LEVELS && !switch.switches.is_empty() {
+                write!(f, "\n{indent}└─ .. {} below", count(self.switches_below(at), "switch", "switches"))?;
+                continue;
             }
             for (i, &below) in switch.switches.iter().enumerate().rev() {
                 let (branch, space) =
@@ -49,5 +56,18 @@ impl fmt::Display for Cluster {
             }
         }
         Ok(())
+    }
+}
+
+impl Cluster {
+    /// How many switches hang below this one, at any depth.
+    fn switches_below(&self, switch: usize) -> usize {
+        let mut below = self.switches[switch].switches.clone();
+        let mut count = 0;
+        while let Some(switch) = below.pop() {
+            count += 1;
+            below.extend(&self.switches[switch].switches);
+        }
+        count
     }
 }
