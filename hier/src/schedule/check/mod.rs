@@ -10,6 +10,8 @@ pub use flaw::Flaw;
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::{Combine, Goal, Program, Receive, Span};
 use execution::Contents;
 use matching::Matching;
@@ -96,14 +98,20 @@ impl Vectors {
     fn finish(&self, goal: Goal) -> Result<(), Flaw> {
         let everybody = Ranks::all(self.ranks);
         let nobody = Ranks::none(self.ranks);
+        // Who may be wanted alone: the root, or the one whom a segment belongs to.
+        let alone: Vec<Ranks> = match goal {
+            Goal::Broadcast { root } => vec![Ranks::one(self.ranks, root)],
+            Goal::Allgather => (0..self.segments).map(|segment| Ranks::one(self.ranks, segment)).collect(),
+            _ => Vec::new(),
+        };
         for rank in 0..self.ranks {
             for segment in 0..self.segments {
                 let wanted = match goal {
-                    Goal::Allreduce => everybody.clone(),
-                    Goal::Reduce { root } if rank == root => everybody.clone(),
-                    Goal::ReduceScatter if rank == segment => everybody.clone(),
-                    Goal::Broadcast { root } => Ranks::one(self.ranks, root),
-                    Goal::Allgather => Ranks::one(self.ranks, segment),
+                    Goal::Allreduce => &everybody,
+                    Goal::Reduce { root } if rank == root => &everybody,
+                    Goal::ReduceScatter if rank == segment => &everybody,
+                    Goal::Broadcast { .. } => &alone[0],
+                    Goal::Allgather => &alone[segment as usize],
                     Goal::Reduce { .. } | Goal::ReduceScatter | Goal::Barrier => continue,
                 };
                 let held = self.held[rank as usize][segment as usize].as_ref().map_or(&nobody, |held| &held.set);
@@ -118,7 +126,8 @@ impl Vectors {
 }
 
 impl Contents for Vectors {
-    type Parcel = Vec<Rc<Operands>>;
+    /// Most messages have one segment.
+    type Parcel = SmallVec<[Rc<Operands>; 1]>;
 
     fn pack(&self, rank: u32, round: usize, span: Span) -> Result<Self::Parcel, Flaw> {
         let missing = |segment| Flaw::Undefined { rank, round, segment, doing: "sent" };

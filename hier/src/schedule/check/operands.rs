@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
-/// A set of ranks.
+use smallvec::{SmallVec, smallvec};
+
+/// A set of ranks. One is made for each combination: those of up to 512 ranks take no memory of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ranks(Box<[u64]>);
+pub(super) struct Ranks(SmallVec<[u64; 8]>);
 
 impl Ranks {
     pub(super) fn none(ranks: u32) -> Ranks {
-        Ranks(vec![0; ranks.div_ceil(64) as usize].into())
+        Ranks(smallvec![0; ranks.div_ceil(64) as usize])
     }
 
     pub(super) fn one(ranks: u32, rank: u32) -> Ranks {
