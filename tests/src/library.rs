@@ -180,7 +180,10 @@ impl Library {
             .arg("phalanx/mpi,phalanx-tests/mpi,hier/mpi,bench/mpi")
             .args(programs)
             .args(["--config", &self.profile()])
-            .args(["phalanx-tests", "hier"].map(|name| format!("--config=profile.dev.package.{name}.opt-level=0")))
+            .args(
+                ["phalanx-tests", "hier", "bench"]
+                    .map(|name| format!("--config=profile.dev.package.{name}.opt-level=0")),
+            )
             .arg("--target-dir")
             .arg(folder)
             .env("CARGO_BUILD_BUILD_DIR", target())
