@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use clap::Args;
 use hier::job::can_convert;
+use hier::remark;
 use phalanx::Communicator;
 use phalanx::topo::{Machine, Usable};
 use rustix::io::Errno;
@@ -14,7 +15,7 @@ use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 use rustix::thread::{MembarrierCommand, futex, membarrier, sched_getaffinity, sched_setaffinity};
 use shm_core::job::{Job, JobSpec, memory_left};
 
-use super::out::{say, tell};
+use super::out::say;
 
 /// Look whether this machine, or container, has what a job needs
 ///
@@ -70,7 +71,7 @@ impl Doctor {
         ];
         let text: String = findings.iter().map(|(name, finding)| format!("{name:11} {finding}\n")).collect();
         if let Err(why) = say(&text) {
-            tell(format_args!("phalanx: {why}"));
+            remark(format_args!("{why}"));
             return ExitCode::FAILURE;
         }
         ExitCode::from(u8::from(findings.iter().any(|(_, finding)| matches!(finding, Fail(_)))))

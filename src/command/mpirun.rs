@@ -7,8 +7,9 @@ use std::process::{Command, ExitCode};
 
 use clap::{Args, ValueEnum};
 use hier::launch::check_program;
+use hier::remark;
 
-use super::out::{say, tell};
+use super::out::say;
 
 /// Start an MPI program, as it is, with its collectives carried out by Phalanx
 ///
@@ -91,20 +92,17 @@ impl Mpirun {
             Ok(command) if self.show => match say(&format!("{}\n", shown(&command))) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(why) => {
-                    tell(format_args!("phalanx: {why}"));
+                    remark(format_args!("{why}"));
                     ExitCode::FAILURE
                 }
             },
             Ok(mut command) => {
                 let error = command.exec();
-                tell(format_args!(
-                    "phalanx: {}: {error}; name another with --launcher PATH",
-                    command.get_program().display()
-                ));
+                remark(format_args!("{}: {error}; name another with --launcher PATH", command.get_program().display()));
                 ExitCode::from(126)
             }
             Err((why, status)) => {
-                tell(format_args!("phalanx: {why}"));
+                remark(format_args!("{why}"));
                 ExitCode::from(status)
             }
         }

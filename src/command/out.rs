@@ -1,4 +1,4 @@
-//! What the command says on standard output, and on standard error.
+//! What the command says on standard output, and, of how far it is, on standard error.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,8 +12,8 @@ pub(super) fn say(text: &str) -> Result<(), String> {
     }
 }
 
-/// Says a line on standard error, in one piece, and goes on if it cannot be written (a full disk, a reader that has left):
-/// the status says the rest.
+/// Says how far something is, a line on standard error, in one piece, as a [`remark`](hier::remark) is said: what cannot be
+/// written ends nothing.
 pub(super) fn tell(line: fmt::Arguments<'_>) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }

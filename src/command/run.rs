@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use hier::launch::Launch;
+use hier::remark;
 
-use super::out::tell;
 use super::{Bind, ranks};
 
 /// Start N ranks of a program, and end when all of them have ended
@@ -104,7 +104,7 @@ impl Run {
         match launch.run() {
             Ok(outcome) => outcome.status().into(),
             Err(error) => {
-                tell(format_args!("phalanx: {error}"));
+                remark(format_args!("{error}"));
                 error.status().into()
             }
         }

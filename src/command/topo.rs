@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
 use hier::launch::default_policy;
+use hier::remark;
 use phalanx::topo::cluster::Order;
 use phalanx::topo::{BindPolicy, Error, Level, Location, Machine, SocketMap, Tree, TreeSpec, Usable};
 
 use super::cluster::Shown;
-use super::out::tell;
 use super::{Bind, out, ranks};
 
 /// Show a machine, where its ranks would be bound, and trees over them; or the switches of a cluster, and rings
@@ -85,14 +85,14 @@ impl Topo {
         let text = match self.text() {
             Ok(text) => text,
             Err(error) => {
-                tell(format_args!("phalanx: {error}"));
+                remark(format_args!("{error}"));
                 return ExitCode::from(2);
             }
         };
         match out::say(&text) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
-                tell(format_args!("phalanx: {why}"));
+                remark(format_args!("{why}"));
                 ExitCode::FAILURE
             }
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use hier::launch::Launch;
+use hier::remark;
 use hier::table::{Fingerprint, Table, default_place, with_network_of};
 use hier::tune::{Effort, Findings, begin_ledger, check_room, explanation, read_ledger, table_of, tune_rank};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -121,7 +122,7 @@ impl Tune {
             Ok(()) => ExitCode::SUCCESS,
             Err(Stopped { why, status }) => {
                 if !why.is_empty() {
-                    tell(format_args!("phalanx: {why}"));
+                    remark(format_args!("{why}"));
                 }
                 status.into()
             }

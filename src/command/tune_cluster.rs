@@ -21,6 +21,7 @@ mod ranks {
 
     use hier::HierComm;
     use hier::across::ClusterSettings;
+    use hier::remark;
     use hier::table::{Fingerprint, NetworkTable, Table, with_network};
     use hier::transport::mpi::MpiTransport;
     use hier::tune::cluster::{Findings, Shape, explanation, network_of, steps, tune_cluster};
@@ -39,7 +40,7 @@ mod ranks {
         let world = universe.world();
         measure(&world, thorough, output, explain).map_err(|stopped| {
             // At once, and some time before the end: what MPICH's launcher has not read by then is lost.
-            tell(format_args!("phalanx: {}", stopped.why));
+            remark(format_args!("{}", stopped.why));
             std::thread::sleep(LAST_WORDS);
             world.abort(i32::from(stopped.status))
         })

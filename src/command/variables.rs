@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use super::out::tell;
+use hier::remark;
 
 /// Those that count in jobs, on clusters, in the library for MPI programs.
 const KNOWN: [&str; 18] = [
@@ -43,7 +43,7 @@ pub fn name_strangers() {
     }
     for (name, _) in std::env::vars_os() {
         if let Some(word) = stranger(&name) {
-            tell(format_args!("phalanx: {word}"));
+            remark(format_args!("{word}"));
         }
     }
 }

@@ -53,10 +53,7 @@ int main(int argc, char **argv) {
     int is_late = strcmp(how, "atexit") == 0, provided = MPI_THREAD_SINGLE;
     if (is_late) {
         CHECK(atexit(finish_late) == 0, "no place");
-        set_alarm(argv[0]);
-        CALL(MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided));
-        CALL(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-        CALL(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+        provided = begin_threads(&argc, &argv, MPI_THREAD_SERIALIZED);
     } else {
         begin(&argc, &argv);
     }

@@ -74,11 +74,24 @@ static void set_alarm(const char *path) {
     alarm(seconds ? (unsigned)atoi(seconds) : 90);
 }
 
+static inline void look_around(void) {
+    CALL(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    CALL(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+}
+
 static inline void begin(int *argc, char ***argv) {
     set_alarm((*argv)[0]);
     CALL(MPI_Init(argc, argv));
-    CALL(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    CALL(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    look_around();
+}
+
+/* The same for threads: which of their levels is provided. */
+static inline int begin_threads(int *argc, char ***argv, int wanted) {
+    int provided;
+    set_alarm((*argv)[0]);
+    CALL(MPI_Init_thread(argc, argv, wanted, &provided));
+    look_around();
+    return provided;
 }
 
 /* The last line, which only a job whose ranks all got here writes. */

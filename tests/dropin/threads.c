@@ -43,11 +43,7 @@ static void *passing(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    int provided;
-    set_alarm(argv[0]);
-    CALL(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
-    CALL(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    CALL(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    int provided = begin_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
     if (argc > 1) rounds = atoi(argv[1]);
     CHECK(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE was asked for, %d is provided", provided);
     pthread_t threads[THREADS + 2];

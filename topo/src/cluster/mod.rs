@@ -141,8 +141,13 @@ impl Cluster {
 
     /// All switches in depth-first order from the top: a switch before those below it, and those in their order.
     pub fn switches_downwards(&self) -> Vec<usize> {
+        self.downwards(self.top)
+    }
+
+    /// This switch, and all below it, in the same order.
+    fn downwards(&self, from: usize) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.switches.len());
-        let mut waiting = vec![self.top];
+        let mut waiting = vec![from];
         while let Some(switch) = waiting.pop() {
             order.push(switch);
             waiting.extend(self.switches[switch].switches.iter().rev());

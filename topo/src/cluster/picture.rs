@@ -46,7 +46,7 @@ impl fmt::Display for Cluster {
                 write!(f, ": {}", self.host_list(&switch.hosts))?;
             }
             if self.depth[at] + 1 == LEVELS && !switch.switches.is_empty() {
-                write!(f, "\n{indent}└─ .. {} below", count(self.switches_below(at), "switch", "switches"))?;
+                write!(f, "\n{indent}└─ .. {} below", count(self.downwards(at).len() - 1, "switch", "switches"))?;
                 continue;
             }
             for (i, &below) in switch.switches.iter().enumerate().rev() {
@@ -56,18 +56,5 @@ impl fmt::Display for Cluster {
             }
         }
         Ok(())
-    }
-}
-
-impl Cluster {
-    /// How many switches hang below this one, at any depth.
-    fn switches_below(&self, switch: usize) -> usize {
-        let mut below = self.switches[switch].switches.clone();
-        let mut count = 0;
-        while let Some(switch) = below.pop() {
-            count += 1;
-            below.extend(&self.switches[switch].switches);
-        }
-        count
     }
 }
