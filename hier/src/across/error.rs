@@ -158,6 +158,11 @@ impl Error {
         }
     }
 
+    /// Whether this rank has found out by itself what is wrong, and that is not the end of another: its arguments, say.
+    pub(super) fn is_own(&self) -> bool {
+        !self.is_second_hand() && self.failed_rank().is_none()
+    }
+
     /// Whether it only says that others could not go on.
     pub(super) fn is_second_hand(&self) -> bool {
         use transport::Error as T;

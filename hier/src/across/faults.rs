@@ -59,8 +59,9 @@ impl HierComm {
         };
         self.break_off(culprit, failed);
         // What a node's ranks find out first is that their first rank went no further: that a rank has failed, or that
-        // it was told to by another node, says more.
+        // it was told to by another node, says more. It says less than this rank's own fault, of which it may come.
         Err(match (failed, heard) {
+            _ if error.is_own() => error,
             (Some(rank), _) => self.rank_failed(rank),
             (None, Some(cause)) => Error::Elsewhere { rank: cause.rank },
             (None, None) => error,

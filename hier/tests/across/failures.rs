@@ -307,6 +307,32 @@ fn a_rank_that_refuses_its_arguments_ends_the_call_on_all_nodes() {
 }
 
 #[test]
+fn a_rank_hears_what_is_wrong_with_its_own_call_whatever_went_wrong_before() {
+    for labels in [&[0_usize, 0, 1, 1][..], &[0, 1, 2], &[0, 0, 0]] {
+        for late in 0..labels.len() {
+            let others = Barrier::new(labels.len());
+            let errors = cluster(labels, "", BEHAVIOURS[0], |comm| {
+                check(comm, 10);
+                meet(comm, &others);
+                if comm.rank() == late {
+                    // All others have failed by then, some because of others.
+                    others.wait();
+                }
+                let mut recv = [0_i64; 3];
+                let first = comm.rank() == (late + 1) % comm.size();
+                let send = if first || comm.rank() == late { &[1; 2][..] } else { &[1; 3] };
+                let error = comm.all_reduce_into(send, &mut recv, Sum).unwrap_err().to_string();
+                if comm.rank() != late {
+                    others.wait();
+                }
+                error
+            });
+            assert!(errors[late].contains("receive buffer"), "{labels:?}, {late}: {}", errors[late]);
+        }
+    }
+}
+
+#[test]
 fn a_rank_that_leaves_ends_the_call_on_all_nodes() {
     for culprit in 0..6 {
         let threads = Barrier::new(6);
