@@ -303,6 +303,10 @@ impl Drop for Communicator {
             return;
         }
         engine.shared.shrink(&self.seat, 0);
+        // The handle and its board have the seat: with the last handle this rank leaves the job, which says more.
+        if Arc::strong_count(&self.seat) > 2 {
+            engine.board.drop_out();
+        }
         // B3: everything this rank did with the block comes before the last one gives it back.
         if engine.board.header().users.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.seat.mapping().give_block_back(self.seat.rank(), self.offset, self.layout.total());

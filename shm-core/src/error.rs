@@ -14,7 +14,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// | error | state |
 /// |---|---|
 /// | [`RankFailed`](Error::RankFailed) | no communicator of the job can be used further |
-/// | [`Mismatch`](Error::Mismatch), [`Refused`](Error::Refused), [`Unreachable`](Error::Unreachable) | this communicator cannot be used further, on any rank |
+/// | [`Mismatch`](Error::Mismatch), [`Refused`](Error::Refused), [`Dropped`](Error::Dropped), [`Unreachable`](Error::Unreachable) | this communicator cannot be used further, on any rank |
 /// | [`Length`](Error::Length), [`Blocks`](Error::Blocks), [`Root`](Error::Root), [`Leaders`](Error::Leaders), [`Tuning`](Error::Tuning) of a collective call | nothing was written. If all ranks were refused alike (and none is 256 such calls ahead of another), the communicator can be used further; if another made the call, that one gets [`Refused`](Error::Refused) |
 /// | [`HeapExhausted`](Error::HeapExhausted), [`Memory`](Error::Memory) of a collective call, which wanted memory for its result or its cells | this communicator cannot be used further; the other ranks get [`Refused`](Error::Refused) |
 /// | these of `alloc`, and [`ArenaExhausted`](Error::ArenaExhausted) or [`Memory`](Error::Memory) of `split` and `duplicate`, which all ranks get alike | nothing has changed |
@@ -60,6 +60,16 @@ pub enum Error {
     )]
     Refused {
         /// The rank that refused, in this communicator.
+        rank: usize,
+    },
+
+    /// Another rank has dropped its handle of the communicator, and so will never take part in the call.
+    #[error(
+        "rank {rank} has dropped this communicator, and takes no part in this call; all ranks must make the same calls before they \
+         drop a communicator (or call MPI_Comm_free): see whether that rank returns early, on an error of its own, say"
+    )]
+    Dropped {
+        /// The rank that dropped it, in this communicator.
         rank: usize,
     },
 

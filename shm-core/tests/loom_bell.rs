@@ -1,4 +1,5 @@
-//! Edges W1, W2, J1 and J2: sleeping without losing a wake-up, and being woken by a failure or a departure.
+//! Edges W1, W2, J1, J2 and C3: sleeping without losing a wake-up, and being woken by a failure, by a rank that leaves,
+//! or by one that drops its handle.
 #![allow(clippy::arc_with_non_send_sync, reason = "the model shares what the real world shares")]
 
 mod model;
@@ -173,37 +174,50 @@ model! {
     rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
 }
 
-/// J2: a rank publishes its last word and leaves. Who waits for it either finds the word, or finds it gone and then the
-/// word, but never finds it gone without the word.
+/// J2: a rank leaves, as in `seat.rs`: the bell is rung, announced or not, without a fence.
+fn leaves(publisher: &Publisher, standing: &Notice) {
+    assert!(standing.say(0, 1));
+    ring(&publisher.bell, &publisher.bell.words());
+}
+
+/// C3: a rank drops its handle, as in `board/calls.rs`: that is published like any word.
+fn drops(publisher: &Publisher, dropped: &Notice) {
+    dropped.store(1);
+    ring_if_needed(&publisher.bell, &publisher.bell.words());
+}
+
+/// A rank publishes its last word and goes. Who waits for it either finds the word, or finds it gone and then the word,
+/// but never finds it gone without the word.
 ///
 /// The word is stored here without the fence and the look for sleepers that follow it in a real publication: a fence
-/// would order the word before the departure, and the real one is there for the compiler only. The departure's own ring
+/// would order the word before the departure, and the real one is there for the compiler only. The ring of who goes
 /// wakes.
-fn a_rank_leaves(mutant: Mutant) {
-    const ATTACHED: u64 = 1;
-    const LEFT: u64 = 2;
+fn a_rank_goes(mutant: Mutant, goes: impl Fn(&Publisher, &Notice)) {
     let publisher = Publisher::new(mutant);
-    let standing = Arc::new(Notice::new(ATTACHED, mutant));
+    let gone = Arc::new(Notice::new(0, mutant));
     let cell = Arc::new(Watched::new(0));
     let waiter = {
-        let (publisher, standing, cell) = (Arc::clone(&publisher), Arc::clone(&standing), Arc::clone(&cell));
+        let (publisher, gone, cell) = (Arc::clone(&publisher), Arc::clone(&gone), Arc::clone(&cell));
         thread::spawn(move || {
             let arrived = || publisher.word.load(Acquire) == 1;
             while !arrived() {
-                if standing.look() == LEFT {
+                if gone.look() != 0 {
                     assert!(arrived(), "wrong value: it is gone, and its last word is not there");
                     break;
                 }
-                publisher.sleep_unless(|| arrived() || (mutant != Mutant::NotLookedAt && standing.look() == LEFT));
+                publisher.sleep_unless(|| arrived() || (mutant != Mutant::NotLookedAt && gone.look() != 0));
             }
             assert_eq!(cell.read(), 7, "wrong value");
         })
     };
     cell.write(7);
     publisher.word.store(1, Release);
-    assert!(standing.say(ATTACHED, LEFT));
-    ring(&publisher.bell, &publisher.bell.words());
+    goes(&publisher, &gone);
     waiter.join().unwrap();
+}
+
+fn a_rank_leaves(mutant: Mutant) {
+    a_rank_goes(mutant, leaves);
 }
 
 model! {
@@ -214,28 +228,58 @@ model! {
     rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];
 }
 
-/// A rank leaves without the word that is waited for: who waits finds out, awake or asleep.
-fn a_rank_leaves_without_a_word(mutant: Mutant) {
+fn a_handle_is_dropped(mutant: Mutant) {
+    a_rank_goes(mutant, drops);
+}
+
+model! {
+    dropped_handle, Bound::Preemptions(3), a_handle_is_dropped, [];
+    rejects_a_drop_stored_relaxed: Mutant::StoreRelaxed => [WrongValue];
+    rejects_a_drop_loaded_relaxed: Mutant::LoadRelaxed => [WrongValue];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+    rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];
+}
+
+/// A rank goes without the word that is waited for: who waits finds out, awake or asleep.
+fn a_rank_goes_without_a_word(mutant: Mutant, goes: impl Fn(&Publisher, &Notice)) {
     let publisher = Publisher::new(mutant);
-    let standing = Arc::new(Notice::new(0, mutant));
+    let gone = Arc::new(Notice::new(0, mutant));
     let waiter = {
-        let (publisher, standing) = (Arc::clone(&publisher), Arc::clone(&standing));
+        let (publisher, gone) = (Arc::clone(&publisher), Arc::clone(&gone));
         thread::spawn(move || {
-            while publisher.word.load(Acquire) == 0 && standing.look() == 0 {
+            while publisher.word.load(Acquire) == 0 && gone.look() == 0 {
                 publisher.sleep_unless(|| {
-                    publisher.word.load(Acquire) != 0 || (mutant != Mutant::NotLookedAt && standing.look() != 0)
+                    publisher.word.load(Acquire) != 0 || (mutant != Mutant::NotLookedAt && gone.look() != 0)
                 });
             }
         })
     };
-    assert!(standing.say(0, 1));
-    ring(&publisher.bell, &publisher.bell.words());
+    goes(&publisher, &gone);
     waiter.join().unwrap();
+}
+
+fn a_rank_leaves_without_a_word(mutant: Mutant) {
+    a_rank_goes_without_a_word(mutant, leaves);
 }
 
 model! {
     departure_without_a_word, Bound::All, a_rank_leaves_without_a_word, [];
     rejects_a_departure_not_looked_at: Mutant::NotLookedAt => [Deadlock];
+    rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
+    rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
+    rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];
+}
+
+fn a_handle_is_dropped_without_a_word(mutant: Mutant) {
+    a_rank_goes_without_a_word(mutant, drops);
+}
+
+model! {
+    dropped_handle_without_a_word, Bound::All, a_handle_is_dropped_without_a_word, [];
+    rejects_a_drop_not_looked_at: Mutant::NotLookedAt => [Deadlock];
+    rejects_a_missing_light_fence: Mutant::LightFenceMissing => [Deadlock];
+    rejects_a_missing_heavy_fence: Mutant::HeavyFenceMissing => [Deadlock];
+    rejects_a_missing_second_look: Mutant::NoSecondLook => [Deadlock];
     rejects_a_count_read_late: Mutant::CountReadLate => [Deadlock];
     rejects_a_bell_not_counted: Mutant::NoCount => [Deadlock];
     rejects_a_bell_that_wakes_nobody: Mutant::NoWake => [Deadlock];

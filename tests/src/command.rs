@@ -37,8 +37,14 @@ impl Ended {
 /// The command line of a job: `program` on `ranks` ranks, under `phalanx run`.
 #[must_use]
 pub fn job(program: &str, ranks: usize, args: &[&str]) -> Command {
+    job_under(&[], program, ranks, args)
+}
+
+/// The same with options of the launcher.
+#[must_use]
+pub fn job_under(options: &[&str], program: &str, ranks: usize, args: &[&str]) -> Command {
     let mut command = bare(phalanx_command());
-    command.args(["run", "-n", &ranks.to_string(), "--", program]).args(args);
+    command.args(["run", "-n", &ranks.to_string()]).args(options).args(["--", program]).args(args);
     command
 }
 

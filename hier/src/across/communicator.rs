@@ -39,8 +39,8 @@ use crate::transport::Transport;
 ///
 /// Dropping it is not collective, unless it has made `one-sided` calls: MPI frees their windows on all ranks together.
 /// A rank that drops it by a panic makes the others' calls return an error, as [`give_up`](HierComm::give_up) does. One
-/// that drops it in good order tells nobody: a rank that ends while others count on it calls that first, or
-/// `MPI_Abort`.
+/// that drops it in good order tells nobody but those of its node who wait for it: a rank that ends while others count on
+/// it calls that first, or `MPI_Abort`.
 pub struct HierComm {
     pub(super) node: shm_core::Communicator,
     pub(super) network: Arc<Mutex<Network>>,

@@ -186,6 +186,7 @@ pub(super) fn of_node(
     let global = |local: usize| placement.rank_at(node, local).unwrap_or(local);
     Error::Node(match error {
         E::Refused { rank } => E::Refused { rank: global(rank) },
+        E::Dropped { rank } => E::Dropped { rank: global(rank) },
         E::Mismatch { ranks, own, own_call } => E::Mismatch { ranks: ranks.map(global), own: global(own), own_call },
         E::Busy { rank } => E::Busy { rank: global(rank) },
         E::Memory { rank, what, bytes, cause, advice } => {

@@ -332,6 +332,31 @@ fn a_rank_hears_what_is_wrong_with_its_own_call_whatever_went_wrong_before() {
     }
 }
 
+/// Its node notices, and tells the others.
+#[test]
+fn a_rank_that_drops_a_communicator_ends_the_call_on_all_nodes() {
+    for (labels, leaver) in [(&[0_usize, 0, 1, 1, 1][..], 1), (&[0, 1, 0, 1, 2], 0), (&[0, 0, 0], 2)] {
+        let errors = cluster(labels, "", BEHAVIOURS[0], |comm| {
+            let copy = comm.duplicate().unwrap();
+            check(&copy, 10);
+            let error = (comm.rank() != leaver).then(|| {
+                let error = copy.all_reduce_in_place(&mut [1_i64; 3], Sum).unwrap_err().to_string();
+                assert!(copy.barrier().is_err());
+                error
+            });
+            drop(copy);
+            check(comm, 10);
+            error
+        });
+        for (rank, error) in errors.iter().enumerate().filter(|&(rank, _)| rank != leaver) {
+            let error = error.as_deref().unwrap();
+            let dropped = format!("rank {leaver} has dropped");
+            let words = if labels[rank] == labels[leaver] { [&*dropped; 2] } else { ["its own error says", "is gone"] };
+            assert!(words.iter().any(|word| error.contains(word)), "{labels:?}, rank {rank}: {error}");
+        }
+    }
+}
+
 #[test]
 fn a_rank_that_leaves_ends_the_call_on_all_nodes() {
     for culprit in 0..6 {

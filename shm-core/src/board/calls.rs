@@ -30,9 +30,11 @@ fn is_refused(note: Stamp) -> bool {
 const FINISHED: u64 = 1;
 
 /// Faults of a communicator: their kind, below that the rank that noticed, and last one plus the rank that differs from
-/// it, or has refused.
+/// it, has refused, or has dropped its handle.
 pub(super) const FAULT_MISMATCH: u64 = 1 << (2 * FAULT_RANK_BITS);
 pub(super) const FAULT_REFUSED: u64 = 2 << (2 * FAULT_RANK_BITS);
+pub(super) const FAULT_DROPPED: u64 = 3 << (2 * FAULT_RANK_BITS);
+const FAULT_KIND: u64 = 3 << (2 * FAULT_RANK_BITS);
 const FAULT_RANK_BITS: u32 = 24;
 const _: () = assert!(MOST_RANKS < 1 << FAULT_RANK_BITS);
 
@@ -284,13 +286,14 @@ impl SharedBoard {
         let fault = self.header().fault.load(Ordering::Acquire);
         let rank_at = |shift: u32| (fault >> shift) as usize & ((1 << FAULT_RANK_BITS) - 1);
         let rank = rank_at(0).checked_sub(1)?;
-        Some(match fault & FAULT_REFUSED {
-            0 => Error::Mismatch {
+        Some(match fault & FAULT_KIND {
+            FAULT_REFUSED => Error::Refused { rank },
+            FAULT_DROPPED => Error::Dropped { rank },
+            _ => Error::Mismatch {
                 ranks: [rank, rank_at(FAULT_RANK_BITS)],
                 own: self.rank,
                 own_call: format!("its call {}", call - self.unasked.get()),
             },
-            _ => Error::Refused { rank },
         })
     }
 
@@ -327,6 +330,18 @@ impl SharedBoard {
         let word = kind | (self.rank as u64) << FAULT_RANK_BITS | (rank as u64 + 1);
         let _ = fault.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
         self.watch.ring_if_needed();
+    }
+
+    /// C3, writer: says that this rank has dropped its handle, and publishes nothing more here.
+    pub fn drop_out(&self) {
+        self.own_word(self.area.dropped).0.store(1, Ordering::Release);
+        self.watch.ring_if_needed();
+    }
+
+    /// Whether another has.
+    pub(super) fn has_dropped(&self, other: usize) -> bool {
+        // C3, reader.
+        self.word(other, self.area.dropped).0.load(Ordering::Acquire) != 0
     }
 
     /// Says that this rank goes on no further.

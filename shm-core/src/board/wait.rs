@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::calls::{FAULT_MISMATCH, FAULT_REFUSED};
+use super::calls::{FAULT_DROPPED, FAULT_MISMATCH, FAULT_REFUSED};
 use super::{FlagWord, SharedBoard};
 use crate::counters::add;
 use crate::error::Result;
@@ -64,9 +64,10 @@ impl SharedBoard {
 
     /// Looks for reasons why a wait for `writer` could have no end.
     fn inspect(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<()> {
-        // J2: what a rank that left published and said before is visible after this: looked at first, judged last.
+        // J2, C3: what a rank that left published and said before is visible after this: looked at first, judged last.
         let job_rank = self.members[writer];
         let has_left = self.seat.mapping().rank(job_rank).standing() as u32 >= Standing::Left as u32;
+        let has_dropped = self.has_dropped(writer);
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
@@ -79,10 +80,14 @@ impl SharedBoard {
             self.set_fault(kind, writer);
             return Err(self.fault().expect("it was just written"));
         }
-        if has_left {
+        if has_left || has_dropped {
             let value = word.observe(edge);
             if !until.holds(value) && !until.mismatches(value) {
-                return Err(self.seat.condemn(job_rank));
+                if has_left {
+                    return Err(self.seat.condemn(job_rank));
+                }
+                self.set_fault(FAULT_DROPPED, writer);
+                return Err(self.fault().expect("it was just written"));
             }
         }
         Ok(())
@@ -92,7 +97,7 @@ impl SharedBoard {
     /// patience for.
     ///
     /// # Errors
-    /// When `writer` has failed, or made another call.
+    /// When `writer` has failed, has dropped its handle, or made another call.
     pub(super) fn settle_down(&self, writer: usize, word: &FlagWord, until: Until, edge: Edge) -> Result<u64> {
         /// Yields between two looks at the whole situation.
         const LOOK_ROUND: u32 = 32;
@@ -144,7 +149,7 @@ impl SharedBoard {
         loop {
             self.inspect(writer, word, until, edge)?;
             let nap = self.idle();
-            if self.seat.sleep_on(self.members[writer], nap, || look().is_some()) {
+            if self.seat.sleep_on(self.members[writer], nap, || look().is_some() || self.has_dropped(writer)) {
                 add(&self.tally.sleeps, 1);
             }
             if let Some(value) = look() {

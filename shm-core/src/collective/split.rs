@@ -42,7 +42,8 @@ impl Communicator {
     /// a color takes part in the call and gets none (MPI_Comm_split; MPI 4.1, section 7.4.2).
     ///
     /// Collective. The new communicator takes a block of the segment's arena, and gives it back when its last handle is
-    /// dropped; dropping is not collective.
+    /// dropped. Dropping is not collective: it waits for nobody, and calls of others that are due then return
+    /// [`Dropped`](Error::Dropped).
     ///
     /// # Errors
     /// [`ArenaExhausted`](Error::ArenaExhausted) or [`Memory`](Error::Memory) on all ranks alike when one group's block

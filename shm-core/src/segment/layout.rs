@@ -181,6 +181,8 @@ pub struct AreaLayout {
     pub done: usize,
     /// The core that this rank was on when it looked last, in a line of its own, since it seldom changes.
     pub core: usize,
+    /// Whether this rank has dropped its handle, behind that word.
+    pub dropped: usize,
     /// The calls that this rank made last.
     pub calls: usize,
     /// The stamps of the up slots, a line each.
@@ -241,12 +243,13 @@ impl BlockLayout {
     pub fn area(&self) -> AreaLayout {
         let done = 0;
         let core = done + LINE;
+        let dropped = core + 8;
         let calls = done + APART;
         let up_stamps = calls + round_up(8 * CALLS, APART);
         let down_stamps = up_stamps + self.up_slots * LINE;
         let short = round_up(down_stamps + MOST_DOWN_SLOTS * LINE, 4096);
         let total = round_up(short + if self.has_short_cells() { SHORT_CELLS * SHORT_CELL } else { 0 }, 4096);
-        AreaLayout { done, core, calls, up_stamps, down_stamps, short, total }
+        AreaLayout { done, core, dropped, calls, up_stamps, down_stamps, short, total }
     }
 
     /// What every communicator uses, as ranges of offsets in whole pages: all but cells.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use loom::sync::atomic::{AtomicU32, fence};
 use loom::sync::{Condvar, Mutex};
 
@@ -114,7 +114,12 @@ impl Notice {
         Self { value: loom::sync::atomic::AtomicU64::new(value), mutant }
     }
 
-    /// As the real words: compare-and-exchange with `AcqRel`.
+    /// As the word of a dropped handle: a store.
+    pub fn store(&self, value: u64) {
+        self.value.store(value, if self.mutant == Mutant::StoreRelaxed { Relaxed } else { Release });
+    }
+
+    /// As the other real words: compare-and-exchange with `AcqRel`.
     pub fn say(&self, from: u64, to: u64) -> bool {
         let success = if self.mutant == Mutant::StoreRelaxed { Acquire } else { AcqRel };
         self.value.compare_exchange(from, to, success, Acquire).is_ok()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::{kill, killpg};
 use nix::unistd::Pid;
-use phalanx_tests::command::{force, job, run};
+use phalanx_tests::command::{force, job_under, run};
 
 use crate::{LIMIT, PROMISE};
 
@@ -61,7 +61,9 @@ pub(crate) fn dies_under(
 ) {
     let before = files();
     let (rules, trees) = rules.split_once(" over ").unwrap_or((rules, ""));
-    let mut command = job(env!("CARGO_BIN_EXE_dying_rank"), ranks, &[how, place, &victim.to_string()]);
+    // Who has so long to notice is not ended before.
+    let patience = ["--grace", &PROMISE.as_secs().to_string()];
+    let mut command = job_under(&patience, env!("CARGO_BIN_EXE_dying_rank"), ranks, &[how, place, &victim.to_string()]);
     // Looking up the names of a backtrace can take a busy machine longer than all else.
     force(&mut command, rules).env("PHALANX_TREES", trees).env("RUST_BACKTRACE", "0");
     let ended = run(&mut command, LIMIT);

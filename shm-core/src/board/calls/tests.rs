@@ -149,3 +149,64 @@ fn a_hook_that_panics_ends_the_job() {
     })
     .unwrap();
 }
+
+/// Whoever waits for a rank that has dropped its handle hears of it, also from others that have, and goes on elsewhere.
+#[test]
+fn a_dropped_handle_is_told() {
+    type Call = fn(&Communicator) -> Result<()>;
+    let calls: [Call; 6] = [
+        |comm| comm.barrier(),
+        |comm| comm.all_reduce_in_place(&mut [1_u64; 3], Sum),
+        |comm| comm.all_reduce_in_place(&mut vec![1_u64; 5000], Sum),
+        |comm| comm.all_gather_in_place(&mut vec![1_u8; 3 * comm.size()]),
+        // Nobody waits in these, until there is no room for more.
+        |comm| comm.process_at_rank(1).broadcast_into(&mut [1_u64; 3]),
+        |comm| comm.process_at_rank(0).broadcast_into(&mut vec![1_u64; 700]),
+    ];
+    for (size, call) in [2, 3, 5].into_iter().flat_map(|size| calls.map(|call| (size, call))) {
+        for leaver in 0..size {
+            Communicator::threads(size, |comm| {
+                let copy = comm.duplicate().unwrap();
+                (0..3).for_each(|_| call(&copy).unwrap());
+                // An error ends earlier calls, too.
+                comm.barrier().unwrap();
+                if comm.rank() != leaver {
+                    let told = Err(Error::Dropped { rank: leaver });
+                    assert_eq!((0..10 * CALLS).map(|_| call(&copy)).find(Result::is_err), Some(told.clone()));
+                    assert_eq!(copy.barrier(), told);
+                }
+                drop(copy);
+                comm.barrier().unwrap();
+            })
+            .unwrap();
+        }
+    }
+}
+
+/// What a rank has published before it drops its handle is there for all, however late they come.
+#[test]
+fn calls_made_before_a_handle_is_dropped_end_well() {
+    for (len, ahead) in [(1, 16), (100, 16), (700, 2)] {
+        let dropped = AtomicBool::new(false);
+        Communicator::threads(3, |comm| {
+            let copy = comm.duplicate().unwrap();
+            let root = copy.process_at_rank(1);
+            let message = |call| vec![call; len];
+            if comm.rank() == 1 {
+                (0..ahead).for_each(|call| root.broadcast_into(&mut message(call)).unwrap());
+                drop(copy);
+                dropped.store(true, Ordering::SeqCst);
+            } else {
+                assert!(comes(&dropped));
+                for call in 0..ahead {
+                    let mut buffer = vec![0_u64; len];
+                    root.broadcast_into(&mut buffer).unwrap();
+                    assert_eq!(buffer, message(call));
+                }
+                assert_eq!(root.broadcast_into(&mut message(0)), Err(Error::Dropped { rank: 1 }));
+            }
+            comm.barrier().unwrap();
+        })
+        .unwrap();
+    }
+}

@@ -21,7 +21,7 @@ mod blocks;
 mod calls;
 mod memory;
 
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, parent_id};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -33,6 +33,9 @@ use nix::time::{ClockId, clock_gettime};
 
 /// The exit status of a rank that was told of the victim's end.
 const SURVIVED: u8 = 9;
+
+/// Longer than the launcher waits for the end of a rank that others blame.
+const LONGER: Duration = Duration::from_millis(1500);
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -129,6 +132,20 @@ fn add(left: &mut [u64], right: &[u64]) {
     left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
 }
 
+/// Waits until another rank has ended, a process of the same launcher as this one, where the system tells; and then longer
+/// than the launcher leaves the first word on who failed to this rank.
+fn outlive_another() {
+    let launcher = parent_id();
+    let others = || std::fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children")).ok();
+    let count = || others().map(|others| others.split_whitespace().count()).filter(|&count| count > 1);
+    if let Some(before) = count() {
+        while count() >= Some(before) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    std::thread::sleep(LONGER);
+}
+
 fn die(how: &str, world: Option<Communicator>) -> ExitCode {
     println!("died at={}", now());
     match how {
@@ -145,14 +162,14 @@ fn die(how: &str, world: Option<Communicator>) -> ExitCode {
         "return" => drop(world),
         "drop" => {
             drop(world);
-            std::thread::sleep(Duration::from_millis(1500));
+            outlive_another();
         }
         // The same, with results and buffers kept.
         "keep" => {
             let world = world.expect("a world");
             let kept = world.alloc_copy(&[1u64; 5000]).expect("a buffer");
             drop(world);
-            std::thread::sleep(Duration::from_millis(1500));
+            outlive_another();
             drop(kept);
         }
         "forget" => std::mem::forget(world),
