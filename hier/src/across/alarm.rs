@@ -7,7 +7,7 @@
 //! tells the others through their segment.
 //!
 //! Where a node has more ranks than the smallest, the further ones hear nothing, but stand in, in turn, for those of
-//! the circles: when one of these has ended, they tell in its place, and those who listen to it listen to them too.
+//! the circles: when one of these has ended, or dropped the communicator, they tell in its place, and those who listen to it listen to them too.
 
 use std::time::Duration;
 
@@ -55,8 +55,11 @@ pub(super) struct Alarm {
     listeners: Vec<Listener>,
     /// The ranks that listen to this one.
     tell: Vec<usize>,
-    /// The ranks of this node that stand in circles, where this one does not: it tells only when one of them has ended.
+    /// The ranks of this node that stand in circles, where this one does not: it tells only when one of them has ended,
+    /// or dropped the communicator.
     stands_in_for: Vec<usize>,
+    /// One that has dropped the communicator, and so tells nothing.
+    dropped: Option<usize>,
     /// What was heard or told.
     raised: Option<Cause>,
 }
@@ -64,7 +67,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// An alarm that neither hears nor tells.
     pub fn deaf() -> Self {
-        Self { listeners: Vec::new(), tell: Vec::new(), stands_in_for: Vec::new(), raised: None }
+        Self { listeners: Vec::new(), tell: Vec::new(), stands_in_for: Vec::new(), dropped: None, raised: None }
     }
 
     /// This rank's end of the alarm among all nodes.
@@ -129,11 +132,16 @@ impl Alarm {
         self.raised
     }
 
+    /// A rank of this node has dropped the communicator: where others stand in for it they tell from now on.
+    pub fn do_without(&mut self, rank: usize) {
+        self.dropped = Some(rank);
+    }
+
     /// Tells the others, once, who cannot go on and why, or who else it was of whom this rank has heard.
     pub fn raise(&mut self, transport: &dyn Transport, cause: Cause) {
         let heard = self.raised.get_or_insert(cause);
         heard.failed = heard.failed.or(cause.failed);
-        let has_ended = |rank| heard.failed == Some(rank);
+        let has_ended = |rank| [heard.failed, self.dropped].contains(&Some(rank));
         let others_tell = !self.stands_in_for.is_empty() && !self.stands_in_for.iter().copied().any(has_ended);
         if self.tell.is_empty() || others_tell {
             return;
@@ -162,7 +170,11 @@ impl Alarm {
 
 #[cfg(test)]
 mod tests {
-    use super::Cause;
+    use std::time::Duration;
+
+    use super::{Alarm, Cause};
+    use crate::nodes::Placement;
+    use crate::transport::local::{Behaviour, LocalTransport};
 
     #[test]
     fn causes_are_words() {
@@ -173,5 +185,25 @@ mod tests {
             }
         }
         assert_eq!(Cause::from_word(0), None);
+    }
+
+    /// The first rank of a node stands in the circle; where it has dropped the communicator the next one tells.
+    #[test]
+    fn others_tell_for_one_that_has_dropped_the_communicator() {
+        let behaviour = Behaviour { rendezvous: false, longest_delay: Duration::ZERO, seed: 1 };
+        let placement = Placement::new(&[0, 0, 1]);
+        for dropped in [None, Some(0), Some(1)] {
+            let transports = LocalTransport::group(3, behaviour);
+            let mut alarms: Vec<_> =
+                transports.iter().map(|transport| Alarm::among(transport, &placement).unwrap()).collect();
+            if let Some(rank) = dropped {
+                alarms[1].do_without(rank);
+            }
+            let cause = Cause { rank: 0, failed: None };
+            alarms[1].raise(&transports[1], cause);
+            let heard = alarms[2].look(&transports[2]);
+            assert_eq!(heard, (dropped == Some(0)).then_some(cause), "{dropped:?}");
+            std::iter::zip(&mut alarms, &transports).for_each(|(alarm, transport)| alarm.silence(transport));
+        }
     }
 }

@@ -54,7 +54,11 @@ impl HierComm {
         let failed = failed.or_else(|| if error.is_second_hand() { self.network().hear_of_failure() } else { None });
         let heard = heard.filter(|cause| cause.rank != self.rank);
         let culprit = match error {
-            Error::Node(shm_core::Error::Refused { rank } | shm_core::Error::Dropped { rank }) => rank,
+            Error::Node(shm_core::Error::Refused { rank }) => rank,
+            Error::Node(shm_core::Error::Dropped { rank }) => {
+                self.network().do_without(rank);
+                rank
+            }
             _ => self.rank,
         };
         self.break_off(culprit, failed);

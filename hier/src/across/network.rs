@@ -244,6 +244,11 @@ impl Network {
         }
     }
 
+    /// A rank of this node has dropped the communicator, and so tells no other node.
+    pub fn do_without(&mut self, rank: usize) {
+        self.alarm.do_without(rank);
+    }
+
     /// Tells the other nodes that this one cannot go on, and gives up all that is under way. Where a rank has failed
     /// and the library can, it ends the messages of all: nobody waits for a rank that has turned to what comes next.
     pub fn fail(&mut self, cause: Cause) {
