@@ -261,8 +261,12 @@ impl Registry {
     fn retire(&mut self, group: Group) {
         self.stats.add(&group.stats.into_inner().unwrap_or_else(PoisonError::into_inner));
         match group.comm.into_inner() {
-            // Its end takes calls of MPI, which must not be made while MPI frees a communicator.
-            Some(comm) if comm.single_node().is_none() => self.retired.push(comm),
+            // Its end takes calls of MPI, which must not be made while MPI frees a communicator. Who waits for this rank
+            // hears of it now.
+            Some(comm) if comm.single_node().is_none() => {
+                comm.drop_out();
+                self.retired.push(comm);
+            }
             comm => drop(comm),
         }
     }

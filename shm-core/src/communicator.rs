@@ -255,6 +255,16 @@ impl Communicator {
         }
     }
 
+    /// Says that this rank makes no further call here, before the handle is dropped: who waits for one gets
+    /// [`Dropped`](Error::Dropped), as behind the drop. Inside of a call, in an operator say, it does nothing.
+    pub fn drop_out(&self) {
+        if let Ok(engine) = self.engine.try_borrow()
+            && !is_last(&self.seat)
+        {
+            engine.board.drop_out();
+        }
+    }
+
     /// Sets what this rank does while it waits for others inside of a call: between looks, again and again, from the
     /// first look that fails on. The hook returns how long the rank may sleep before it is due again, or nothing when
     /// it cannot go on, as [`give_up`](Communicator::give_up) says; it may use other communicators, but not this one.
@@ -296,6 +306,12 @@ impl Communicator {
     }
 }
 
+/// Whether a handle is the last of its rank, given the seat that it and its board have: with it the rank leaves the job,
+/// which says more to those who wait for it than that the handle is dropped.
+fn is_last(seat: &Arc<Seat>) -> bool {
+    Arc::strong_count(seat) <= 2
+}
+
 impl Drop for Communicator {
     fn drop(&mut self) {
         let engine = self.engine.get_mut();
@@ -303,8 +319,7 @@ impl Drop for Communicator {
             return;
         }
         engine.shared.shrink(&self.seat, 0);
-        // The handle and its board have the seat: with the last handle this rank leaves the job, which says more.
-        if Arc::strong_count(&self.seat) > 2 {
+        if !is_last(&self.seat) {
             engine.board.drop_out();
         }
         // B3: everything this rank did with the block comes before the last one gives it back.

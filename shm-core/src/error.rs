@@ -66,7 +66,7 @@ pub enum Error {
     /// Another rank has dropped its handle of the communicator, and so will never take part in the call.
     #[error(
         "rank {rank} has dropped this communicator, and takes no part in this call; all ranks must make the same calls before they \
-         drop a communicator (or call MPI_Comm_free): see whether that rank returns early, on an error of its own, say"
+         drop a communicator (or call MPI_Comm_free or MPI_Finalize): see whether that rank returns early, on an error of its own, say"
     )]
     Dropped {
         /// The rank that dropped it, in this communicator.
@@ -138,7 +138,7 @@ pub enum Error {
 
     /// The communicator is inside another call of the same rank (an operator that calls a collective, say).
     #[error(
-        "rank {rank}: this communicator is in the middle of a call; a user-defined operator must not use the communicator that runs it (duplicate it first)"
+        "rank {rank}: this communicator is in the middle of a call; a user-defined operator must not use the communicator that runs it (duplicate it first), nor be left by a jump"
     )]
     Busy {
         /// The rank that was called.

@@ -3,6 +3,7 @@
  * usage: ends pending    MPI_Finalize while communicators, operators and types are not freed
  *        ends atexit     calls, and MPI_Finalize, in functions given to atexit before MPI_Init, and when a thread ends
  *        ends late       a rank comes to MPI_Finalize long after the others
+ *        ends early      the last rank frees a communicator that the others go on with, which waits for ever without the library
  *        ends abort      MPI_Abort in the last rank, while the others are in a collective: status 7
  *        ends exit       the last rank exits with status 5 without MPI_Finalize, while the others are in a collective
  *        ends kill       the last rank is killed while the others are in a collective
@@ -85,6 +86,17 @@ int main(int argc, char **argv) {
         exercise(now, 1, "freed before the end");
         CALL(MPI_Comm_free(&now));
         return 0;
+    }
+    if (strcmp(how, "early") == 0) {
+        MPI_Comm comm;
+        CALL(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        CALL(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+        for (int turn = 0; turn < 4; turn++) exercise(comm, turn, "before it is freed");
+        CALL(MPI_Barrier(MPI_COMM_WORLD));
+        if (!last) CHECK(MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, comm) != MPI_SUCCESS, "a rank was not there");
+        CALL(MPI_Comm_free(&comm));
+        for (int turn = 0; turn < 4; turn++) exercise(MPI_COMM_WORLD, turn, "after another was freed");
+        return finish();
     }
     if (strcmp(how, "late") == 0) {
         say_ok();

@@ -7,7 +7,8 @@
 //! tells the others through their segment.
 //!
 //! Where a node has more ranks than the smallest, the further ones hear nothing, but stand in, in turn, for those of
-//! the circles: when one of these has ended, or dropped the communicator, they tell in its place, and those who listen to it listen to them too.
+//! the circles: when one of these has ended, or dropped the communicator, they tell in its place, and those who listen to
+//! it listen to them too.
 
 use std::time::Duration;
 

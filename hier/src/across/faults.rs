@@ -72,6 +72,12 @@ impl HierComm {
         })
     }
 
+    /// Says to the ranks of this rank's node that it makes no further call here, before the handle is dropped. Waits for
+    /// nobody, and makes no call of the library below.
+    pub fn drop_out(&self) {
+        self.node.drop_out();
+    }
+
     /// Makes this communicator unusable on all nodes, because this rank cannot do its part of a call that the others
     /// may be in: pending and later calls of all its ranks return an error that names this one.
     pub fn give_up(&self) {

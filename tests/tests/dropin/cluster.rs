@@ -113,6 +113,15 @@ fn windows_are_not_made() {
     });
 }
 
+/// The node of a rank that has freed a communicator tells those who wait for it elsewhere.
+#[test]
+fn ranks_of_other_nodes_hear_of_a_communicator_that_is_freed_early() {
+    each(|library| {
+        let Some((_, said)) = run(library, (2, 2), "ends", &["early"], "all:auto", None) else { return };
+        assert!(said.contains("rank 3 has dropped this communicator"), "{library:?}: {said}");
+    });
+}
+
 /// A rank that cannot send, a node's first one or not, says so to those of other nodes.
 #[test]
 fn ranks_of_other_nodes_hear_of_data_that_cannot_be_packed() {

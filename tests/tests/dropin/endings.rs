@@ -36,6 +36,16 @@ fn a_rank_that_exits_or_dies_ends_the_job() {
     });
 }
 
+/// Who waits for a rank that has freed the communicator hears of it, and can go on with others.
+#[test]
+fn calls_on_a_communicator_that_a_rank_has_freed_are_errors() {
+    each(|library| {
+        let done = Job::new(library, "ends").ranks(3).words(&["early"]).run();
+        done.succeeded("ends", 3);
+        assert!(done.text().contains("rank 2 has dropped this communicator"), "{}", done.text());
+    });
+}
+
 /// Runs a job whose ranks end at once after their last words, until these are heard. MPICH's launcher may end before it
 /// has passed them on, without the library too (a program that does nothing but make an error: 5 of 60 jobs); Open MPI
 /// 4's may not understand two ranks' words that come at once ("Data unpack would read past end of buffer in file
