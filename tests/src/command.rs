@@ -71,6 +71,15 @@ pub fn bare(program: &Path) -> Command {
     command
 }
 
+/// The state of a process in words of the system ("S (sleeping)"), if it is there. One that has ended is not, though nobody
+/// may have asked how yet: that is up to whoever inherits it where its parent has ended.
+#[must_use]
+pub fn state_of(pid: i32) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"))?.trim();
+    (!state.starts_with(['Z', 'X'])).then(|| state.to_owned())
+}
+
 /// Runs a command to its end.
 ///
 /// # Panics

@@ -12,9 +12,6 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use job::{HOWS, dies, dies_under, files, leaves, value};
-use nix::errno::Errno;
-use nix::sys::signal::kill;
-use nix::unistd::Pid;
 use phalanx_tests::command::{self, force};
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -127,9 +124,9 @@ fn launcher_dies(place: &str, rules: &str, ranks: usize) {
     launcher.wait().unwrap();
     let end = Instant::now() + PROMISE;
     for line in started {
-        let pid = Pid::from_raw(value(&line, "pid").parse().unwrap());
-        while kill(pid, None) != Err(Errno::ESRCH) {
-            assert!(Instant::now() < end, "{line} is still there: {place}, {ranks} ranks");
+        let pid = value(&line, "pid").parse().unwrap();
+        while let Some(state) = command::state_of(pid) {
+            assert!(Instant::now() < end, "{line} is still there, {state}: {place}, {ranks} ranks");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -187,7 +187,7 @@ fn a_dropped_handle_is_told() {
 #[test]
 fn calls_made_before_a_handle_is_dropped_end_well() {
     for (len, ahead) in [(1, 16), (100, 16), (700, 2)] {
-        let dropped = AtomicBool::new(false);
+        let (dropped, readers) = (AtomicBool::new(false), std::sync::Barrier::new(2));
         Communicator::threads(3, |comm| {
             let copy = comm.duplicate().unwrap();
             let root = copy.process_at_rank(1);
@@ -203,6 +203,7 @@ fn calls_made_before_a_handle_is_dropped_end_well() {
                     root.broadcast_into(&mut buffer).unwrap();
                     assert_eq!(buffer, message(call));
                 }
+                readers.wait();
                 assert_eq!(root.broadcast_into(&mut message(0)), Err(Error::Dropped { rank: 1 }));
             }
             comm.barrier().unwrap();
