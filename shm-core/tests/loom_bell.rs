@@ -98,27 +98,12 @@ model! {
 }
 
 /// J1: a third party condemns the job while a sleeper waits for a publication that never comes. As in `seat.rs`: the
-/// failure is stored once, then every bell is rung, announced or not, without a fence.
+/// failure is stored once, then every bell is rung, announced or not, without a fence, as by a rank that leaves.
 ///
 /// A count that is read without acquire ordering does no harm here: the heavy fence stands between it and the second
 /// look.
 fn a_job_is_condemned(mutant: Mutant) {
-    let publisher = Publisher::new(mutant);
-    let failure = Arc::new(Notice::new(0, mutant));
-    let sleeper = {
-        let (publisher, failure) = (Arc::clone(&publisher), Arc::clone(&failure));
-        thread::spawn(move || {
-            let ended = || publisher.word.load(Acquire) != 0 || failure.look() != 0;
-            while !ended() {
-                publisher.sleep_unless(|| {
-                    publisher.word.load(Acquire) != 0 || (mutant != Mutant::NotLookedAt && failure.look() != 0)
-                });
-            }
-        })
-    };
-    assert!(failure.say(0, 1));
-    ring(&publisher.bell, &publisher.bell.words());
-    sleeper.join().unwrap();
+    a_rank_goes_without_a_word(mutant, leaves);
 }
 
 model! {
